@@ -1,0 +1,300 @@
+"""Graphs: every claim about orders, cycles and equivalence classes, against brute force where there are few graphs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from causal_arrow import dag
+from causal_arrow.errors import GraphError
+
+Graph = NDArray[np.bool_]
+Signature = tuple[bytes, frozenset[tuple[int, int, int]]]
+
+
+def all_dags(variables: int) -> list[Graph]:
+    """Every DAG on so many variables: every orientation of every skeleton that some order explains."""
+    pairs = list(combinations(range(variables), 2))
+    found: dict[bytes, Graph] = {}
+    for order in permutations(range(variables)):
+        for present in product((False, True), repeat=len(pairs)):
+            graph = np.zeros((variables, variables), dtype=bool)
+            for (i, j), edge in zip(pairs, present, strict=True):
+                graph[order[i], order[j]] = edge
+            found[graph.tobytes()] = graph
+    return list(found.values())
+
+
+def v_structures(graph: Graph) -> frozenset[tuple[int, int, int]]:
+    """All (i, k, j) with i → k ← j directed, i < j not adjacent. Works for partially directed graphs too."""
+    directed = graph & ~graph.T
+    adjacent = graph | graph.T
+    return frozenset(
+        (i, k, j)
+        for k in range(len(graph))
+        for i, j in combinations(np.flatnonzero(directed[:, k]).tolist(), 2)
+        if not adjacent[i, j]
+    )
+
+
+def signature(graph: Graph) -> Signature:
+    """What Markov equivalent DAGs share (Verma and Pearl): the skeleton and the v-structures."""
+    return (graph | graph.T).tobytes(), v_structures(graph)
+
+
+def equivalence_classes(variables: int) -> dict[Signature, list[Graph]]:
+    classes: dict[Signature, list[Graph]] = defaultdict(list)
+    for graph in all_dags(variables):
+        classes[signature(graph)].append(graph)
+    return classes
+
+
+def random_dag(variables: int, density: float, rng: np.random.Generator) -> Graph:
+    graph = np.triu(rng.random((variables, variables)) < density, 1)
+    relabelling = rng.permutation(variables)
+    return graph[np.ix_(relabelling, relabelling)]
+
+
+def cpdag_by_meek_rules(graph: Graph) -> Graph:
+    """The textbook way, slowly: orient the v-structures, then apply Meek's rules to one edge at a time."""
+    pattern = graph | graph.T
+    for i, k, j in v_structures(graph):
+        pattern[k, i] = pattern[k, j] = False
+
+    def arrow(j: int, k: int) -> bool:
+        return bool(pattern[j, k] and not pattern[k, j])
+
+    def line(j: int, k: int) -> bool:
+        return bool(pattern[j, k] and pattern[k, j])
+
+    def apart(j: int, k: int) -> bool:
+        return j != k and not pattern[j, k] and not pattern[k, j]
+
+    def forced(j: int, k: int) -> bool:
+        others = [i for i in range(len(graph)) if i not in (j, k)]
+        return (
+            any(arrow(i, j) and apart(i, k) for i in others)
+            or any(arrow(j, i) and arrow(i, k) for i in others)
+            or any(
+                apart(h, i) and line(j, h) and line(j, i) and arrow(h, k) and arrow(i, k)
+                for h, i in combinations(others, 2)
+            )
+        )
+
+    changed = True
+    while changed:
+        changed = False
+        for j, k in np.argwhere(pattern & pattern.T):
+            if line(j, k) and forced(j, k):
+                pattern[k, j] = False
+                changed = True
+    return pattern
+
+
+# Orders
+
+
+def test_orient_points_edges_from_earlier_to_later() -> None:
+    skeleton = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    graph = dag.orient(skeleton, np.array([2, 0, 1]))
+    assert graph.tolist() == [[False, True, False], [False, False, False], [True, False, False]]
+
+
+@pytest.mark.parametrize("variables", [1, 2, 3, 4])
+def test_every_dag_is_its_skeleton_oriented_by_its_topological_order(variables: int) -> None:
+    for graph in all_dags(variables):
+        order = dag.topological_order(graph)
+        assert sorted(order) == list(range(variables))
+        assert np.array_equal(dag.orient(dag.skeleton_of(graph), order), graph)
+
+
+def test_torch_batches_agree_with_numpy_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    graphs = rng.random((40, 6, 6)) < rng.uniform(0.05, 0.4, (40, 1, 1))
+    graphs[:, np.arange(6), np.arange(6)] = False
+    orders = np.stack([rng.permutation(6) for _ in graphs])
+    tensors, tensor_orders = torch.from_numpy(graphs), torch.from_numpy(orders)
+
+    skeletons = dag.skeleton_of(tensors)
+    assert skeletons.numpy().tolist() == [dag.skeleton_of(graph).tolist() for graph in graphs]
+    oriented = dag.orient(skeletons, tensor_orders).numpy().tolist()
+    assert oriented == [
+        dag.orient(dag.skeleton_of(graph), order).tolist() for graph, order in zip(graphs, orders, strict=True)
+    ]
+    acyclic = dag.is_acyclic(tensors)
+    assert acyclic.dtype == torch.bool
+    assert acyclic.any()
+    assert not acyclic.all()
+    assert acyclic.tolist() == [dag.is_acyclic(graph) for graph in graphs] == dag.is_acyclic(graphs).tolist()
+    closures = dag.transitive_closure(tensors).numpy().tolist()
+    assert closures == [dag.transitive_closure(graph).tolist() for graph in graphs]
+
+
+def test_positions_are_the_inverse_of_the_order() -> None:
+    order = torch.tensor([[2, 0, 1], [0, 2, 1]])
+    assert torch.equal(order.gather(-1, dag.positions_in(order)), torch.arange(3).expand(2, 3))
+
+
+# Cycles and paths
+
+
+def test_acyclic_means_one_of_the_dags_among_all_graphs_on_three_variables() -> None:
+    dags = {graph.tobytes() for graph in all_dags(3)}
+    assert len(dags) == 25  # OEIS A003024
+    places = [(j, k) for j in range(3) for k in range(3) if j != k]
+    for edges in product((False, True), repeat=6):
+        graph = np.zeros((3, 3), dtype=bool)
+        for place, edge in zip(places, edges, strict=True):
+            graph[place] = edge
+        expected = graph.tobytes() in dags
+        assert dag.is_acyclic(graph) is expected
+        assert (dag.find_cycle(graph) is None) is expected
+
+
+@pytest.mark.parametrize("variables", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33])
+def test_the_longest_cycle_is_seen_at_every_size(variables: int) -> None:
+    ring = np.roll(np.eye(variables), 1, axis=1)
+    path = np.triu(ring, 1)
+    for convert in (np.asarray, torch.from_numpy):
+        assert not dag.is_acyclic(convert(ring))
+        assert dag.is_acyclic(convert(path))
+    assert np.array_equal(dag.transitive_closure(path), np.triu(np.ones_like(path), 1))
+    assert dag.transitive_closure(ring).all()
+
+
+@given(st.integers(2, 12), st.floats(0.05, 0.6), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_a_named_cycle_is_a_cycle(variables: int, density: float, seed: int) -> None:
+    graph = np.random.default_rng(seed).random((variables, variables)) < density
+    np.fill_diagonal(graph, False)
+    cycle = dag.find_cycle(graph)
+    assert (cycle is None) == dag.is_acyclic(graph)
+    if cycle is None:
+        dag.ensure_dag(graph)
+        return
+    assert len(set(cycle)) == len(cycle) >= 2
+    assert all(graph[j, k] for j, k in zip(cycle, cycle[1:] + cycle[:1], strict=True))
+    with pytest.raises(GraphError, match="cycle"):
+        dag.topological_order(graph)
+
+
+# What is not a graph
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.zeros((2, 3)), r"square.*\(2, 3\)"),
+        (np.zeros(4), r"square.*\(4,\)"),
+        ([[0, 0.7], [0, 0]], r"0\.7 at \[0, 1\].*Threshold"),
+        ([[0, np.nan], [0, 0]], r"nan at \[0, 1\]"),
+        ([[0, -1], [0, 0]], r"-1 at \[0, 1\]"),
+        ([[0, 1], [0, 1]], "Variable 1 points to itself"),
+        ([[0, 1, 0], [0, 0, 1], [1, 0, 0]], "cycle 0 → 1 → 2 → 0"),
+    ],
+)
+def test_what_is_not_a_dag_is_refused_with_the_reason(matrix: object, message: str) -> None:
+    for function in (dag.ensure_dag, dag.topological_order, dag.cpdag):
+        with pytest.raises(GraphError, match=message):
+            function(matrix)
+
+
+def test_arguments_are_never_changed() -> None:
+    graph = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
+    before = graph.copy()
+    pattern = dag.cpdag(graph)
+    pattern_before = pattern.copy()
+    dag.extend_cpdag(pattern)
+    checked = dag.ensure_graph(graph)
+    checked[:] = False
+    dag.skeleton_of(graph)[:] = False
+    assert np.array_equal(graph, before)
+    assert np.array_equal(pattern, pattern_before)
+
+
+# Equivalence classes
+
+
+@pytest.mark.parametrize(("variables", "dags", "classes"), [(2, 3, 2), (3, 25, 11), (4, 543, 185)])
+def test_cpdag_is_the_union_of_the_equivalence_class(variables: int, dags: int, classes: int) -> None:
+    grouped = equivalence_classes(variables)
+    assert sum(map(len, grouped.values())) == dags  # OEIS A003024
+    assert len(grouped) == classes  # OEIS A007984
+    for members in grouped.values():
+        union = np.any(members, axis=0)
+        for graph in members:
+            assert np.array_equal(dag.cpdag(graph), union)
+
+
+def test_the_extension_of_a_cpdag_is_in_its_class() -> None:
+    for members in equivalence_classes(4).values():
+        extension = dag.extend_cpdag(dag.cpdag(members[0]))
+        assert any(np.array_equal(extension, graph) for graph in members)
+
+
+def test_markov_equivalence_is_same_skeleton_and_v_structures() -> None:
+    graphs = all_dags(3)
+    for first, second in product(graphs, graphs):
+        assert dag.markov_equivalent(first, second) == (signature(first) == signature(second))
+
+
+@pytest.mark.parametrize("density", [0.05, 0.15, 0.3, 0.6, 0.9])
+def test_cpdag_agrees_with_meek_rules_on_larger_graphs(density: float) -> None:
+    rng = np.random.default_rng(1)
+    for variables in (6, 8, 10, 12):
+        for _ in range(5):
+            graph = random_dag(variables, density, rng)
+            assert np.array_equal(dag.cpdag(graph), cpdag_by_meek_rules(graph))
+
+
+@given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_extensions_are_markov_equivalent_to_the_original(variables: int, density: float, seed: int) -> None:
+    graph = random_dag(variables, density, np.random.default_rng(seed))
+    extension = dag.extend_cpdag(dag.cpdag(graph))
+    assert dag.is_acyclic(extension)
+    assert signature(extension) == signature(graph)
+
+
+def test_a_partially_directed_graph_extends_exactly_when_a_consistent_dag_exists() -> None:
+    by_signature = equivalence_classes(4)
+    pairs = list(combinations(range(4), 2))
+    extendable = 0
+    for marks in product(((0, 0), (0, 1), (1, 0), (1, 1)), repeat=len(pairs)):
+        pdag = np.zeros((4, 4), dtype=bool)
+        for (j, k), (forward, backward) in zip(pairs, marks, strict=True):
+            pdag[j, k], pdag[k, j] = forward, backward
+        directed = pdag & ~pdag.T
+        consistent = [graph for graph in by_signature.get(signature(pdag), []) if not (directed & ~graph).any()]
+        near_miss = dag.extend_cpdag(pdag, strict=False)
+        assert dag.is_acyclic(near_miss)
+        assert np.array_equal(dag.skeleton_of(near_miss), dag.skeleton_of(pdag))
+        if consistent:
+            extendable += 1
+            assert any(np.array_equal(dag.extend_cpdag(pdag), graph) for graph in consistent)
+            assert any(np.array_equal(near_miss, graph) for graph in consistent)
+        else:
+            with pytest.raises(GraphError, match="strict=False"):
+                dag.extend_cpdag(pdag)
+    assert 0 < extendable < 4 ** len(pairs)
+
+
+def test_a_near_miss_keeps_what_it_can() -> None:
+    # A directed cycle 0 → 1 → 2 → 0 and, apart from it, an innocent 3 → 4: one edge must turn, and only one.
+    pdag = np.zeros((5, 5), dtype=bool)
+    pdag[[0, 1, 2, 3], [1, 2, 0, 4]] = True
+    assert (dag.extend_cpdag(pdag, strict=False) & ~pdag).sum() == 1
+
+
+def test_the_module_does_not_import_torch() -> None:
+    program = "import sys; import causal_arrow.dag; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
