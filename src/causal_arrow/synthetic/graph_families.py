@@ -1,0 +1,201 @@
+"""Random causal graphs, many at once, in generation order: an edge always points from an earlier to a later variable.
+
+Every family is a preference among pairs of variables. A graph with s edges is then s pairs drawn one after the other
+without replacement, each with probability proportional to its preference among the pairs that are left. Orienting a
+random undirected graph along a random permutation, as the paper does, is the same as numbering the variables by their
+place in that permutation, provided that a preference gives no place away that the family does not mean to give away.
+"""
+
+# B tasks, P variables, M = P(P−1)/2 pairs, L hidden causes
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# (B tasks, P variables, generator) -> log preference for the pair (earlier, later), broadcastable to (B, P, P)
+Preference = Callable[[int, int, torch.Generator], Tensor]
+
+# Degree exponent 3, that of Barabási and Albert, is α = 1 / (3 − 1) in the static model.
+SCALE_FREE_ALPHA = 0.5
+# Inside the small-world regime of Watts and Strogatz: short paths already, still clustered.
+REWIRING_PROBABILITY = 0.2
+
+
+def random_permutations(tasks: int, size: int, generator: torch.Generator) -> Tensor:
+    """Uniform permutations of 0..size−1.  (B, size)"""
+    return torch.rand(tasks, size, generator=generator, device=generator.device).argsort(dim=1)
+
+
+def erdos_renyi(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Every pair alike."""
+    return torch.zeros(1, 1, 1, device=generator.device)
+
+
+def scale_free(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Static power law: pair (i, j) ∝ (i·j)^−α, the numbers i dealt at random so that a hub may stand anywhere."""
+    number = 1 + random_permutations(tasks, variables, generator)
+    fitness = -SCALE_FREE_ALPHA * number.log()
+    return fitness[:, :, None] + fitness[:, None, :]
+
+
+def regulators(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Few variables, early in the order, cause many: the variable at place i is a cause ∝ 1/i."""
+    return -torch.arange(1, variables + 1, device=generator.device).log()[None, :, None]
+
+
+def collectors(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Few variables, late in the order, have many causes: the i-th from the end is an effect ∝ 1/i."""
+    return -torch.arange(variables, 0, -1, device=generator.device).log()[None, None, :]
+
+
+def modular(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Two to five communities; a pair within one is e³ times as likely as a pair across."""
+    uniform = torch.rand(tasks, variables + 1, generator=generator, device=generator.device)
+    communities = 2 + (4 * uniform[:, :1]).floor()
+    community = (communities * uniform[:, 1:]).floor()
+    return 3.0 * (community[:, :, None] == community[:, None, :])
+
+
+def layered(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Two to four layers of equal size in the order, and no edge within a layer."""
+    layers = 2 + torch.randint(3, (tasks, 1), generator=generator, device=generator.device)
+    layer = torch.arange(variables, device=generator.device) * layers // variables
+    return torch.where(layer[:, :, None] == layer[:, None, :], -math.inf, 0.0)
+
+
+def forest(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """At most one cause each: every variable is open to one earlier variable, chosen uniformly."""
+    place = torch.arange(variables, device=generator.device)
+    uniform = torch.rand(tasks, variables, generator=generator, device=generator.device)
+    cause = (uniform * place).floor()  # (B, P), cause of the variable at place j among 0..j−1
+    return torch.where(cause[:, None, :] == place[None, :, None], 0.0, -math.inf)
+
+
+def small_world(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Neighbors on a ring first, by distance; the ring is laid out at random. Rewired afterwards."""
+    place = random_permutations(tasks, variables, generator)
+    gap = (place[:, :, None] - place[:, None, :]).abs()
+    return -100.0 * torch.minimum(gap, variables - gap)  # exp(−100): nearer pairs are as good as always first
+
+
+@dataclass(frozen=True)
+class GraphFamily:
+    """Which pairs a family prefers, and how many of the chosen ones it then rewires."""
+
+    preference: Preference
+    rewiring: float = 0.0
+
+
+GRAPH_FAMILIES: Mapping[str, GraphFamily] = {
+    "erdos_renyi": GraphFamily(erdos_renyi),
+    "scale_free": GraphFamily(scale_free),
+    "regulators": GraphFamily(regulators),
+    "collectors": GraphFamily(collectors),
+    "modular": GraphFamily(modular),
+    "layered": GraphFamily(layered),
+    "forest": GraphFamily(forest),
+    "small_world": GraphFamily(small_world, rewiring=REWIRING_PROBABILITY),
+}
+
+# The number of edges s is uniform on {0, ..., this many times p}, at most as many as the family has room for.
+EDGE_COUNTS: Mapping[str, int] = {"edges_up_to_4p": 4, "edges_up_to_p": 1}
+
+
+def draw_edge_counts(law: Tensor, variables: int, generator: torch.Generator) -> Tensor:
+    """Number of edges s for each task, `law` (B,) indexing EDGE_COUNTS.  (B,)"""
+    # Built on the device: copying a table there would make the host wait.
+    most = variables * sum(times * (law == code) for code, times in enumerate(EDGE_COUNTS.values()))
+    uniform = torch.rand(len(law), generator=generator, device=law.device)
+    return (uniform * (most + 1)).floor().clamp(max=most).long()
+
+
+def sample_graphs(
+    family: Tensor, families: Collection[int], edges: Tensor, variables: int, generator: torch.Generator
+) -> Tensor:
+    """DAGs with `edges` edges, or as many as the family has room for.  (B, P, P) bool, upper triangle
+
+    `family` (B,) indexes GRAPH_FAMILIES, `families` are the codes that occur in it (known on the host).
+    """
+    tasks, device = len(family), family.device
+    names = list(GRAPH_FAMILIES)
+    preference = torch.zeros(tasks, variables, variables, device=device)
+    for code in families:
+        of_family = GRAPH_FAMILIES[names[code]].preference(tasks, variables, generator)
+        preference = torch.where((family == code)[:, None, None], of_family, preference)
+
+    earlier, later = torch.triu_indices(variables, variables, 1, device=device)  # (M,) each
+    preference = preference.flatten(1)[:, earlier * variables + later]  # (B, M)
+    room = (preference > -math.inf).sum(1)
+    # The pair whose Exp(preference) clock rings first, second, ...: exact sampling without replacement, all at once.
+    clock = torch.empty_like(preference).exponential_(generator=generator).log_() - preference
+    most = min(max(EDGE_COUNTS.values()) * variables, len(earlier))
+    first_pairs = clock.topk(most, largest=False).indices  # (B, most), in order
+    chosen = torch.arange(most, device=device) < torch.minimum(edges, room)[:, None]
+
+    rewiring = [GRAPH_FAMILIES[names[code]].rewiring for code in families]
+    if any(rewiring):
+        probability = torch.zeros(tasks, device=device)
+        for code, rate in zip(families, rewiring, strict=True):
+            probability = torch.where(family == code, rate, probability)
+        return _rewired(earlier[first_pairs], later[first_pairs], chosen, probability, variables, generator)
+    pairs = torch.zeros_like(clock, dtype=torch.bool).scatter_(1, first_pairs, chosen)
+    adjacency = torch.zeros(tasks, variables * variables, dtype=torch.bool, device=device)
+    adjacency[:, earlier * variables + later] = pairs
+    return adjacency.view(tasks, variables, variables)
+
+
+def _rewired(
+    earlier: Tensor, later: Tensor, chosen: Tensor, probability: Tensor, variables: int, generator: torch.Generator
+) -> Tensor:
+    """The chosen pairs, each rewired with its task's probability: one end stays, the other moves to a variable that the
+    first is not yet joined to.  (B, P, P) bool, upper triangle
+
+    `earlier`, `later` and `chosen` are (B, S). As in Watts and Strogatz the edges are visited one after the other, so
+    that no two coincide and their number stays the same.
+    """
+    tasks, most = chosen.shape
+    task = torch.arange(tasks, device=chosen.device)
+    joined = torch.zeros(tasks, variables, variables, dtype=torch.bool, device=chosen.device)
+    joined[task[:, None], earlier, later] = chosen
+    joined |= joined.mT.clone()
+    uniform = torch.rand(tasks, most, 2, generator=generator, device=chosen.device)
+    for edge in range(most):
+        keep_earlier = uniform[:, edge, 0] < 0.5
+        kept = torch.where(keep_earlier, earlier[:, edge], later[:, edge])
+        freed = torch.where(keep_earlier, later[:, edge], earlier[:, edge])
+        lottery = torch.rand(tasks, variables, generator=generator, device=chosen.device)
+        lottery.masked_fill_(joined[task, kept], -1.0)
+        lottery[task, kept] = -1.0
+        luck, partner = lottery.max(dim=1)
+        moves = chosen[:, edge] & (uniform[:, edge, 1] < probability) & (luck >= 0)
+        for one, other, value in ((kept, freed, ~moves), (kept, partner, moves)):
+            value = torch.where(moves, value, joined[task, one, other])
+            joined[task, one, other] = value
+            joined[task, other, one] = value
+    return joined.triu(1)
+
+
+def most_hidden_causes(variables: int) -> int:
+    """Hidden causes a task of this size has at most: one for every ten variables, at least one, at most ten."""
+    return min(10, -(-variables // 10))
+
+
+def sample_hidden_causes(hidden: Tensor, slots: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Which variables each hidden cause acts on: two of them up to a quarter of all.  (B, L, P) bool
+
+    The first `hidden` (B,) of the `slots` (L) hidden causes of a task exist. Hidden variables are roots, nothing but
+    common causes: once they are dropped, the edges among the variables that stay are still exactly the direct causes. A
+    dropped mediator would turn its causes into direct causes of its effects, and the label with it.
+    """
+    tasks, device = len(hidden), hidden.device
+    most = max(2, variables // 4)
+    uniform = torch.rand(tasks, slots, 1, generator=generator, device=device)
+    effects = (2 + uniform * (most - 1)).floor()  # (B, L, 1) in {2, ..., most}
+    places = random_permutations(tasks * slots, variables, generator).view(tasks, slots, variables)
+    exists = torch.arange(slots, device=device) < hidden[:, None]
+    return (places < effects) & exists[:, :, None]

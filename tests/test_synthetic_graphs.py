@@ -1,0 +1,153 @@
+"""Laws of the random graphs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from scipy import stats
+
+from causal_arrow.synthetic import graph_families
+from causal_arrow.synthetic.graph_families import (
+    GRAPH_FAMILIES,
+    GraphFamily,
+    draw_edge_counts,
+    most_hidden_causes,
+    sample_graphs,
+    sample_hidden_causes,
+)
+from causal_arrow.synthetic.recipes import CODES
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def graphs(family: str, edges: int | torch.Tensor, variables: int, tasks: int, seed: int = 0) -> torch.Tensor:
+    code = CODES[family]
+    if isinstance(edges, int):
+        edges = torch.full((tasks,), edges)
+    return sample_graphs(torch.full((tasks,), code), [code], edges, variables, seeded(seed))
+
+
+@pytest.mark.parametrize("family", GRAPH_FAMILIES)
+@pytest.mark.parametrize("variables", [2, 3, 8, 30])
+def test_every_family_gives_exactly_the_edges_asked_for_all_pointing_forward(family: str, variables: int) -> None:
+    edges = torch.arange(60) % (4 * variables + 1)
+    adjacency = graphs(family, edges, variables, tasks=60)
+    assert torch.equal(adjacency, adjacency.triu(1))
+    pairs = variables * (variables - 1) // 2
+    room = {"forest": variables - 1, "layered": 2 if variables == 3 else pairs // 2}.get(family, pairs)
+    made, asked = adjacency.sum((1, 2)), edges.clamp(max=room)
+    assert (made >= asked).all() if family == "layered" else torch.equal(made, asked)
+    assert (made <= edges).all()
+
+
+def test_families_are_mixed_task_by_task() -> None:
+    family = torch.tensor([CODES["forest"], CODES["erdos_renyi"]]).repeat(50)
+    adjacency = sample_graphs(family, sorted({*family.tolist()}), torch.full((100,), 30), 12, seeded())
+    assert (adjacency[0::2].sum(1) <= 1).all()
+    assert (adjacency[1::2].sum((1, 2)) == 30).all()
+
+
+def test_erdos_renyi_chooses_every_pair_equally_often() -> None:
+    chosen = graphs("erdos_renyi", 2, variables=5, tasks=6000).sum(0)
+    earlier, later = torch.triu_indices(5, 5, 1)
+    assert stats.chisquare(chosen[earlier, later]).pvalue > 1e-3
+
+
+def scale_free_probabilities(alpha: float) -> dict[str, float]:
+    """Exact probability that three edges among five variables form a star, a triangle, or neither."""
+    weight = {pair: (pair[0] * pair[1]) ** -alpha for pair in itertools.combinations(range(1, 6), 2)}
+    total = sum(weight.values())
+    probability = {"star": 0.0, "triangle": 0.0, "neither": 0.0}
+    for a, b, c in itertools.permutations(weight, 3):
+        drawn = weight[a] / total * weight[b] / (total - weight[a]) * weight[c] / (total - weight[a] - weight[b])
+        kind = "star" if set(a) & set(b) & set(c) else "triangle" if len({*a, *b, *c}) == 3 else "neither"
+        probability[kind] += drawn
+    return probability
+
+
+def test_scale_free_draws_pairs_without_replacement_in_proportion_to_their_power_law() -> None:
+    tasks = 30_000
+    adjacency = graphs("scale_free", 3, variables=5, tasks=tasks)
+    degree = adjacency.sum(1) + adjacency.sum(2)
+    star = int((degree.amax(1) == 3).sum())
+    triangle = int(((degree == 2).sum(1) == 3).sum())
+    counts = [star, triangle, tasks - star - triangle]
+
+    def p_value(alpha: float) -> float:
+        expected = [tasks * probability for probability in scale_free_probabilities(alpha).values()]
+        return float(stats.chisquare(counts, expected).pvalue)
+
+    assert p_value(0.5) > 1e-3
+    assert p_value(0.3) < 1e-6  # the test can tell
+    assert p_value(0.7) < 1e-6
+
+
+def test_a_scale_free_hub_may_stand_anywhere_in_the_order() -> None:
+    adjacency = graphs("scale_free", 8, variables=10, tasks=4000).int()
+    hub = (adjacency.sum(1) + adjacency.sum(2) + 0.5 * torch.rand(4000, 10, generator=seeded())).argmax(1)
+    assert stats.chisquare(torch.bincount(hub, minlength=10)).pvalue > 1e-3
+
+
+def test_regulators_cause_much_collectors_are_caused_by_much_and_communities_hold_together() -> None:
+    plain = graphs("erdos_renyi", 20, variables=20, tasks=500).float()
+    assert graphs("regulators", 20, 20, 500).float()[:, 0].sum(1).mean() > 2 * plain[:, 0].sum(1).mean()
+    assert graphs("collectors", 20, 20, 500).float()[:, :, -1].sum(1).mean() > 2 * plain[:, :, -1].sum(1).mean()
+
+    def triangles(adjacency: torch.Tensor) -> torch.Tensor:
+        joined = adjacency + adjacency.mT
+        return torch.linalg.matrix_power(joined, 3).diagonal(dim1=1, dim2=2).sum(1).mean()
+
+    assert triangles(graphs("modular", 20, 20, 500).float()) > 1.5 * triangles(plain)
+
+
+def test_a_ring_is_filled_distance_by_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GRAPH_FAMILIES, "small_world", GraphFamily(graph_families.small_world, rewiring=0.0))
+    adjacency = graphs("small_world", 10, variables=10, tasks=20).long()
+    joined = adjacency + adjacency.mT
+    assert (joined.sum(1) == 2).all()  # every variable has its two neighbors
+    reach = torch.linalg.matrix_power(joined.float() + torch.eye(10), 5)
+    assert (reach > 0).all()  # and the ring is one ring
+    adjacency = graphs("small_world", 20, variables=10, tasks=20)
+    assert ((adjacency + adjacency.mT).sum(1) == 4).all()
+
+
+def test_a_fifth_of_the_ring_is_rewired() -> None:
+    variables, tasks = 30, 200
+    ring = torch.arange(variables)
+    earlier, later = torch.minimum(ring, (ring + 1) % variables), torch.maximum(ring, (ring + 1) % variables)
+    pairs = earlier.expand(tasks, -1), later.expand(tasks, -1), torch.ones(tasks, variables, dtype=torch.bool)
+    rate = torch.full((tasks,), GRAPH_FAMILIES["small_world"].rewiring)
+    adjacency = graph_families._rewired(*pairs, rate, variables, seeded())
+    assert (adjacency.sum((1, 2)) == variables).all()
+    left = int(adjacency[:, earlier, later].sum())
+    # A rewired edge may land in a place on the ring that another has left: rare, and within the band.
+    assert abs(left / (tasks * variables) - 0.8) < 0.02
+    unchanged = graph_families._rewired(*pairs, torch.zeros(tasks), variables, seeded())
+    assert unchanged[:, earlier, later].all()
+
+
+@pytest.mark.parametrize(("law", "most"), [("edges_up_to_4p", 24), ("edges_up_to_p", 6)])
+def test_the_number_of_edges_is_uniform_from_zero_to_its_most(law: str, most: int) -> None:
+    edges = draw_edge_counts(torch.full((5000,), CODES[law]), 6, seeded())
+    assert stats.chisquare(torch.bincount(edges, minlength=most + 1)).pvalue > 1e-3
+    assert int(edges.max()) == most
+
+
+def test_hidden_causes_act_on_two_variables_up_to_a_quarter() -> None:
+    hidden = torch.arange(400) % 4
+    effects = sample_hidden_causes(hidden, 3, 24, seeded())
+    assert torch.equal(effects.any(2).sum(1), hidden)
+    counts = effects.sum(2)[effects.any(2)]
+    assert stats.chisquare(torch.bincount(counts, minlength=7)[2:]).pvalue > 1e-3
+    assert stats.chisquare(effects.sum((0, 1))).pvalue > 1e-3
+    assert sample_hidden_causes(torch.ones(5), 1, 2, seeded()).all()
+    assert [most_hidden_causes(p) for p in (2, 10, 11, 200)] == [1, 1, 2, 10]
+
+
+def test_a_family_without_room_gives_what_it_has() -> None:
+    adjacency = graphs("forest", 40, variables=10, tasks=50)
+    assert (adjacency.sum((1, 2)) == 9).all()
