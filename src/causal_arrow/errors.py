@@ -12,8 +12,8 @@ class GraphError(ArrowError):
     """A graph is not what was asked for: it has a cycle, the wrong shape, or no consistent extension."""
 
 
-class TableError(ArrowError):
-    """A table cannot be used as it is."""
+class TableError(ArrowError, ValueError):
+    """A table cannot be used as it is. Also a ValueError, as scikit-learn's users expect."""
 
 
 class KnowledgeError(ArrowError):

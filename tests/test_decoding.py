@@ -1,0 +1,334 @@
+"""Decoding and sampling obey the knowledge, and are the best or the exact ones wherever that can be checked."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from causal_arrow import orders as orders_module
+from causal_arrow.dag import is_acyclic
+from causal_arrow.decoding import DECODING_RULES, decode, edge_probabilities, sample_graphs
+from causal_arrow.errors import ArrowError
+from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.knowledge import Constraints, Knowledge
+from causal_arrow.orders import log_weight, most_probable_order, sample_orders
+
+
+def random_distribution(p: int, seed: int, edge_scale: float = 2.0, order_scale: float = 2.0) -> SkeletonOrder:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(p, p, generator=generator, dtype=torch.float64) * edge_scale
+    return SkeletonOrder(
+        logits.triu(1) + logits.triu(1).T, torch.randn(p, generator=generator, dtype=torch.float64) * order_scale
+    )
+
+
+def random_constraints(p: int, seed: int) -> Constraints:
+    """Consistent knowledge of every kind: required edges and tiers agree with a secret order."""
+    random = np.random.default_rng(seed)
+    names = [f"v{j}" for j in range(p)]
+    secret = random.permutation(p)
+    pairs = [(names[secret[i]], names[secret[j]]) for i in range(p) for j in range(i + 1, p)]
+    required = [pair for pair in pairs if random.random() < random.choice([0.0, 0.2])]
+    forbidden = [
+        edge
+        for cause, effect in pairs
+        for edge in ((cause, effect), (effect, cause))
+        if edge not in required and random.random() < random.choice([0.0, 0.3])
+    ]
+    cut = random.integers(0, p + 1)
+    tiers = [[names[j] for j in part if random.random() < 0.8] for part in (secret[:cut], secret[cut:])]
+    roots = [names[secret[0]]] if random.random() < 0.3 else []
+    leaves = [names[secret[-1]]] if random.random() < 0.3 else []
+    return Knowledge(required, forbidden, tiers if random.random() < 0.5 else [], roots, leaves).compile(names)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def permutations(p: int) -> np.ndarray:
+    return np.array(list(itertools.permutations(range(p))))
+
+
+def best_by_brute_force(distribution: SkeletonOrder, constraints: Constraints) -> float:
+    """The largest log p(A, π) over all orders, with the best skeleton allowed for each."""
+    orders = permutations(len(constraints.names))
+    position = np.argsort(orders, axis=1)
+    before = position[:, :, None] < position[:, None, :]  # (orders, P, P)
+    orders, before = (array[~(constraints.required & ~before).any(axis=(1, 2))] for array in (orders, before))
+    wanted = (distribution.skeleton_logits.numpy() > 0) & ~constraints.forbidden | constraints.required
+    graphs = torch.tensor(before & wanted)
+    return distribution.log_probability(graphs | graphs.mT, torch.tensor(orders)).max().item()
+
+
+@settings(max_examples=100, deadline=None)
+@given(p=st.integers(1, 9), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODING_RULES))
+def test_answers_and_samples_are_always_dags_that_contradict_nothing(p, seed, rule):
+    distribution, constraints = random_distribution(p, seed), random_constraints(p, seed + 1)
+    answer = decode(distribution, constraints, rule=rule)
+    assert is_acyclic(answer.adjacency)
+    assert constraints.allows(answer.adjacency)
+    assert sorted(answer.order) == list(range(p))
+    drawn = sample_graphs(distribution, constraints, 20, generator(seed)).graphs
+    assert is_acyclic(drawn).all()
+    assert all(constraints.allows(graph) for graph in drawn)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_approximate_answers_and_samples_contradict_nothing_either(seed):
+    distribution, constraints = random_distribution(7, seed), random_constraints(7, seed + 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(orders_module, "EXACT_SETS", 0)
+        answer = decode(distribution, constraints)
+        drawn = sample_graphs(distribution, constraints, 20, generator(seed)).graphs
+    assert constraints.allows(answer.adjacency)
+    assert is_acyclic(answer.adjacency)
+    assert is_acyclic(drawn).all()
+    assert all(constraints.allows(graph) for graph in drawn)
+
+
+@settings(max_examples=100, deadline=None)
+@given(p=st.integers(2, 5), seed=st.integers(0, 10**6), order_scale=st.sampled_from([0.1, 1.0, 6.0]))
+def test_the_answer_is_the_most_probable_skeleton_and_order_allowed(p, seed, order_scale):
+    distribution, constraints = random_distribution(p, seed, 3.0, order_scale), random_constraints(p, seed + 1)
+    answer = decode(distribution, constraints)
+    skeleton = torch.tensor(answer.adjacency | answer.adjacency.T)
+    found = distribution.log_probability(skeleton, torch.tensor(answer.order)).item()
+    assert answer.exact
+    assert found == pytest.approx(best_by_brute_force(distribution, constraints), abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_without_knowledge_the_answer_is_the_most_probable_dag_of_the_paper(dtype):
+    for seed in range(20):
+        full = random_distribution(8, seed)
+        distribution = SkeletonOrder(full.skeleton_logits.to(dtype), full.order_scores.to(dtype).round())  # with ties
+        expected = distribution.most_probable_dag().numpy()
+        names = [f"v{j}" for j in range(8)]
+        assert np.array_equal(decode(distribution).adjacency, expected)
+        assert np.array_equal(decode(distribution, Knowledge().compile(names)).adjacency, expected)
+
+
+def test_raising_the_threshold_only_takes_edges_away():
+    distribution = random_distribution(8, 3)
+    graphs = [decode(distribution, threshold=threshold).adjacency for threshold in (0.05, 0.3, 0.5, 0.8, 0.99)]
+    for more, fewer in itertools.pairwise(graphs):
+        assert not (fewer & ~more).any()
+    assert graphs[0].sum() > graphs[-1].sum()
+
+
+def test_a_required_edge_against_the_scores_reverses_the_order_and_keeps_the_rest():
+    logits = torch.full((3, 3), 3.0)
+    distribution = SkeletonOrder(logits, torch.tensor([1.0, 0.0, -1.0]))  # 0 -> 1 -> 2 and 0 -> 2
+    constraints = Knowledge(required=["c -> b"]).compile("abc")
+    answer = decode(distribution, constraints)
+    assert answer.order.tolist() == [0, 2, 1]
+    assert np.argwhere(answer.adjacency).tolist() == [[0, 1], [0, 2], [2, 1]]
+
+
+def test_a_forbidden_edge_is_turned_around_or_dropped_whichever_is_more_probable():
+    constraints = Knowledge(forbidden=["a -> b"]).compile("ab")
+    sure_of_edge = SkeletonOrder(torch.full((2, 2), 5.0), torch.tensor([1.0, 0.0]))
+    sure_of_order = SkeletonOrder(torch.full((2, 2), 1.0), torch.tensor([5.0, 0.0]))
+    assert np.argwhere(decode(sure_of_edge, constraints).adjacency).tolist() == [[1, 0]]
+    assert not decode(sure_of_order, constraints).adjacency.any()
+
+
+@pytest.mark.parametrize("exact_sets", [8192, 0])
+def test_shuffling_the_variables_relabels_the_answer(exact_sets, monkeypatch):
+    monkeypatch.setattr(orders_module, "EXACT_SETS", exact_sets)
+    distribution, constraints = random_distribution(10, 5, order_scale=1.0), random_constraints(10, 7)
+    place = np.random.default_rng(0).permutation(10)
+    shuffled = SkeletonOrder(distribution.skeleton_logits[place][:, place], distribution.order_scores[place])
+    moved = Constraints(
+        tuple(np.array(constraints.names)[place]),
+        *(getattr(constraints, name)[np.ix_(place, place)] for name in ("required", "forbidden", "precedence")),
+    )
+    for rule in DECODING_RULES:
+        here, there = decode(distribution, constraints, rule=rule), decode(shuffled, moved, rule=rule)
+        assert np.array_equal(here.adjacency[np.ix_(place, place)], there.adjacency)
+        assert here.exact == there.exact == (exact_sets > 0)
+
+
+def test_the_approximate_search_finds_the_best_order_where_that_is_known():
+    for seed in range(10):
+        distribution, constraints = random_distribution(10, seed, 3.0, 1.0), random_constraints(10, seed)
+        exact = decode(distribution, constraints)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(orders_module, "EXACT_SETS", 0)
+            approximate = decode(distribution, constraints)
+        assert np.array_equal(exact.adjacency, approximate.adjacency)
+
+
+def all_dags(p: int) -> np.ndarray:
+    """Every DAG on p variables.  (count, P, P)"""
+    flags = np.array(list(itertools.product([False, True], repeat=p * (p - 1))))
+    graphs = np.zeros((len(flags), p, p), dtype=bool)
+    graphs[:, ~np.eye(p, dtype=bool)] = flags
+    return graphs[is_acyclic(graphs)]
+
+
+def test_the_shd_rule_minimizes_expected_mistakes_among_all_dags():
+    dags = all_dags(3)
+    assert len(dags) == 25
+    differs = dags[:, None] != dags[None, :]  # (shown, true, P, P)
+    mistakes = np.triu(differs | differs.swapaxes(-1, -2)).sum(axis=(-2, -1))  # pairs on which two graphs differ
+    for seed in range(20):
+        distribution = random_distribution(3, seed, 1.0, 1.0)
+        probability = np.array([distribution.log_likelihood(torch.tensor(dag)).exp().item() for dag in dags])
+        expected = mistakes @ probability
+        shown = decode(distribution, rule="shd").adjacency
+        assert expected[(dags == shown).all(axis=(1, 2))] == pytest.approx(expected.min())
+
+
+def test_the_f1_rule_shows_the_most_probable_edges_and_the_best_number_of_them():
+    for seed in range(10):
+        distribution = random_distribution(7, seed, 1.5)
+        probabilities = edge_probabilities(distribution)
+        answer = decode(distribution, rule="f1")
+        position = np.argsort(answer.order)
+        along = sorted(probabilities[position[:, None] < position[None, :]], reverse=True)
+
+        expected_f1 = [2 * sum(along[:k]) / (k + probabilities.sum()) for k in range(len(along) + 1)]
+        shown = int(answer.adjacency.sum())
+        assert probabilities[answer.adjacency].min() >= along[shown - 1]
+        assert expected_f1[shown] == pytest.approx(max(expected_f1))
+
+
+def test_edge_probabilities_without_knowledge_are_the_marginals():
+    distribution = random_distribution(6, 0)
+    assert edge_probabilities(distribution) == pytest.approx(distribution.edge_marginals().numpy())
+
+
+def conditional_marginals(distribution: SkeletonOrder, constraints: Constraints) -> np.ndarray:
+    """P(edge | the knowledge) by going through all orders: given the order, edges are independent."""
+    p = len(constraints.names)
+    nu = distribution.skeleton_probabilities().numpy()
+    scores = distribution.order_scores.numpy()
+    total, marginals = 0.0, np.zeros((p, p))
+    for order in permutations(p):
+        position = np.argsort(order)
+        before = position[:, None] < position[None, :]
+        rest = np.cumsum(np.exp(scores[order])[::-1])[::-1]
+        weight = np.prod(np.exp(scores[order]) / rest)
+        edge = np.where(constraints.required, 1.0, np.where(constraints.forbidden, 0.0, nu))
+        lost = before & constraints.forbidden & ~constraints.required.T
+        weight *= np.prod((1 - nu)[lost]) * (not (constraints.required & ~before).any())
+        total += weight
+        marginals += weight * np.where(before, edge, 0.0)
+    return marginals / total
+
+
+@pytest.mark.parametrize("way", ["dynamic programming", "races", "sweeps"])
+def test_samples_follow_the_distribution_given_the_knowledge(way, monkeypatch):
+    if way != "dynamic programming":
+        monkeypatch.setattr(orders_module, "EXACT_SETS", 0)
+    if way == "sweeps":
+        monkeypatch.setattr(orders_module, "_races_that_obey", lambda *_: None)
+    names = [f"v{j}" for j in range(5)]
+    mild = Knowledge(required=["v4 -> v1"], forbidden=["v0 -> v1"]).compile(names)
+    hard = Knowledge(required=["v4 -> v1", "v1 -> v0"], tiers=[["v3", "v4"], ["v0", "v2"]]).compile(names)
+    for constraints in (mild, hard):
+        distribution = random_distribution(5, 11, 2.0, 0.7)
+        drawn = sample_graphs(distribution, constraints, 20_000, generator())
+        difference = drawn.graphs.mean(axis=0) - conditional_marginals(distribution, constraints)
+        assert np.abs(difference).max() < 0.02  # five standard errors
+        assert drawn.exact == (way == "dynamic programming" or (way == "races" and constraints is mild))
+
+
+def test_edge_probabilities_under_knowledge_are_conditional_marginals():
+    only_two_concerned = Knowledge(required=["v3 -> v1"]).compile([f"v{j}" for j in range(5)])
+    for seed in range(4):
+        distribution = random_distribution(5, seed, 2.0, 1.0)
+        constraints = random_constraints(5, seed + 40) if seed else only_two_concerned
+        difference = edge_probabilities(distribution, constraints) - conditional_marginals(distribution, constraints)
+        assert np.abs(difference).max() < 0.07  # four and a half standard errors
+
+
+def test_samples_without_knowledge_have_the_marginals_of_the_distribution():
+    distribution = random_distribution(6, 1)
+    drawn = sample_graphs(distribution, None, 20_000, generator())
+    assert drawn.exact
+    assert np.abs(drawn.graphs.mean(axis=0) - distribution.edge_marginals().numpy()).max() < 0.02
+
+
+def test_the_same_generator_state_draws_the_same_graphs():
+    distribution, constraints = random_distribution(8, 2), random_constraints(8, 2)
+    first, again, other = (sample_graphs(distribution, constraints, 30, generator(seed)).graphs for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_compulsory_orders_survive_scores_that_differ_beyond_rounding():
+    free = np.random.default_rng(1).uniform(-900.0, 900.0, size=40)  # expected waits beyond 1e700 overflow
+    penalty = np.zeros((80, 80))
+    penalty[:40, :40] = np.where(np.tril(np.ones((40, 40)), -1), np.inf, 0.0)  # 0 before 1 before 2 ...
+    for chain in (np.linspace(-900.0, 900.0, 40), np.linspace(900.0, -900.0, 40)):
+        scores = np.concatenate([chain, free])
+        drawn, _ = sample_orders(scores, penalty, 50, np.random.default_rng(0))
+        best, _ = most_probable_order(scores, penalty)
+        for order in (*drawn, best):
+            assert order[order < 40].tolist() == list(range(40))
+
+
+def test_the_best_order_is_the_best_of_all_orders():
+    orders = permutations(6)
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        scores = random.normal(size=6) * random.choice([0.2, 1.0, 5.0])
+        penalty = np.where(random.random((6, 6)) < random.choice([0.1, 0.4]), random.exponential(size=(6, 6)), 0.0)
+        np.fill_diagonal(penalty, 0.0)
+        found, exact = most_probable_order(scores, penalty)
+        assert exact
+        assert log_weight(found[None], scores, penalty)[0] == pytest.approx(log_weight(orders, scores, penalty).max())
+
+
+def test_order_weights_are_a_distribution_over_orders_without_penalties():
+    scores = np.array([0.3, -1.0, 2.0, 0.0])
+    assert np.exp(log_weight(permutations(4), scores, np.zeros((4, 4)))).sum() == pytest.approx(1.0)
+
+
+def test_long_chains_of_required_edges_are_decoded_exactly():
+    p = 100
+    names = [f"v{j}" for j in range(p)]
+    chain = Knowledge(required=[(names[j + 1], names[j]) for j in range(0, 60)]).compile(names)
+    distribution = random_distribution(p, 4)
+    answer = decode(distribution, chain)
+    assert answer.exact
+    assert chain.allows(answer.adjacency)
+
+
+def test_a_thousand_graphs_of_fifty_variables_under_tiers_take_about_a_second():
+    p = 50
+    names = [f"v{j}" for j in range(p)]
+    constraints = Knowledge(tiers=[names[:15], names[15:30], names[30:]]).compile(names)
+    logits = torch.randn(p, p, generator=generator()) * 2 - 3
+    distribution = SkeletonOrder(logits.triu(1) + logits.triu(1).T, torch.randn(p, generator=generator()))
+    start = time.process_time()
+    drawn = sample_graphs(distribution, constraints, 1000, generator())
+    assert time.process_time() - start < 2.5  # with room for a slow machine
+    assert all(constraints.allows(graph) for graph in drawn.graphs)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rule": "mean"},
+        {"threshold": 0.0},
+        {"threshold": 1.5},
+        {"rule": "f1", "threshold": 0.4},
+        {"constraints": Knowledge().compile("ab")},
+    ],
+)
+def test_what_cannot_be_decoded_is_an_error(wrong):
+    with pytest.raises(ArrowError):
+        decode(random_distribution(3, 0), **wrong)
+    with pytest.raises(ArrowError, match="one table"):
+        decode(SkeletonOrder(torch.zeros(2, 3, 3), torch.zeros(2, 3)))

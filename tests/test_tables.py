@@ -1,0 +1,519 @@
+"""Tables: every way in gives the same numbers, every bad table one clear error, every oddity a word in the report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from causal_arrow.errors import ConfigurationError, TableError
+from causal_arrow.table_report import TrainingRange, inspect_table
+from causal_arrow.tables import Table, read_table
+
+NAMES = ("age", "dose", "höhe", "x y")
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(120, 4)).round(6), columns=list(NAMES))
+
+
+def kinds(table: Table) -> set[str]:
+    return {finding.kind for finding in inspect_table(table).findings}
+
+
+def finding(table: Table, kind: str):
+    found = [finding for finding in inspect_table(table).findings if finding.kind == kind]
+    assert len(found) == 1
+    return found[0]
+
+
+# Every way in
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("t.csv", {}),
+        ("t.tsv", {"sep": "\t"}),
+        ("t.csv", {"sep": ";"}),
+        ("t.csv", {"sep": ";", "decimal": ","}),
+        ("t.tsv", {"sep": "\t", "decimal": ","}),
+        ("t.txt", {"sep": "|"}),
+        ("t.csv.gz", {}),
+        ("t.gz", {"sep": "\t", "compression": "gzip"}),
+        ("t.csv", {"encoding": "utf-8-sig"}),
+        ("t.csv", {"encoding": "latin-1"}),
+        ("t.csv", {"encoding": "utf-16"}),
+        ("T.CSV", {"quoting": 1}),
+    ],
+)
+def test_text_files_are_read_whatever_their_delimiter_decimal_and_encoding(tmp_path, frame, name, options):
+    frame.to_csv(tmp_path / name, index=False, **options)
+    table = read_table(tmp_path / name)
+    assert table.names == NAMES
+    assert np.array_equal(table.values, frame.to_numpy())
+
+
+def test_columns_may_be_separated_by_blanks(tmp_path, frame):
+    frame.columns = list("abcd")
+    (tmp_path / "t.txt").write_text(frame.to_string(index=False))
+    assert np.allclose(read_table(tmp_path / "t.txt").values, frame.to_numpy())
+
+
+@pytest.mark.parametrize(("ending", "package"), [("parquet", "pyarrow"), ("feather", "pyarrow"), ("xlsx", "openpyxl")])
+def test_other_formats_give_the_same_table(tmp_path, frame, ending, package):
+    pytest.importorskip(package)
+    path = tmp_path / f"t.{ending}"
+    {"parquet": frame.to_parquet, "feather": frame.to_feather}.get(ending, lambda p: frame.to_excel(p, index=False))(
+        path
+    )
+    table = read_table(path)
+    assert table.names == NAMES
+    assert np.array_equal(table.values, frame.to_numpy())
+
+
+def test_frames_arrays_and_lists_give_the_same_table(frame):
+    for source in (frame, frame.to_dict("list"), frame.astype("Float64"), frame.astype(object)):
+        table = read_table(source)
+        assert table.names == NAMES
+        assert np.array_equal(table.values, frame.to_numpy())
+    for source in (frame.to_numpy(), frame.to_numpy().tolist(), frame.to_numpy().astype(object)):
+        table = read_table(source)
+        assert table.names == ("x1", "x2", "x3", "x4")
+        assert np.array_equal(table.values, frame.to_numpy())
+        assert not table.findings
+    assert np.array_equal(read_table(read_table(frame)).values, frame.to_numpy())
+
+
+def test_polars_frames_give_the_same_table(frame):
+    polars = pytest.importorskip("polars")
+    theirs = polars.DataFrame({name: frame[name].tolist() for name in frame})
+    for source in (theirs, theirs.lazy()):
+        table = read_table(source)
+        assert table.names == NAMES
+        assert np.array_equal(table.values, frame.to_numpy())
+    odd = theirs.with_columns(
+        polars.Series("flag", [True, None] * 60),
+        polars.Series("count", [1, None, 3] * 40),
+        polars.lit("a").alias("text"),
+    )
+    with pytest.raises(TableError, match=r"'text' .*is text.*100 values are missing \('flag' 60, 'count' 40\)"):
+        read_table(odd)
+
+
+def test_the_callers_data_never_change(frame):
+    frame.iloc[3, 1] = np.nan
+    before = frame.copy(deep=True)
+    array = frame.to_numpy(copy=True)
+    for missing in ("drop", "impute"):
+        read_table(frame, missing=missing)
+        read_table(array, missing=missing)
+    pd.testing.assert_frame_equal(frame, before)
+    assert np.array_equal(array, before.to_numpy(), equal_nan=True)
+    shared = np.random.default_rng(0).normal(size=(50, 3))
+    assert not np.shares_memory(read_table(shared).values, shared)
+
+
+def test_columns_chooses_and_orders_and_drop_leaves_out(frame):
+    assert read_table(frame, columns=["x y", "age"]).names == ("x y", "age")
+    assert read_table(frame, drop=["dose"]).names == ("age", "höhe", "x y")
+    assert read_table(frame, columns=["x y", "age", "dose"], drop="age").names == ("x y", "dose")
+
+
+def test_a_file_without_names_is_noticed_and_can_be_read(tmp_path, frame):
+    frame.to_csv(tmp_path / "t.csv", index=False, header=False)
+    with pytest.raises(TableError, match=r"first line of 't\.csv' holds numbers .*--no-header"):
+        read_table(tmp_path / "t.csv")
+    table = read_table(tmp_path / "t.csv", header=False)
+    assert table.names == ("x1", "x2", "x3", "x4")
+    assert table.observations == len(frame)
+
+
+def test_integers_as_names_are_names(tmp_path, frame):
+    frame.set_axis(range(4), axis=1).to_csv(tmp_path / "t.csv", index=False)
+    assert read_table(tmp_path / "t.csv").names == ("0", "1", "2", "3")
+
+
+def test_lines_that_end_in_a_delimiter_lose_nothing(tmp_path, frame):
+    lines = frame.to_csv(index=False).splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([lines[0], *(line + "," for line in lines[1:])]), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == NAMES
+    assert np.array_equal(table.values, frame.to_numpy())
+
+
+def test_labels_of_lines_without_a_name_are_not_a_column(tmp_path, frame):
+    lines = frame.to_csv(index=False).splitlines()
+    labeled = [lines[0], *(f"row{i},{line}" for i, line in enumerate(lines[1:]))]
+    (tmp_path / "t.csv").write_text("\n".join(labeled), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == NAMES
+    assert "label" in table.findings[0].message
+
+
+def test_a_saved_index_is_named_in_a_warning(tmp_path, frame):
+    frame.to_csv(tmp_path / "t.csv")
+    warning = finding(read_table(tmp_path / "t.csv"), "index")
+    assert warning.severity == "warning"
+    assert "--drop 'Unnamed: 0'" in warning.message
+    assert "index" not in kinds(read_table(tmp_path / "t.csv", drop=["Unnamed: 0"]))
+
+
+def test_thousands_of_columns_are_read(tmp_path):
+    values = np.random.default_rng(0).normal(size=(30, 3000)).round(3)
+    pd.DataFrame(values, columns=[f"gene{j}" for j in range(3000)]).to_csv(tmp_path / "t.csv", index=False)
+    assert np.array_equal(read_table(tmp_path / "t.csv").values, values)
+
+
+def test_blanks_around_fields_do_not_matter(tmp_path):
+    (tmp_path / "t.csv").write_text('"a", "b"\n' + '1, "2"\n 3, "4"\n' * 20)
+    table = read_table(tmp_path / "t.csv")
+    assert table.names == ("a", "b")
+    assert table.values[:2].tolist() == [[1, 2], [3, 4]]
+
+
+def test_the_first_sheet_is_read_unless_another_is_named(tmp_path, frame):
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        frame.to_excel(book, sheet_name="one", index=False)
+        (frame * 2).to_excel(book, sheet_name="two", index=False)
+    first = read_table(tmp_path / "t.xlsx")
+    assert np.array_equal(first.values, frame.to_numpy())
+    assert "'two'" in first.findings[0].message
+    assert np.array_equal(read_table(tmp_path / "t.xlsx", sheet="two").values, 2 * frame.to_numpy())
+    with pytest.raises(TableError, match="no sheet 'three': its sheets are 'one', 'two'"):
+        read_table(tmp_path / "t.xlsx", sheet="three")
+
+
+def test_importing_the_module_does_not_import_pandas():
+    code = "import sys, causal_arrow.tables, causal_arrow.table_report; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# What is not a number
+
+
+def test_true_and_false_and_yes_and_no_become_one_and_zero_with_a_note(frame):
+    frame["flag"] = frame["age"] > 0
+    frame["smokes"] = np.where(frame["dose"] > 0, "Yes", "no")
+    table = read_table(frame)
+    assert np.array_equal(table.values[:, 4], (frame["age"] > 0).to_numpy(float))
+    assert np.array_equal(table.values[:, 5], (frame["dose"] > 0).to_numpy(float))
+    assert [(note.kind, note.columns) for note in table.findings] == [("coding", ("flag",)), ("coding", ("smokes",))]
+
+
+def test_ordered_categories_become_their_ranks_with_a_note(frame):
+    levels = ["low", "middle", "high"]
+    ranks = np.arange(len(frame)) % 3
+    frame["level"] = pd.Categorical.from_codes(ranks, levels, ordered=True)
+    table = read_table(frame)
+    assert np.array_equal(table.values[:, 4], ranks)
+    assert "'low' < 'middle' < 'high'" in table.findings[0].message
+
+
+def test_numbers_written_as_text_are_numbers(frame):
+    text = frame.astype(str)
+    text.iloc[0, 0] = " 7.5 "
+    table = read_table(text)
+    assert table.values[0, 0] == 7.5
+    assert np.array_equal(table.values[1:], frame.to_numpy()[1:])
+
+
+def test_all_unusable_columns_are_named_in_one_error(tmp_path, frame):
+    n = len(frame)
+    frame["city"] = ["Rome", "Oslo", "Bonn"] * (n // 3)
+    frame["when"] = pd.date_range("2024-01-01", periods=n)
+    frame["nothing"] = np.nan
+    frame["site"] = 41
+    frame.loc[5, "age"] = np.inf
+    frame["code"] = np.where(np.arange(n) == 7, "unknown", frame["dose"].astype(str))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for source, place in ((frame, "observation 8"), (tmp_path / "t.csv", "line 9")):
+        with pytest.raises(TableError) as refusal:
+            read_table(source)
+        message = str(refusal.value)
+        for words in (
+            "'city' (3 different values, such as 'Rome') is text",
+            "hold",
+            "'when'",
+            "'nothing' has no values",
+            "'site' (every value is 41) is constant",
+            "'age' (1 value, the first on",
+            f"'code' (1 value such as 'unknown' on {place}) mixes numbers with text",
+            "--drop age --drop city --drop when --drop nothing --drop code --drop site",
+        ):
+            assert words in message
+    unusable = ["city", "when", "nothing", "site", "age", "code"]
+    assert read_table(tmp_path / "t.csv", drop=unusable).names == ("dose", "höhe", "x y")
+
+
+def test_without_strictness_problems_become_findings(frame):
+    frame["city"] = ["Rome", "Oslo"] * 60
+    frame["site"] = 41
+    frame.loc[0, "age"] = np.nan
+    report = inspect_table(read_table(frame, strict=False))
+    problems = {problem.kind: problem.columns for problem in report.findings if problem.severity == "problem"}
+    assert problems == {"text": ("city",), "constant": ("site",), "missing": ("age",)}
+    assert [problem.severity for problem in report.findings] == ["problem"] * 3
+
+
+def test_a_column_that_varies_only_by_rounding_is_constant(frame):
+    frame["site"] = 0.1 + 1e-17 * np.arange(len(frame))
+    frame.loc[3, "site"] = 0.1 + 1.5e-17
+    with pytest.raises(TableError, match=r"'site' .* is constant"):
+        read_table(frame)
+
+
+def test_standardizing_does_not_depend_on_units(frame):
+    usual = read_table(frame).standardized()
+    assert usual.mean(axis=0) == pytest.approx(np.zeros(4), abs=1e-12)
+    assert usual.std(axis=0, ddof=1) == pytest.approx(np.ones(4))
+    assert read_table(frame * [1e-200, 1e90, 1e-9, 1.0]).standardized() == pytest.approx(usual)
+
+
+# Missing values
+
+
+def with_gaps(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = frame.copy()
+    frame.iloc[:10, 0] = np.nan
+    frame.iloc[5:12, 2] = np.nan
+    return frame
+
+
+def test_missing_values_are_counted_and_located_by_default(frame):
+    with pytest.raises(TableError, match=r"17 values are missing \('age' 10, 'höhe' 7\).*108 of 120 remain"):
+        read_table(with_gaps(frame))
+
+
+def test_dropping_keeps_the_complete_observations(frame):
+    table = read_table(with_gaps(frame), missing="drop")
+    assert np.array_equal(table.values, frame.to_numpy()[12:])
+    assert "12 of 120" in finding(table, "missing").message
+
+
+def test_dropping_too_much_is_an_error(frame):
+    frame.iloc[19:, 0] = np.nan
+    with pytest.raises(TableError, match="Only 19 of 120 observations"):
+        read_table(frame, missing="drop")
+
+
+def test_dropping_can_leave_a_constant_which_is_refused(frame):
+    frame["site"] = 1.0
+    frame.loc[0, "site"] = 2.0
+    frame.loc[0, "age"] = np.nan
+    with pytest.raises(TableError, match=r"'site' .* is constant"):
+        read_table(frame, missing="drop")
+
+
+def test_imputing_keeps_what_was_observed_and_predicts_the_rest():
+    random = np.random.default_rng(1)
+    cause = random.normal(size=500)
+    truth = np.stack([cause, 2 * cause + 0.1 * random.normal(size=500), random.normal(size=500) + 1e6], axis=1)
+    gaps = random.random(truth.shape) < 0.1
+    gaps[:, 2] = False
+    gaps[gaps.all(axis=1)] = False
+    table = read_table(np.where(gaps, np.nan, truth), missing="impute")
+    assert np.array_equal(table.values[~gaps], truth[~gaps])
+    one_gap = gaps & (gaps.sum(axis=1, keepdims=True) == 1)
+    error = ((table.values - truth) / truth.std(axis=0))[one_gap]
+    assert np.sqrt(np.mean(error**2)) < 0.1  # the mean of a column would be off by one standard deviation
+    note = finding(table, "missing")
+    assert note.severity == "warning"
+    assert note.columns == ("x1", "x2")
+
+
+def test_imputed_values_stay_within_the_observed_range(frame):
+    holed = with_gaps(frame)
+    filled = read_table(holed, missing="impute").values
+    assert (filled.max(axis=0) <= holed.max().to_numpy() + 1e-9).all()
+    assert (filled.min(axis=0) >= holed.min().to_numpy() - 1e-9).all()
+
+
+# One clear error
+
+
+def file(directory, name, content):
+    path = directory / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", "", "'t.csv' is empty"),
+        ("t.csv", "\n  \n", "'t.csv' is empty"),
+        ("t.csv", "a,b,c\n", "no observations"),
+        ("t.csv", bytes(range(256)) * 20, "'t.csv' is not a text file"),
+        ("t.csv", b"PK\x03\x04" + bytes(100), "Excel workbook: use the ending .xlsx"),
+        ("t.csv", b"PAR1" + bytes(100), "Parquet file"),
+        ("t.csv", "a\n" + "1\n2\n" * 20, "only one column, 'a'"),
+        ("t.csv", "a,b\n" + "1,2\n3,4\n" * 5, "has 10 observations: at least 20"),
+        ("t.csv", "a,b,a\n" + "1,2,3\n" * 30, "more than one column called 'a'"),
+        ("t.csv", "a,b\n" + "1,2\n" * 30 + "1,2,3\n" + "1,2\n" * 30, "Line 32 of 't.csv' has 3 fields where 2"),
+        ("t.xlsx", "no workbook", "'t.xlsx' is not a readable .xlsx file"),
+        ("t.xls", "no workbook", "save it as .xlsx"),
+        ("t.parquet", "no parquet", "'t.parquet' is not a readable .parquet file"),
+        ("t.feather", "no feather", "'t.feather' is not a readable .feather file"),
+        ("t.csv.gz", b"\x1f\x8bno gzip", "t.csv.gz"),
+        ("t.doc", "a,b\n1,2\n", "expected a name that ends in .csv"),
+        ("t", "a,b\n1,2\n", "expected a name that ends in .csv"),
+    ],
+)
+def test_a_bad_file_is_one_clear_error(tmp_path, name, content, words):
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    if name.endswith(("parquet", "feather")):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(TableError) as refusal:
+        read_table(file(tmp_path, name, content))
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("nowhere/t.csv", "no file 'nowhere/t.csv'"),
+        (".", "is a directory"),
+        (None, "Expected a path, a data frame or a two-dimensional array"),
+        (3.5, "got float"),
+        (np.zeros((30, 2, 2)), r"\(30, 2, 2\)"),
+        (np.arange(30.0), "only one column"),
+        ([[1.0, 2.0], [3.0]], "two-dimensional|same length"),
+        (np.random.default_rng(0).normal(size=(30, 2)) * 1j, "complex numbers"),
+        (pd.DataFrame(np.ones((30, 2)), columns=["a", "a "]), "more than one column called 'a'"),
+        (pd.DataFrame(index=range(30)), "no columns"),
+    ],
+)
+def test_a_bad_source_is_one_clear_error(source, words):
+    with pytest.raises(TableError, match=words):
+        read_table(source)
+
+
+def test_duplicate_names_in_a_workbook_are_not_renamed_silently(tmp_path):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame(np.ones((30, 3)), columns=["a", "b", "a"]).to_excel(tmp_path / "t.xlsx", index=False)
+    with pytest.raises(TableError, match="more than one column called 'a'"):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(TableError, match=r'pip install "causal-arrow\[files\]"'):
+        read_table(file(tmp_path, "t.xlsx", "anything"))
+
+
+def test_an_unknown_column_is_answered_with_the_closest_one(frame):
+    with pytest.raises(TableError, match="--columns names 'Dose', which is not in the table: did you mean 'dose'"):
+        read_table(frame, columns=["age", "Dose"])
+    with pytest.raises(TableError, match=r"--drop names 'zzz'.*its columns are 'age'"):
+        read_table(frame, drop=["zzz"])
+
+
+def test_an_unknown_choice_for_missing_values_is_an_error(frame):
+    with pytest.raises(ConfigurationError, match="error, drop, impute"):
+        read_table(frame, missing="zero")
+
+
+# The report card
+
+
+def numbers(observations: int = 400, variables: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(observations, variables))
+
+
+def test_an_ordinary_table_has_nothing_to_report():
+    for seed in range(5):
+        report = inspect_table(read_table(numbers(seed=seed)))
+        assert report.findings == ()
+        assert report.lines() == ["400 observations of 5 variables", "Nothing stands out."]
+
+
+def test_sizes_outside_the_training_range_are_reported():
+    assert finding(read_table(numbers(60, 3)), "training_range").severity == "warning"
+    assert finding(read_table(numbers(2500, 3)), "training_range").severity == "note"
+    assert finding(read_table(numbers(600, 101)), "training_range").severity == "warning"
+    wider = TrainingRange(observations=(20, 5000), variables=(2, 200))
+    for shape in ((60, 3), (2500, 3), (1100, 101)):
+        assert not inspect_table(read_table(numbers(*shape)), wider).findings
+
+
+def test_few_observations_for_the_number_of_variables_are_reported():
+    assert finding(read_table(numbers(150, 40)), "few_observations").severity == "note"
+    assert finding(read_table(numbers(100, 60)), "few_observations").severity == "warning"
+
+
+def test_copies_up_to_scale_are_reported_once():
+    values = numbers()
+    values[:, 3] = 5 - 3 * values[:, 1]
+    table = read_table(values)
+    assert finding(table, "copies").columns == ("x2", "x4")
+    assert "collinear" not in kinds(table)
+
+
+def test_groups_that_determine_each_other_are_named():
+    values = numbers(variables=8)
+    values[:, 4] = values[:, 0] + values[:, 2] + 1e-3 * numbers(variables=1, seed=1)[:, 0]
+    table = read_table(values)
+    assert finding(table, "collinear").columns == ("x1", "x3", "x5")
+    values[:, 4] += values[:, 1]  # and no longer: a strong relation is not a deterministic one
+    values[:, 4] += numbers(variables=1, seed=2)[:, 0]
+    assert "collinear" not in kinds(read_table(values))
+
+
+def test_heavy_tails_are_reported_with_a_remedy_where_there_is_one():
+    values = numbers()
+    values[:, 1] = np.exp(2 * values[:, 1])
+    values[7, 2] = 80.0
+    found = finding(read_table(values), "heavy_tails")
+    assert found.columns == ("x2", "x3")
+    assert "logarithm may help with 'x2'," in found.message
+
+
+def test_discrete_columns_are_reported_by_kind():
+    values = numbers()
+    values[:, 0] = values[:, 0] > 0
+    values[:, 1] = values[:, 1].round().clip(-2, 2)
+    values[:, 2] = values[:, 2].clip(0.1, None)
+    table = read_table(values)
+    assert finding(table, "binary").columns == ("x1",)
+    assert finding(table, "discrete").columns == ("x2",)
+    assert finding(table, "lumpy").columns == ("x3",)
+
+
+def test_observations_ordered_in_time_are_noticed_and_shuffled_ones_are_not():
+    values = numbers()
+    values[:, 2] = np.cumsum(values[:, 2])
+    assert finding(read_table(values), "time_order").columns == ("x3",)
+    assert "time_order" not in kinds(read_table(np.random.default_rng(3).permutation(values)))
+
+
+def test_statistics_do_not_depend_on_how_observations_are_chunked(monkeypatch):
+    values = numbers(300, 6)
+    values[:, 3] = np.cumsum(values[:, 3])
+    values[:, 4] = np.exp(2 * values[:, 4])
+    whole = inspect_table(read_table(values))
+    assert {finding.kind for finding in whole.findings} == {"time_order", "heavy_tails"}
+    for chunk in (1, 7):
+        monkeypatch.setattr("causal_arrow.table_report.OBSERVATIONS_PER_CHUNK", chunk)
+        assert inspect_table(read_table(values)) == whole
+
+
+def test_reports_are_sorted_by_severity_and_go_through_json(frame):
+    frame["flag"] = frame["age"] > 0
+    frame["copy"] = frame["age"] * 2
+    frame["city"] = "Rome"
+    report = inspect_table(read_table(frame, strict=False))
+    severities = [finding.severity for finding in report.findings]
+    assert severities == sorted(severities, key=["problem", "warning", "note"].index)
+    assert set(severities) == {"problem", "warning", "note"}
+    assert len(report.warnings) == sum(severity != "note" for severity in severities)
+    assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
+    assert len(report.lines()) == 1 + len(report.findings)
