@@ -1,0 +1,101 @@
+"""Shapes of tables: which ones training draws, and how many tasks of a shape the device holds at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.pretraining.config import BatchConfig, ShapeConfig
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Numbers of observations and variables of a table."""
+
+    observations: int
+    variables: int
+
+    @property
+    def cells(self) -> int:
+        return self.observations * self.variables
+
+    @property
+    def pairs(self) -> int:
+        return self.variables**2
+
+
+def _uniform(low: int, high: int, random: np.random.Generator) -> int:
+    return int(random.integers(low, high, endpoint=True))
+
+
+def _log_uniform(low: int, high: int, random: np.random.Generator) -> int:
+    # Each whole number stands for the interval of width 1 around it.
+    drawn = math.exp(random.uniform(math.log(low - 0.5), math.log(high + 0.5)))
+    return min(max(round(drawn), low), high)
+
+
+LAWS: dict[str, Callable[[int, int, np.random.Generator], int]] = {"uniform": _uniform, "log_uniform": _log_uniform}
+
+
+def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
+    """A shape drawn by the laws of the configuration."""
+    for name, law in (("observations_law", config.observations_law), ("variables_law", config.variables_law)):
+        if law not in LAWS:
+            raise ConfigurationError(f"Unknown {name} {law!r}: expected one of {', '.join(LAWS)}.")
+    return Shape(
+        LAWS[config.observations_law](*config.observations, random),
+        LAWS[config.variables_law](*config.variables, random),
+    )
+
+
+def tasks_per_slot(config: BatchConfig, shape: Shape) -> int:
+    """How many tasks of a shape make up one slot of a step."""
+    if config.tasks_per_slot is not None:
+        return config.tasks_per_slot
+    work = shape.cells + config.cells_per_pair * shape.pairs
+    return max(1, min(config.most_tasks_per_slot, int(config.work_per_slot / work)))
+
+
+@dataclass(frozen=True)
+class MemoryModel:
+    """Bytes that a forward and backward pass takes: fixed + tasks · (per_cell · n·p + per_pair · p²).
+
+    Both terms matter: cells dominate for long tables, pairs for wide ones.
+    """
+
+    fixed: float
+    per_cell: float
+    per_pair: float
+    available: float
+
+    def bytes_per_task(self, shape: Shape) -> float:
+        return self.per_cell * shape.cells + self.per_pair * shape.pairs
+
+    def tasks_that_fit(self, shape: Shape) -> int:
+        """The largest microbatch of a shape, at least one task."""
+        return max(1, int((self.available - self.fixed) / self.bytes_per_task(shape)))
+
+
+UNLIMITED = MemoryModel(0.0, 1e-9, 1e-9, 1e9)
+"""For devices that do not measure their memory: a slot is one microbatch."""
+
+
+def fit_memory_model(measure: Callable[[Shape, int], float], available: float) -> MemoryModel:
+    """The memory model that explains the peaks `measure(shape, tasks)` of a few probes, by least squares."""
+    probes = [
+        (Shape(1000, 10), 4),
+        (Shape(1000, 10), 16),
+        (Shape(60, 60), 4),
+        (Shape(60, 60), 16),
+        (Shape(400, 40), 8),
+        (Shape(100, 90), 4),
+    ]
+    design = np.array([[1.0, tasks * shape.cells, tasks * shape.pairs] for shape, tasks in probes])
+    peaks = np.array([measure(shape, tasks) for shape, tasks in probes])
+    # Relative errors count, so that the small probes fix the constant.
+    fixed, per_cell, per_pair = np.linalg.lstsq(design / peaks[:, None], np.ones(len(peaks)), rcond=None)[0]
+    return MemoryModel(max(fixed, 0.0), max(per_cell, 1.0), max(per_pair, 1.0), available)

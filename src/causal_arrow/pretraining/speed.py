@@ -1,0 +1,184 @@
+"""`python -m causal_arrow.pretraining.speed CONFIG.toml`: how fast training runs here, and how far from its floor.
+
+The floor of a part is the larger of two times: the bytes it must move at the measured copy bandwidth, and the
+operations it must do at the measured matrix rate. Forward and backward together; a stream of vectors is read and written once
+forward, and read twice and written once backward. No program is faster than its floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from causal_arrow.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
+from causal_arrow.encoders.statistics import describe
+from causal_arrow.errors import ArrowError
+from causal_arrow.pretraining.config import read_config
+from causal_arrow.pretraining.processes import joined
+from causal_arrow.pretraining.shapes import Shape
+from causal_arrow.pretraining.stream import draw_tasks
+from causal_arrow.pretraining.train import PRECISIONS, Trainer
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What the device can do at most, measured."""
+
+    bytes_per_second: float
+    operations_per_second: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the training step: what runs, and what it cannot do without, for all tasks together."""
+
+    name: str
+    run: Callable[[], object]
+    bytes_moved: float = 0.0
+    operations: float = 0.0
+
+
+def seconds_of(run: Callable[[], object], device: torch.device, least_seconds: float = 0.3) -> float:
+    """Median time of a call, after two calls that only warm up."""
+    for _ in range(2):
+        run()
+    times: list[float] = []
+    started = time.perf_counter()
+    while len(times) < 5 or (time.perf_counter() - started < least_seconds and len(times) < 200):
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        before = time.perf_counter()
+        run()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - before)
+    return sorted(times)[len(times) // 2]
+
+
+def measure_ceilings(device: torch.device, dtype: torch.dtype) -> Ceilings:
+    """Bandwidth of a large copy (read and write counted) and rate of a large matrix product on random numbers."""
+    size = 2**30 if device.type == "cuda" else 2**26
+    source = torch.empty(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    bandwidth = 2 * size / seconds_of(lambda: target.copy_(source), device)
+    width = 8192 if device.type == "cuda" else 1024
+    matrix = torch.randn(width, width, device=device, dtype=dtype)
+    return Ceilings(bandwidth, 2 * width**3 / seconds_of(lambda: matrix @ matrix, device))
+
+
+def _both_passes(block: Callable[..., Tensor], *inputs: Tensor) -> Callable[[], None]:
+    """Forward and backward of a block, gradients of its inputs included."""
+    leaves = [value.detach().requires_grad_() for value in inputs]
+
+    def run() -> None:
+        output = block(*leaves)
+        output.backward(output.detach())
+        for leaf in leaves:
+            leaf.grad = None
+
+    return run
+
+
+def parts_of(trainer: Trainer, shape: Shape, tasks: int) -> list[Part]:
+    """The parts of a training step with a pairwise encoder, for `tasks` tasks of one shape."""
+    encoder, sizes = trainer.model.encoder, trainer.config.model.encoder
+    device = trainer.device
+    dtype = PRECISIONS[trainer.config.optimization.precision]
+    drawn = draw_tasks(trainer.stream.distribution, tasks, shape, 0, device)
+    group = 8
+    parts = [
+        Part(
+            f"drawing ({group} groups at once)",
+            lambda: draw_tasks(trainer.stream.distribution, group * tasks, shape, 1, device),
+        )
+    ]
+    if isinstance(encoder, PairwiseEncoder) and isinstance(sizes, PairwiseConfig):
+        stage = encoder.stages[0]
+        assert isinstance(stage, Stage)
+        cells = torch.randn(tasks, *drawn.data.shape[1:], sizes.cell_width, device=device, dtype=dtype)
+        pairs = torch.randn(tasks, shape.variables, shape.variables, sizes.pair_width, device=device, dtype=dtype)
+        weights = stage.mixing_weights(pairs).detach()
+        products = tasks * shape.pairs * sizes.outer_width**2 * dtype.itemsize
+        cell_bytes, pair_bytes = cells.numel() * dtype.itemsize, pairs.numel() * dtype.itemsize
+        per_cell = 18 * sizes.cell_width**2 + 2 * shape.variables * sizes.cell_width
+        per_outer = 4 * sizes.cell_width * sizes.outer_width + 2 * shape.variables * sizes.outer_width**2
+        per_pair = 24 * sizes.pair_width**2 + 2 * shape.variables * sizes.pair_width
+        parts += [
+            Part("statistics", lambda: describe(drawn.data), 2 * drawn.data.numel() * 4),
+            Part(
+                "a cell block",
+                _both_passes(stage.cell_block, cells, weights),
+                5 * cell_bytes,
+                3 * per_cell * tasks * shape.cells,
+            ),
+            Part(
+                "an outer product",
+                _both_passes(lambda inputs: stage.outer_product(inputs, shape.observations), cells),
+                3 * cell_bytes + 2 * products,
+                3 * per_outer * tasks * shape.cells,
+            ),
+            Part(
+                "a pair block",
+                _both_passes(stage.pair_blocks[0], pairs),
+                5 * pair_bytes,
+                3 * per_pair * tasks * shape.pairs,
+            ),
+        ]
+    parts.append(Part("forward and backward", lambda: trainer.backward(drawn, 1.0)))
+
+    def optimize() -> None:
+        for optimizer in trainer.optimizers:
+            optimizer.step()
+
+    parts.append(Part("optimizers (one step)", optimize))
+    return parts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m causal_arrow.pretraining.speed", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
+    parser.add_argument("--observations", type=int, default=500)
+    parser.add_argument("--variables", type=int, default=50)
+    parser.add_argument("--tasks", type=int, default=64)
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args(arguments)
+    try:
+        config = read_config(options.config)
+        with joined(options.device) as processes:
+            trainer = Trainer(config, processes)
+            ceilings = measure_ceilings(trainer.device, PRECISIONS[config.optimization.precision])
+            print(
+                f"copy {ceilings.bytes_per_second / 1e12:.2f} TB/s, matrix product "
+                f"{ceilings.operations_per_second / 1e12:.1f} TFLOP/s; {trainer.model.parameter_count():,} parameters; "
+                f"{options.tasks} tasks of {options.observations} × {options.variables}"
+            )
+            print(f"{'part':<28} {'ms':>9} {'tasks/s':>9} {'of the floor':>13}")
+            shape = Shape(options.observations, options.variables)
+            for part in parts_of(trainer, shape, options.tasks):
+                seconds = seconds_of(part.run, trainer.device)
+                tasks = options.tasks * (8 if part.name.startswith("drawing") else 1)
+                floor = max(
+                    part.bytes_moved / ceilings.bytes_per_second, part.operations / ceilings.operations_per_second
+                )
+                share = f"{floor / seconds:.0%}" if floor else ""
+                print(f"{part.name:<28} {1000 * seconds:>9.2f} {tasks / seconds:>9,.0f} {share:>13}", flush=True)
+            if trainer.device.type == "cuda":
+                print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+    except ArrowError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

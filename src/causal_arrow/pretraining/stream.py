@@ -1,0 +1,134 @@
+"""The tasks of each step. Fresh ones every time, and the same ones for the same step, however often a run is resumed.
+
+Seeds are made of (run, draw, slot), so no generator state has to be saved, and any number of processes share one
+stream: process r of K takes the slots r, r + K, r + 2K, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from causal_arrow.pretraining.config import PretrainingConfig, TaskConfig
+from causal_arrow.pretraining.shapes import Shape, draw_shape, tasks_per_slot
+from causal_arrow.synthetic.tasks import TaskDistribution
+
+# B tasks, N observations, P variables
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Tables and their graphs."""
+
+    data: Tensor  # (B, N, P)
+    adjacency: Tensor  # (B, P, P)
+
+    def __len__(self) -> int:
+        return self.data.shape[0]
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.data.shape[1], self.data.shape[2])
+
+    def __getitem__(self, part: slice) -> Tasks:
+        return Tasks(self.data[part], self.adjacency[part])
+
+    def split(self, most: int) -> Iterator[Tasks]:
+        """Parts of at most `most` tasks, as equal as possible."""
+        parts = -(-len(self) // most)
+        edges = [round(index * len(self) / parts) for index in range(parts + 1)]
+        return (self[start:stop] for start, stop in pairwise(edges))
+
+
+def distribution_of(config: TaskConfig) -> TaskDistribution:
+    """The task distribution a configuration names."""
+    return TaskDistribution.for_training(config.distribution, config.without, config.weights)
+
+
+def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: int, device: torch.device) -> Tasks:
+    """Tasks of one shape, decided by the seed."""
+    generator = torch.Generator(device).manual_seed(seed)
+    batch = distribution.sample(tasks, shape.observations, shape.variables, generator)
+    return Tasks(batch.data, batch.adjacency)
+
+
+class TaskStream:
+    """The tasks of slot s at step t. A slot draws the tasks of several steps at once: large batches are cheap.
+
+    On a GPU the next draw of each slot is made ahead, by a thread with a stream of its own: drawing is many small kernels,
+    which cost the time of launching them more than that of running them, and fit in beside the training step.
+    """
+
+    def __init__(self, config: PretrainingConfig, device: torch.device) -> None:
+        self.config = config
+        self.device = device
+        self.distribution = distribution_of(config.tasks)
+        self._drawn: dict[int, tuple[int, Tasks]] = {}
+        self._ahead: dict[tuple[int, int], Future[tuple[Tasks, torch.cuda.Event]]] = {}
+        self._thread = ThreadPoolExecutor(1) if device.type == "cuda" else None
+        self._side_stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def needs_draw(self, step: int, slot: int) -> bool:
+        """Whether `tasks` will have to draw."""
+        return self._drawn.get(slot, (None,))[0] != self._draw_of(step, slot)[0]
+
+    def tasks(self, step: int, slot: int) -> Tasks:
+        """What one slot contributes to a step."""
+        steps = self.config.batch.steps_per_shape
+        draw, position = self._draw_of(step, slot)
+        if self.needs_draw(step, slot):
+            self._drawn[slot] = (draw, self._next(draw, slot))
+        tasks = self._drawn[slot][1]
+        count = len(tasks) // steps
+        return tasks[position * count : (position + 1) * count]
+
+    def _next(self, draw: int, slot: int) -> Tasks:
+        """The tasks of a draw, made ahead if there was the chance; and the one after it is begun."""
+        if self._thread is None:
+            return self._draw(draw, slot)
+        ahead = self._ahead.pop((draw, slot), None)
+        self._ahead = {(d, s): future for (d, s), future in self._ahead.items() if s != slot}  # after a jump: useless
+        if ahead is None:
+            tasks = self._draw(draw, slot)
+        else:
+            tasks, ready = ahead.result()
+            stream = torch.cuda.current_stream(self.device)
+            stream.wait_event(ready)
+            for tensor in (tasks.data, tasks.adjacency):
+                tensor.record_stream(stream)
+        self._ahead[draw + 1, slot] = self._thread.submit(self._draw_aside, draw + 1, slot)
+        return tasks
+
+    def _draw_aside(self, draw: int, slot: int) -> tuple[Tasks, torch.cuda.Event]:
+        with torch.cuda.stream(self._side_stream):
+            tasks = self._draw(draw, slot)
+            return tasks, torch.cuda.current_stream(self.device).record_event()
+
+    def _draw(self, draw: int, slot: int) -> Tasks:
+        shape_seed, task_seed = self._seeds(draw, slot)
+        shape = draw_shape(self.config.shapes, np.random.default_rng(shape_seed))
+        count = tasks_per_slot(self.config.batch, shape) * self.config.batch.steps_per_shape
+        return draw_tasks(self.distribution, count, shape, task_seed, self.device)
+
+    def _draw_of(self, step: int, slot: int) -> tuple[int, int]:
+        """Which draw of a slot a step uses, and which part of it. Slots change their shapes at different steps."""
+        batch = self.config.batch
+        offset = 0 if batch.one_shape else slot * batch.steps_per_shape // batch.slots
+        return divmod(step + offset, batch.steps_per_shape)
+
+    def _seeds(self, draw: int, slot: int) -> tuple[int, int]:
+        shape_slot = 0 if self.config.batch.one_shape else slot
+        shape_seed = np.random.SeedSequence([self.config.seed, draw, shape_slot, 0])
+        task_seed = np.random.SeedSequence([self.config.seed, draw, slot, 1])
+        return _integer(shape_seed), _integer(task_seed)
+
+
+def _integer(seed: np.random.SeedSequence) -> int:
+    """63 bits: what both numpy and torch take as a seed."""
+    return int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,505 @@
+"""Laws of the pretraining program: it resumes exactly, shares work exactly, stops on time, and learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from causal_arrow import metrics
+from causal_arrow.checkpoint import load_model, load_state
+from causal_arrow.errors import ConfigurationError, TrainingError
+from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.pretraining import train
+from causal_arrow.pretraining.__main__ import main
+from causal_arrow.pretraining.config import OptimizationConfig, PretrainingConfig, ShapeConfig, read_config
+from causal_arrow.pretraining.optimizer import Muon, build_optimizers, schedule
+from causal_arrow.pretraining.shapes import MemoryModel, Shape, draw_shape, fit_memory_model, tasks_per_slot
+from causal_arrow.pretraining.stream import Tasks, TaskStream
+from causal_arrow.pretraining.train import Trainer, pretrain
+from causal_arrow.pretraining.validation import task_scores
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+TINY = PretrainingConfig.from_dict(
+    {
+        "model": {
+            "encoder": "pairwise",
+            "cell_width": 8,
+            "pair_width": 16,
+            "stages": 1,
+            "pair_blocks": 1,
+            "mixing_heads": 2,
+            "outer_width": 2,
+        },
+        "shapes": {"observations": [20, 40], "variables": [2, 6]},
+        "batch": {"slots": 2, "tasks_per_slot": 4, "steps_per_shape": 3},
+        "optimization": {"steps": 12, "warmup_steps": 3, "averaging": 0.9, "precision": "float32", "compile": False},
+        "validation": {"tasks": 8, "shapes": [[30, 4]], "every_steps": 100},
+        "log": {"every_steps": 4, "save_every_steps": 1},
+    }
+)
+TINY_TOML = """
+[model]
+encoder = "pairwise"
+cell_width = 8
+pair_width = 16
+stages = 1
+pair_blocks = 1
+mixing_heads = 2
+outer_width = 2
+[shapes]
+observations = [20, 40]
+variables = [2, 6]
+[batch]
+slots = 2
+tasks_per_slot = 4
+steps_per_shape = 3
+[optimization]
+steps = 12
+warmup_steps = 3
+averaging = 0.9
+precision = "float32"
+compile = false
+[validation]
+tasks = 8
+shapes = [[30, 4]]
+every_steps = 100
+[log]
+every_steps = 4
+save_every_steps = 1
+"""
+
+
+def until(steps: int) -> PretrainingConfig:
+    return dataclasses.replace(TINY, optimization=dataclasses.replace(TINY.optimization, steps=steps))
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+def state_of(directory: Path) -> dict[str, torch.Tensor]:
+    return load_state(directory)[0]
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was never interrupted."""
+    directory = tmp_path_factory.mktemp("whole")
+    pretrain(TINY, directory, device="cpu", echo=quiet)
+    return directory
+
+
+def command(config: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "causal_arrow.pretraining", str(config), "--device", "cpu", *arguments]
+
+
+def one_thread() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+# --- going on
+
+
+@pytest.mark.parametrize("stop", [1, 4, 8])
+def test_resumed_run_equals_uninterrupted_run(stop: int, whole: Path, tmp_path: Path) -> None:
+    pretrain(until(stop), tmp_path, device="cpu", echo=quiet)
+    assert not same(state_of(tmp_path), state_of(whole))
+    pretrain(TINY, tmp_path, resume=True, device="cpu", echo=quiet)
+    assert same(state_of(tmp_path), state_of(whole))
+
+
+def test_killed_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    config.write_text(TINY_TOML.replace("steps = 12", "steps = 40"))
+    untouched, killed = tmp_path / "untouched", tmp_path / "killed"
+    subprocess.run(command(config, "--output", str(untouched)), check=True, env=one_thread(), stdout=subprocess.DEVNULL)
+    moments = random.Random(0)
+    kills = 0
+    while kills < 3:
+        where = ["--resume", str(killed)] if (killed / "state.json").exists() else ["--output", str(killed)]
+        run = subprocess.Popen(command(config, *where), env=one_thread(), stdout=subprocess.DEVNULL)
+        before = _saved_step(killed)
+        while run.poll() is None and _saved_step(killed) < before + 3:  # it saves at every step, so that most of the
+            time.sleep(0.002)  # time it is in the middle of saving
+        time.sleep(moments.uniform(0, 0.05))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        kills += 1
+    assert 0 < _saved_step(killed) < 40
+    subprocess.run(command(config, "--resume", str(killed)), check=True, env=one_thread(), stdout=subprocess.DEVNULL)
+    assert same(state_of(killed), state_of(untouched))
+
+
+def _saved_step(directory: Path) -> int:
+    try:
+        return int(json.loads((directory / "state.json").read_text())["scalars"]["step"])
+    except FileNotFoundError:
+        return 0
+
+
+def test_weights_alone_can_be_the_start(whole: Path, tmp_path: Path) -> None:
+    pretrain(until(1), tmp_path, init=whole / "weights", device="cpu", echo=quiet)
+    start = dict(load_model(whole / "weights").named_parameters())
+    moved = [
+        (start[name.removeprefix("model.")] - tensor).abs().max().item()
+        for name, tensor in state_of(tmp_path).items()
+        if name.startswith("model.")
+    ]
+    assert 0 < max(moved) < 0.05
+
+
+def test_a_run_is_not_overwritten_by_another(whole: Path) -> None:
+    with pytest.raises(ConfigurationError, match="already holds a run"):
+        pretrain(TINY, whole, device="cpu", echo=quiet)
+
+
+def test_a_state_of_another_network_is_refused(whole: Path) -> None:
+    model = dataclasses.replace(TINY.model.encoder, stages=2)
+    other = dataclasses.replace(TINY, model=dataclasses.replace(TINY.model, encoder=model))
+    with pytest.raises(ConfigurationError, match="belongs to another network"):
+        pretrain(other, whole, resume=True, device="cpu", echo=quiet)
+
+
+# --- stopping
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_and_keeps_the_last_good_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Trainer.step
+
+    def spoiled(self: Trainer, share: float, drawing: object) -> torch.Tensor:
+        loss = step(self, share, drawing)  # type: ignore[arg-type]
+        return loss * float("nan") if self.step_number > 6 else loss
+
+    monkeypatch.setattr(Trainer, "step", spoiled)
+    with pytest.raises(TrainingError, match="The loss became nan"):
+        pretrain(TINY, tmp_path, device="cpu", echo=quiet)
+    assert _saved_step(tmp_path) == 6
+    assert all(tensor.isfinite().all() for tensor in state_of(tmp_path).values())
+
+
+def test_an_exploding_loss_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Trainer.step
+    monkeypatch.setattr(
+        Trainer,
+        "step",
+        lambda self, share, drawing: step(self, share, drawing) * (1000 if self.step_number > 6 else 1),
+    )
+    with pytest.raises(TrainingError, match="The loss became"):
+        pretrain(TINY, tmp_path, device="cpu", echo=quiet)
+
+
+def test_a_run_with_a_clock_is_done_and_saved_in_time(tmp_path: Path) -> None:
+    endless = until(10**6)
+    began = time.monotonic()
+    pretrain(endless, tmp_path, minutes=0.15, device="cpu", echo=quiet)
+    assert time.monotonic() - began < 9 + 3
+    assert _saved_step(tmp_path) > 1
+    assert load_model(tmp_path / "weights").parameter_count() > 0
+
+
+def test_a_falling_learning_rate_leaves_the_state_from_before_the_fall(tmp_path: Path) -> None:
+    endless = dataclasses.replace(until(10**6), log=dataclasses.replace(TINY.log, save_every_steps=10**6))
+    pretrain(endless, tmp_path, minutes=0.15, decay_minutes=0.05, device="cpu", echo=quiet)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    shares = [record["learning_rate_share"] for record in records if record["event"] == "step"]
+    assert shares[-1] < 0.5
+    last = max(record["step"] for record in records if record["event"] == "validation")
+    assert 0 < _saved_step(tmp_path) < last
+
+
+# --- many processes
+
+
+def torchrun(config: Path, output: Path, processes: int) -> subprocess.CompletedProcess[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    program = ["-m", "causal_arrow.pretraining", str(config), "--device", "cpu", "--output", str(output)]
+    return subprocess.run([*launcher, *program], env=one_thread(), capture_output=True, text=True, timeout=240)
+
+
+def test_two_processes_give_the_weights_of_one(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    config.write_text(TINY_TOML)
+    pretrain(read_config(config), tmp_path / "one", device="cpu", echo=quiet)
+    assert torchrun(config, tmp_path / "two", 2).returncode == 0
+    one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")
+    assert one.keys() == two.keys()
+    # The sums of gradients are rounded in another order; Newton–Schulz in bfloat16 blows that up a little.
+    for name, tensor in one.items():
+        assert (tensor - two[name]).abs().max() < 5e-3, name
+    counters = [json.loads((tmp_path / run / "state.json").read_text())["scalars"] for run in ("one", "two")]
+    assert counters[0]["tasks_seen"] == counters[1]["tasks_seen"]
+
+
+def test_the_gradients_of_two_processes_are_those_of_one(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    # One step of plain AdamW: its first update is the sign of the gradient, its state holds the gradient itself.
+    config.write_text(TINY_TOML.replace("steps = 12", 'steps = 1\noptimizer = "adamw"'))
+    pretrain(read_config(config), tmp_path / "one", device="cpu", echo=quiet)
+    assert torchrun(config, tmp_path / "two", 2).returncode == 0
+    one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")
+    momenta = [name for name in one if ".exp_avg." in name]
+    assert momenta
+    for name in momenta:
+        assert (one[name] - two[name]).abs().max() < 1e-6, name
+
+
+def test_a_run_that_loses_a_process_ends_with_an_error_and_resumes(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    config.write_text(TINY_TOML.replace("steps = 12", "steps = 100000"))
+    output = tmp_path / "run"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    program = ["-m", "causal_arrow.pretraining", str(config), "--device", "cpu", "--output", str(output)]
+    run = subprocess.Popen([*launcher, *program], env=one_thread(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 90
+    while _saved_step(output) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    assert run.wait(timeout=60) != 0
+    reached = _saved_step(output)
+    assert reached >= 2
+    pretrain(until(reached + 2), output, resume=True, device="cpu", echo=quiet)
+    assert _saved_step(output) == reached + 2
+
+
+def test_slots_must_divide_among_processes() -> None:
+    from causal_arrow.pretraining.processes import Processes
+
+    with pytest.raises(ConfigurationError, match="slots that 3 processes can share"):
+        Trainer(TINY, Processes(0, 3, torch.device("cpu")))
+
+
+# --- the stream
+
+
+def test_the_stream_is_decided_by_step_and_slot() -> None:
+    first, second = (TaskStream(TINY, torch.device("cpu")) for _ in range(2))
+    later = second.tasks(7, 1)
+    for step in range(8):
+        again = first.tasks(step, 1)
+    assert torch.equal(again.data, later.data)
+    assert torch.equal(again.adjacency, later.adjacency)
+
+
+def test_no_task_comes_twice() -> None:
+    stream = TaskStream(TINY, torch.device("cpu"))
+    seen = [float(table.sum()) for step in range(9) for slot in range(2) for table in stream.tasks(step, slot).data.abs()]
+    assert len(set(seen)) == len(seen) == 9 * 2 * 4
+
+
+def test_slots_change_shapes_at_different_steps() -> None:
+    batch = dataclasses.replace(TINY.batch, slots=2, steps_per_shape=4)
+    stream = TaskStream(dataclasses.replace(TINY, batch=batch), torch.device("cpu"))
+    changes = [[stream.needs_draw(step, slot) and bool(len(stream.tasks(step, slot))) for step in range(12)] for slot in (0, 1)]
+    assert [step for step in range(12) if changes[0][step]] == [0, 4, 8]
+    assert [step for step in range(12) if changes[1][step]] == [0, 2, 6, 10]
+
+
+def test_one_shape_for_all_slots_means_other_tasks_of_the_same_shape() -> None:
+    batch = dataclasses.replace(TINY.batch, one_shape=True, steps_per_shape=1)
+    stream = TaskStream(dataclasses.replace(TINY, batch=batch), torch.device("cpu"))
+    shapes = []
+    for step in range(6):
+        first, second = stream.tasks(step, 0), stream.tasks(step, 1)
+        assert first.shape == second.shape
+        assert not torch.equal(first.data, second.data)
+        shapes.append(first.shape)
+    assert len(set(shapes)) > 1
+
+
+# --- shapes and memory
+
+
+def test_shapes_follow_their_laws() -> None:
+    random_numbers = np.random.default_rng(0)
+    config = ShapeConfig((100, 2000), "log_uniform", (2, 100), "uniform")
+    shapes = [draw_shape(config, random_numbers) for _ in range(4000)]
+    observations = np.array([shape.observations for shape in shapes])
+    variables = np.array([shape.variables for shape in shapes])
+    assert observations.min() >= 100
+    assert observations.max() <= 2000
+    assert {variables.min(), variables.max()} == {2, 100}
+    assert abs(np.median(observations) / np.sqrt(100 * 2000) - 1) < 0.06  # the middle on the logarithmic scale
+    assert abs(np.median(variables) - 51) < 3
+    with pytest.raises(ConfigurationError, match="Unknown variables_law 'normal'"):
+        draw_shape(dataclasses.replace(config, variables_law="normal"), random_numbers)
+
+
+def test_slots_hold_equal_work() -> None:
+    batch = dataclasses.replace(TINY.batch, tasks_per_slot=None, work_per_slot=100_000, cells_per_pair=10.0)
+    assert tasks_per_slot(batch, Shape(100, 10)) == 50  # 1000 cells + 100 pairs worth 1000 cells
+    assert tasks_per_slot(batch, Shape(10_000, 100)) == 1
+    assert tasks_per_slot(dataclasses.replace(batch, most_tasks_per_slot=7), Shape(100, 10)) == 7
+
+
+def test_the_memory_model_recovers_what_made_the_peaks() -> None:
+    truth = MemoryModel(5e8, 3000.0, 40000.0, 1e11)
+    fitted = fit_memory_model(lambda shape, tasks: truth.fixed + tasks * truth.bytes_per_task(shape), 1e11)
+    for name in ("fixed", "per_cell", "per_pair"):
+        assert abs(getattr(fitted, name) / getattr(truth, name) - 1) < 1e-6
+    shape = Shape(100, 100)
+    fitting = fitted.tasks_that_fit(shape)
+    assert truth.fixed + fitting * truth.bytes_per_task(shape) <= 1e11 < truth.fixed + (fitting + 1) * truth.bytes_per_task(shape)
+
+
+def test_splitting_a_slot_into_microbatches_changes_no_gradient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adamw = dataclasses.replace(TINY.optimization, optimizer="adamw", steps=1)
+    config = dataclasses.replace(TINY, optimization=adamw)
+    pretrain(config, tmp_path / "whole", device="cpu", echo=quiet)
+    monkeypatch.setattr(train, "UNLIMITED", MemoryModel(0.0, 1.0, 1e-9, 130.0))  # a task or two at a time
+    pretrain(config, tmp_path / "split", device="cpu", echo=quiet)
+    whole, split = state_of(tmp_path / "whole"), state_of(tmp_path / "split")
+    for name in whole:
+        if ".exp_avg." in name:
+            assert (whole[name] - split[name]).abs().max() < 1e-6, name
+
+
+def test_parts_of_tasks_cover_them_once() -> None:
+    tasks = Tasks(torch.arange(10.0).view(10, 1, 1).expand(10, 3, 2), torch.zeros(10, 2, 2))
+    parts = list(tasks.split(4))
+    assert [len(part) for part in parts] == [3, 4, 3]
+    assert torch.equal(torch.cat([part.data for part in parts]), tasks.data)
+
+
+# --- the optimizer
+
+
+def test_batched_muon_equals_torch_muon() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(12, 20), (20, 12), (12, 20), (16, 16)]
+    start = [torch.randn(shape, generator=generator) for shape in shapes]
+    ours = [torch.nn.Parameter(matrix.clone()) for matrix in start]
+    theirs = [torch.nn.Parameter(matrix.clone()) for matrix in start]
+    muon = Muon(ours, lr=0.01, weight_decay=0.1, momentum=0.95)
+    reference = torch.optim.Muon(theirs, lr=0.01, weight_decay=0.1, momentum=0.95, adjust_lr_fn="match_rms_adamw")
+    for _ in range(5):
+        for mine, other in zip(ours, theirs, strict=True):
+            mine.grad = torch.randn(mine.shape, generator=generator)
+            other.grad = mine.grad.clone()
+        muon.step()
+        reference.step()
+    for mine, other, before in zip(ours, theirs, start, strict=True):
+        moved = (other - before).norm()
+        assert (mine - other).norm() < 0.02 * moved  # both round to bfloat16 inside, in another order
+
+
+def test_every_parameter_has_exactly_one_optimizer() -> None:
+    from causal_arrow.model import ArrowConfig, ArrowModel
+
+    model = ArrowModel(ArrowConfig.base())
+    for kind in ("muon", "adamw"):
+        optimizers = build_optimizers(model, OptimizationConfig(optimizer=kind))
+        owned = [id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+        assert sorted(owned) == sorted(id(p) for p in model.parameters())
+    with pytest.raises(ConfigurationError, match="Unknown optimizer 'sgd'"):
+        build_optimizers(model, OptimizationConfig(optimizer="sgd"))
+
+
+def test_the_learning_rate_rises_stays_and_falls() -> None:
+    config = OptimizationConfig(steps=100, warmup_steps=10, decay_steps=20)
+    shares = [schedule(config, step) for step in range(100)]
+    assert shares[0] == pytest.approx(0.1)
+    assert shares[9:80] == [1.0] * 71
+    assert shares[80] == 1.0
+    assert shares[99] == pytest.approx(0.05)
+    assert all(later <= earlier for earlier, later in zip(shares[9:], shares[10:], strict=False))
+
+
+# --- validation
+
+
+def test_validation_scores_are_those_of_metrics() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(20, 6, 6, generator=generator) * 3
+    graphs = SkeletonOrder(logits + logits.mT, torch.randn(20, 6, generator=generator))
+    truth = torch.rand(20, 6, 6, generator=generator).triu(1) > 0.7
+    truth[0] = False
+    scores = task_scores(graphs, truth)
+    estimates, marginals = graphs.most_probable_dag().numpy(), graphs.edge_marginals().numpy()
+    for task in range(20):
+        graph = truth[task].numpy()
+        for name, expected in (
+            ("nshd", metrics.normalized_shd(graph, estimates[task])),
+            ("f1", metrics.f1(graph, estimates[task])),
+            ("ap", metrics.average_precision(graph, marginals[task])),
+        ):
+            np.testing.assert_allclose(scores[name][task].item(), expected, rtol=1e-5, equal_nan=True)
+
+
+# --- configurations
+
+
+def test_shipped_configurations_are_read_whole() -> None:
+    for path in CONFIGS.glob("*.toml"):
+        config = read_config(path)
+        assert PretrainingConfig.from_dict(config.to_dict()) == config
+    paper = read_config(CONFIGS / "paper.toml")
+    assert paper.batch.slots * (paper.batch.tasks_per_slot or 0) == 2048
+    assert paper.optimization.steps == 250_000
+    assert paper.optimization.optimizer == "adamw"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[batch]\nslot = 3", "Unknown setting 'slot' in \\[batch\\]"),
+        ("[batch]\nslots = 2.5", "Expected int for batch.slots, got 2.5"),
+        ("[shapes]\nvariables = [2]", "Expected 2 values for shapes.variables"),
+        ("[model]\nencoder = 'mine'", "Unknown encoder 'mine'"),
+        ("batch = 3", "Expected a table for \\[batch\\]"),
+        ("[tasks]\ndistribution = 'shifted'", "shifted"),
+        ("[optimization]\nprecision = 'float8'", "Unknown precision 'float8'"),
+        ("not toml", "is not a TOML file"),
+    ],
+)
+def test_bad_configurations_are_refused_in_one_sentence(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "bad.toml"
+    config.write_text(text)
+    assert main([str(config), "--output", str(tmp_path / "run"), "--device", "cpu"]) == 2
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    assert re.search(message, captured.err)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_configuration_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none.toml")]) == 2
+    assert "Cannot read the configuration" in capsys.readouterr().err
+
+
+# --- learning
+
+
+def test_the_smoke_configuration_learns_something_visible(tmp_path: Path) -> None:
+    config = read_config(CONFIGS / "smoke.toml")
+    short = dataclasses.replace(config, optimization=dataclasses.replace(config.optimization, steps=0))
+    untrained = pretrain(short, tmp_path / "untrained", device="cpu", echo=quiet)
+    short = dataclasses.replace(config, optimization=dataclasses.replace(config.optimization, steps=80, decay_steps=20))
+    trained = pretrain(short, tmp_path / "trained", device="cpu", echo=quiet)
+    before = np.mean([score.ap for score in untrained])
+    after = np.mean([score.ap for score in trained])
+    assert after > before + 0.2
+    records = [json.loads(line) for line in (tmp_path / "trained" / "log.jsonl").read_text().splitlines()]
+    losses = [record["loss"] for record in records if record["event"] == "step"]
+    assert losses[-1] < 0.75 * losses[0]
