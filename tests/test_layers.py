@@ -25,15 +25,22 @@ LAYERS: dict[str, int] = {
     "knowledge": 1,
     "orders": 1,
     "decoding": 1,
+    "layout": 1,
+    "graph_files": 1,
     "metrics": 1,
     "encoders": 2,
     "model": 2,
     "checkpoint": 3,
+    "answer": 4,
+    "inference": 4,
+    "uncertainty": 4,
+    "exports": 4,
+    "pictures": 4,
     "discovery": 4,
     "pretraining": 4,
     "benchmarks": 5,
     "cli": 6,
-    "web": 6,
+    "__main__": 6,
 }
 
 BARE = {"errors", "dag", "synthetic", "graph_distribution", "metrics", "encoders", "model", "checkpoint", "pretraining"}

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -268,7 +269,8 @@ def test_a_run_that_loses_a_process_ends_with_an_error_and_resumes(tmp_path: Pat
     output = tmp_path / "run"
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     program = ["-m", "causal_arrow.pretraining", str(config), "--device", "cpu", "--output", str(output)]
-    run = subprocess.Popen([*launcher, *program], env=one_thread(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = subprocess.Popen([*launcher, *program], env=one_thread(), **silent)
     deadline = time.monotonic() + 90
     while _saved_step(output) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -302,16 +304,21 @@ def test_the_stream_is_decided_by_step_and_slot() -> None:
 
 def test_no_task_comes_twice() -> None:
     stream = TaskStream(TINY, torch.device("cpu"))
-    seen = [float(table.sum()) for step in range(9) for slot in range(2) for table in stream.tasks(step, slot).data.abs()]
+    batches = [stream.tasks(step, slot) for step in range(9) for slot in range(2)]
+    seen = [float(table.sum()) for batch in batches for table in batch.data.abs()]
     assert len(set(seen)) == len(seen) == 9 * 2 * 4
 
 
 def test_slots_change_shapes_at_different_steps() -> None:
     batch = dataclasses.replace(TINY.batch, slots=2, steps_per_shape=4)
     stream = TaskStream(dataclasses.replace(TINY, batch=batch), torch.device("cpu"))
-    changes = [[stream.needs_draw(step, slot) and bool(len(stream.tasks(step, slot))) for step in range(12)] for slot in (0, 1)]
-    assert [step for step in range(12) if changes[0][step]] == [0, 4, 8]
-    assert [step for step in range(12) if changes[1][step]] == [0, 2, 6, 10]
+    changes: dict[int, list[int]] = {0: [], 1: []}
+    for step in range(12):
+        for slot in (0, 1):
+            if stream.needs_draw(step, slot):
+                changes[slot].append(step)
+            stream.tasks(step, slot)
+    assert changes == {0: [0, 4, 8], 1: [0, 2, 6, 10]}
 
 
 def test_one_shape_for_all_slots_means_other_tasks_of_the_same_shape() -> None:
@@ -358,10 +365,13 @@ def test_the_memory_model_recovers_what_made_the_peaks() -> None:
         assert abs(getattr(fitted, name) / getattr(truth, name) - 1) < 1e-6
     shape = Shape(100, 100)
     fitting = fitted.tasks_that_fit(shape)
-    assert truth.fixed + fitting * truth.bytes_per_task(shape) <= 1e11 < truth.fixed + (fitting + 1) * truth.bytes_per_task(shape)
+    used = [truth.fixed + tasks * truth.bytes_per_task(shape) for tasks in (fitting, fitting + 1)]
+    assert used[0] <= 1e11 < used[1]
 
 
-def test_splitting_a_slot_into_microbatches_changes_no_gradient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_splitting_a_slot_into_microbatches_changes_no_gradient(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     adamw = dataclasses.replace(TINY.optimization, optimizer="adamw", steps=1)
     config = dataclasses.replace(TINY, optimization=adamw)
     pretrain(config, tmp_path / "whole", device="cpu", echo=quiet)
@@ -421,7 +431,7 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
     assert shares[9:80] == [1.0] * 71
     assert shares[80] == 1.0
     assert shares[99] == pytest.approx(0.05)
-    assert all(later <= earlier for earlier, later in zip(shares[9:], shares[10:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(shares[9:]))
 
 
 # --- validation

@@ -1,4 +1,4 @@
-"""The triangle product: the plain path against its definition, the kernels (interpreted on the CPU) against the plain path.
+"""The triangle product: the plain path against its definition, the kernels (interpreted) against the plain path.
 
 The kernel tests need triton and its interpreter: TRITON_INTERPRET=1 python -m pytest tests/test_triangles.py
 """
@@ -47,7 +47,9 @@ def test_gradients_are_those_of_finite_differences(incoming: bool) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize(("tasks", "variables", "width"), [(2, 5, 16), (1, 9, 64), (1, 11, 128), (3, 2, 32), (1, 7, 96)])
+@pytest.mark.parametrize(
+    ("tasks", "variables", "width"), [(2, 5, 16), (1, 9, 64), (1, 11, 128), (3, 2, 32), (1, 7, 96)]
+)
 def test_kernels_equal_the_plain_path(tasks: int, variables: int, width: int) -> None:
     from causal_arrow.encoders.triangles import kernels
 

@@ -1,6 +1,7 @@
 """Causal Arrow: a pretrained network reads a table and answers with a causal graph.
 
-Importing the package costs next to nothing: torch and the other heavy packages load when a name that needs them is used.
+Importing the package costs next to nothing: torch and the other heavy packages load when a name that needs them is
+used.
 """
 
 from __future__ import annotations
@@ -11,21 +12,35 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from causal_arrow.discovery import Arrow
     from causal_arrow.errors import ArrowError
     from causal_arrow.graph_distribution import SkeletonOrder
+    from causal_arrow.knowledge import Knowledge
     from causal_arrow.model import ArrowConfig, ArrowModel
     from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
 _HOME = {
+    "Arrow": "causal_arrow.discovery",
     "ArrowConfig": "causal_arrow.model",
     "ArrowError": "causal_arrow.errors",
     "ArrowModel": "causal_arrow.model",
+    "Knowledge": "causal_arrow.knowledge",
     "SkeletonOrder": "causal_arrow.graph_distribution",
     "TaskBatch": "causal_arrow.synthetic.tasks",
     "TaskDistribution": "causal_arrow.synthetic.tasks",
 }
 
-__all__ = ["ArrowConfig", "ArrowError", "ArrowModel", "SkeletonOrder", "TaskBatch", "TaskDistribution", "__version__"]
+__all__ = [
+    "Arrow",
+    "ArrowConfig",
+    "ArrowError",
+    "ArrowModel",
+    "Knowledge",
+    "SkeletonOrder",
+    "TaskBatch",
+    "TaskDistribution",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,6 @@ from causal_arrow.encoders.statistics import CHANNELS, STATISTICS, chunks, descr
 from causal_arrow.encoders.triangles import triangle_products
 from causal_arrow.errors import ConfigurationError
 
-
 CELLS_IN_CACHE = 4096
 """Cells that a processor works on at once."""
 
@@ -138,8 +137,8 @@ class OuterProduct(nn.Module):
         """The products of projected cells.  (B, P, P, W²)"""
         variables = sides.shape[2]
         left, right = sides.chunk(2, dim=-1)  # (B, N, P, W)
-        outer = (left / count).flatten(2).transpose(1, 2) @ right.flatten(2)  # (B, P·W, P·W)
-        outer = outer.unflatten(2, (variables, -1)).unflatten(1, (variables, -1))
+        outer: Tensor = (left / count).flatten(2).transpose(1, 2) @ right.flatten(2)  # (B, P·W, P·W)
+        outer = outer.unflatten(2, (variables, -1)).unflatten(1, (variables, -1))  # (B, P, W, P, W)
         return outer.permute(0, 1, 3, 2, 4).flatten(3)
 
 
@@ -222,7 +221,7 @@ class OrderHead(nn.Module):
         weight = weight - torch.diag_embed(weight.diagonal(dim1=1, dim2=2))
         laplacian = torch.diag_embed(weight.sum(dim=2) + 1.0) - weight
         divergence = (weight * evidence).sum(dim=2)
-        potential, _ = torch.linalg.solve_ex(laplacian, divergence)
+        potential: Tensor = torch.linalg.solve_ex(laplacian, divergence)[0]
         diagonal = pairs.diagonal(dim1=1, dim2=2).transpose(1, 2)
         summary = torch.cat([pairs.mean(dim=1), pairs.mean(dim=2), diagonal], dim=-1)
         own: Tensor = self.own(summary.float()).squeeze(-1)
@@ -270,7 +269,7 @@ class PairwiseEncoder(nn.Module):
             # Pieces of cells that stay in a processor's cache while a block works on them: twice as fast.
             at_once = max(1, CELLS_IN_CACHE // (channels.shape[0] * channels.shape[2]))
         pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in chunks(observations, at_once)]
-        for stage in self.stages:
+        for stage in self._stages():
             weights = stage.mixing_weights(pairs)
             pieces = [stage.cell_block(piece, weights) for piece in pieces]
             if len(pieces) == 1:
@@ -288,14 +287,19 @@ class PairwiseEncoder(nn.Module):
         """
         observations = channels.shape[1]
         weights: list[Tensor] = []
-        for number, stage in enumerate(self.stages, 1):
+        stages = self._stages()
+        for number, stage in enumerate(stages, 1):
             weights.append(stage.mixing_weights(pairs))
             total: Tensor | None = None
             for part in chunks(observations, observations_per_chunk):
                 cells = self.embed_cells(channels[:, part], pairs.dtype)
-                for past, past_weights in zip(self.stages[:number], weights, strict=True):
+                for past, past_weights in zip(stages[:number], weights, strict=True):
                     cells = past.cell_block(cells, past_weights)
                 products = stage.outer_product(cells, observations).float()
                 total = products if total is None else total + products
+            assert total is not None
             pairs = stage.update_pairs(pairs, total)
         return pairs
+
+    def _stages(self) -> list[Stage]:
+        return [stage for stage in self.stages if isinstance(stage, Stage)]

@@ -44,7 +44,7 @@ def normal_scores(data: Tensor) -> Tensor:
     up_to = torch.searchsorted(ordered, columns, right=True)
     # Between 0 and 1, symmetric around 1/2; the middle of the tied ranks.
     quantiles = (below + up_to).to(data.dtype) / (2 * observations)
-    scores = torch.special.ndtri(quantiles.clamp(0.5 / observations, 1 - 0.5 / observations))
+    scores: Tensor = torch.special.ndtri(quantiles.clamp(0.5 / observations, 1 - 0.5 / observations))
     scores = scores / scores.std(dim=-1, keepdim=True).clamp_min(1e-6)
     return scores.transpose(1, 2)
 
@@ -61,7 +61,7 @@ def precisions(correlations: Tensor) -> Tensor:
     """(correlation + ridge · identity)⁻¹ for each ridge strength, in float64.  (R, ..., P, P)"""
     identity = torch.eye(correlations.shape[-1], dtype=correlations.dtype, device=correlations.device)
     factors, _ = torch.linalg.cholesky_ex(torch.stack([correlations + ridge * identity for ridge in RIDGES]))
-    inverses = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
+    inverses: Tensor = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
     return inverses.mT @ inverses
 
 

@@ -1,8 +1,8 @@
 """`python -m causal_arrow.pretraining.speed CONFIG.toml`: how fast training runs here, and how far from its floor.
 
 The floor of a part is the larger of two times: the bytes it must move at the measured copy bandwidth, and the
-operations it must do at the measured matrix rate. Forward and backward together; a stream of vectors is read and written once
-forward, and read twice and written once backward. No program is faster than its floor.
+operations it must do at the measured matrix rate. Forward and backward together; a stream of vectors is read and
+written once forward, and read twice and written once backward. No program is faster than its floor.
 """
 
 from __future__ import annotations

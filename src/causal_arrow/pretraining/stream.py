@@ -61,8 +61,8 @@ def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: i
 class TaskStream:
     """The tasks of slot s at step t. A slot draws the tasks of several steps at once: large batches are cheap.
 
-    On a GPU the next draw of each slot is made ahead, by a thread with a stream of its own: drawing is many small kernels,
-    which cost the time of launching them more than that of running them, and fit in beside the training step.
+    On a GPU the next draw of each slot is made ahead, by a thread with a stream of its own: drawing is many small
+    kernels, which cost more time to launch than to run, and fit in beside the training step.
     """
 
     def __init__(self, config: PretrainingConfig, device: torch.device) -> None:

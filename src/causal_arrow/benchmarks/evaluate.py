@@ -1,0 +1,319 @@
+"""Runs methods over datasets: worker processes of one core each, time limits that kill, records as they come.
+
+    jobs = plan(rows, methods, datasets=100)
+    evaluate(remaining(jobs, records), write=writer.write, ...)
+
+Nothing is lost when this stops at any moment but the datasets in hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any
+
+from causal_arrow import __version__
+from causal_arrow.benchmarks.methods import Method, MethodOptions
+from causal_arrow.benchmarks.records import Record, identity_of_method
+from causal_arrow.benchmarks.suites import Row
+from causal_arrow.benchmarks.worker import options_to_json
+from causal_arrow.errors import BenchmarkError
+
+# For loading a method and drawing a dataset, and for measuring an answer. Only something broken takes that long.
+PATIENCE_SECONDS = 900.0
+
+WORKER_VARIABLES = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "TQDM_DISABLE": "1",  # progress bars, which nobody would see
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One dataset for one method. `method_text` is what the user wrote, which may hold a path."""
+
+    row: Row
+    index: int
+    method: Method
+    method_text: str
+
+    @property
+    def identity(self) -> tuple[str, str, int, str]:
+        """That of the record it will give."""
+        name = identity_of_method(self.method.name, self.method.settings, self.method.versions)
+        return self.row.suite, self.row.name, self.index, name
+
+
+def plan(rows: Sequence[Row], methods: Sequence[tuple[str, Method]], datasets: int) -> list[Job]:
+    """All jobs, the first dataset of every row and method before the second: whenever one stops, rows are even."""
+    if datasets < 1:
+        raise BenchmarkError(f"Expected at least one dataset a row, got {datasets}.")
+    return [
+        Job(row, index, method, text)
+        for index in range(datasets)
+        for row in rows
+        if row.distinct_datasets is None or index < row.distinct_datasets
+        for text, method in methods
+    ]
+
+
+def remaining(
+    jobs: Iterable[Job], records: Iterable[Record], *, timeout: float | None = None, retry: bool = False
+) -> list[Job]:
+    """The jobs still to do. Failures are done too, unless `retry`; time limits hit, unless there is more time now."""
+    done = {record.identity: record for record in records}
+
+    def is_done(job: Job) -> bool:
+        record = done.get(job.identity)
+        if record is None or record.status == "ok":
+            return record is not None
+        more_time = record.status == "timeout" and (timeout is None or timeout > (record.seconds or 0.0))
+        return not (retry or more_time)
+
+    return [job for job in jobs if not is_done(job)]
+
+
+def evaluate(
+    jobs: Sequence[Job],
+    write: Callable[[Record], None],
+    *,
+    options: MethodOptions,
+    timeout: float | None = None,
+    processes: int = 1,
+) -> None:
+    """Run the jobs, calling `write` with each record as it comes, from one thread at a time.
+
+    Ends early when `write` raises or the user presses Ctrl-C: then all processes are ended, and the exception goes on.
+    """
+    run = describe_run(timeout, processes)
+    waiting = iter(jobs)
+    lock = threading.Lock()
+    stopping = threading.Event()
+    trouble: list[BaseException] = []
+    workers = [WorkerProcess(options, timeout, run) for _ in range(max(1, min(processes, len(jobs))))]
+
+    def serve(worker: WorkerProcess) -> None:
+        try:
+            while not stopping.is_set():
+                with lock:
+                    job = next(waiting, None)
+                if job is None:
+                    break
+                record = worker.run(job)
+                with lock:
+                    if not stopping.is_set():  # a process that we ended ourselves has not failed
+                        write(record)
+        except BaseException as error:
+            trouble.append(error)
+            stopping.set()
+        finally:
+            worker.close()
+
+    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
+    try:
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(0.1)  # not forever: Ctrl-C is heard only between waits
+    finally:
+        stopping.set()
+        for worker in workers:
+            worker.close()
+        for thread in threads:
+            thread.join()
+    if trouble:
+        raise trouble[0]
+
+
+class WorkerProcess:
+    """A worker, started when it is first needed and again after its death, until it is closed."""
+
+    def __init__(self, options: MethodOptions, timeout: float | None, run: dict[str, Any]) -> None:
+        self._options, self._timeout, self._run = options_to_json(options), timeout, run
+        self._process: subprocess.Popen[str] | None = None
+        self._replies: SimpleQueue[dict[str, Any] | None] = SimpleQueue()  # None: the process has ended
+        self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._guard = threading.Lock()  # `close` comes from another thread
+        self._closed = False
+
+    def run(self, job: Job) -> Record:
+        """The record of a job, however it ends."""
+        content = {
+            "suite": job.row.suite,
+            "row": job.row.name,
+            "index": job.index,
+            "method": job.method.name,
+            "settings": dict(job.method.settings),
+            "versions": dict(job.method.versions),
+            "dataset": {"seed": job.row.seed(job.index), **job.row.settings},
+            "run": self._run,
+        }
+        return Record.from_json(json.dumps({**content, **self._converse(job)}))
+
+    def close(self) -> None:
+        """Kill the process and what it started, for good."""
+        with self._guard:
+            self._closed = True
+        self._kill()
+
+    def _converse(self, job: Job) -> dict[str, Any]:
+        """What the worker says of the job in the end, or what happened to the worker."""
+        self._send(job)
+        too_long = {
+            "started": _failure(f"Loading the method and the dataset took more than {PATIENCE_SECONDS:g} s."),
+            "answered": {
+                "status": "timeout",
+                "error": f"Stopped after the time limit of {self._timeout or 0:g} s.",
+                "seconds": self._timeout,
+            },
+            "finished": _failure(f"Measuring the answer took more than {PATIENCE_SECONDS:g} s."),
+        }
+        for event, ending in too_long.items():
+            try:
+                reply = self._replies.get(timeout=self._timeout if event == "answered" else PATIENCE_SECONDS)
+            except Empty:
+                self._kill()
+                return ending
+            if reply is None:
+                return _failure(self._last_words())
+            if reply.pop("event") == "finished":  # early, when the method has failed
+                return reply
+        raise AssertionError("the worker must finish after it has answered")
+
+    def _send(self, job: Job) -> None:
+        request = {
+            "suite": job.row.suite,
+            "row": job.row.name,
+            "index": job.index,
+            "method": job.method_text,
+            "options": self._options,
+        }
+        if self._process is None:
+            self._start()
+        if self._process is None or self._process.stdin is None:
+            return
+        # A worker that has died cannot be written to; that there is no reply will show it.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+
+    def _start(self) -> None:
+        replies: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._replies = replies
+        with self._guard:
+            if self._closed:
+                replies.put(None)
+                return
+            self._complaints.seek(0)
+            self._complaints.truncate()
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "causal_arrow.benchmarks.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                text=True,
+                encoding="utf-8",
+                env={**os.environ, **WORKER_VARIABLES},
+                start_new_session=True,  # so that Ctrl-C reaches only us, and `_kill` all that the worker has started
+            )
+
+        def listen() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                replies.put(json.loads(line))
+            replies.put(None)
+
+        threading.Thread(target=listen, daemon=True).start()
+
+    def _kill(self) -> int | None:
+        """End the process if there is one; its exit status."""
+        with self._guard:
+            process, self._process = self._process, None
+        if process is None:
+            return None
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        return process.wait()
+
+    def _last_words(self) -> str:
+        """Why the process ended, as far as one can tell."""
+        if self._process is not None:
+            self._process.wait()
+        status = self._kill()
+        self._complaints.seek(0)
+        lines = [line.strip() for line in self._complaints.read().splitlines() if line.strip()]
+        said = f": {lines[-1][:300]}" if lines else " without a word"
+        by = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
+        return f"The process ended with {by}{said}."
+
+
+def _failure(sentence: str) -> dict[str, Any]:
+    return {"status": "failed", "error": sentence}
+
+
+# Where it ran
+
+
+def describe_run(timeout: float | None, processes: int) -> dict[str, Any]:
+    """What every record says of the circumstances."""
+    return {
+        "machine": describe_machine(),
+        "timeout": timeout,
+        "processes": processes,
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "versions": {
+            "causal-arrow": __version__,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in ("numpy", "torch")},
+        },
+    }
+
+
+def describe_machine() -> dict[str, Any]:
+    """The machine in words: processor, cores that we may use, memory, system."""
+    machine: dict[str, Any] = {"cpu": _cpu_model(), "cores": usable_cores(), "system": platform.system()}
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # not every system tells
+        machine["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
+    return machine
+
+
+def usable_cores() -> int:
+    """The cores this process may use, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu_model() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    if sys.platform == "darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        if answer:
+            return answer
+    return platform.processor() or platform.machine() or "unknown processor"

@@ -1,0 +1,99 @@
+"""Datasets of the synthetic task distributions: the paper's own, its shifts, other shapes, and hidden causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from causal_arrow.benchmarks.datasets import BoolArray, Dataset, FloatArray, draw_shape, unnamed
+
+if TYPE_CHECKING:
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+
+CONFOUNDED_OBSERVATIONS = 500
+CONFOUNDED_VARIABLES = 24  # before any is hidden
+MOST_HIDDEN = 4
+
+
+def draw_paper_dataset(
+    generator: np.random.Generator,
+    *,
+    only: str | None = None,
+    observations: int | None = None,
+    variables: int | None = None,
+) -> Dataset:
+    """A dataset of the paper's distribution (section 4.1), all of it or one graph family, mechanism or noise `only`."""
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+    distribution = TaskDistribution.paper() if only is None else TaskDistribution.paper().only(only)
+    return _draw_task(distribution, *draw_shape(generator, observations, variables), generator)
+
+
+def draw_shifted_dataset(generator: np.random.Generator, *, shifts: tuple[str, ...]) -> Dataset:
+    """A dataset of the paper's distribution with graphs, functions or noise replaced by kinds never trained on."""
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+    return _draw_task(TaskDistribution.shifted(*shifts), *draw_shape(generator), generator)
+
+
+def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> Dataset:
+    """A dataset of the paper's distribution from which `hidden` common causes were taken away (at most 4).
+
+    Only sources with at least two children are hidden. What remains is then a DAG whose edges mean what they meant,
+    and the children of a hidden variable depend on each other without an edge to explain it. Tasks with fewer than four
+    such sources are drawn again, whatever `hidden` is, so that rows differ in what is hidden and in nothing else.
+    """
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+    while True:
+        task = _draw_task(TaskDistribution.paper(), CONFOUNDED_OBSERVATIONS, CONFOUNDED_VARIABLES, generator)
+        adjacency = task.adjacency
+        common_causes = np.flatnonzero(~adjacency.any(axis=0) & (adjacency.sum(axis=1) >= 2))
+        if common_causes.size >= MOST_HIDDEN:
+            break
+    taken = generator.choice(common_causes, size=hidden, replace=False)
+    kept = np.setdiff1d(np.arange(CONFOUNDED_VARIABLES), taken)
+    confounded_pairs = _pairs_with_a_common_parent(adjacency[np.ix_(taken, kept)])
+    return unnamed(task.data[:, kept], adjacency[np.ix_(kept, kept)], **task.details, confounded_pairs=confounded_pairs)
+
+
+INDEPENDENT_NOISE: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] = {
+    "normal": lambda generator, shape: generator.standard_normal(shape),
+    "uniform": lambda generator, shape: generator.uniform(size=shape),
+    "lognormal": lambda generator, shape: generator.lognormal(size=shape),
+}
+
+
+def draw_independent_dataset(generator: np.random.Generator, *, noise: str) -> Dataset:
+    """Independent columns: whatever a method finds here is false. The graph is empty."""
+    observations, variables = draw_shape(generator)
+    data = INDEPENDENT_NOISE[noise](generator, (observations, variables))
+    return unnamed(data, np.zeros((variables, variables), dtype=bool))
+
+
+def _draw_task(
+    distribution: TaskDistribution, observations: int, variables: int, generator: np.random.Generator
+) -> Dataset:
+    """One task as a dataset, with the names of what it was made from."""
+    import torch
+
+    from causal_arrow.synthetic.recipes import COMPONENTS
+
+    torch_generator = torch.Generator().manual_seed(int(generator.integers(2**63)))
+    batch = distribution.sample(tasks=1, observations=observations, variables=variables, generator=torch_generator)
+    return unnamed(
+        batch.data[0].double().numpy(),
+        batch.adjacency[0].numpy(),
+        graph_family=batch.names("graph_families")[0],
+        mechanism=batch.names("mechanisms")[0],
+        noises=sorted({COMPONENTS["noises"][code] for code in batch.noises[0].tolist()}),
+    )
+
+
+def _pairs_with_a_common_parent(edges: BoolArray) -> int:
+    """How many pairs of children share a parent, given the edges from parents to children.  (parents, children)"""
+    shared = edges.T.astype(int) @ edges.astype(int)
+    return int(np.count_nonzero(np.triu(shared, k=1)))

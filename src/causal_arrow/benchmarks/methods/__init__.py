@@ -1,0 +1,132 @@
+"""The methods a benchmark can run, by name.
+
+method = prepare("boss", MethodOptions())       cheap: checks that it can be run, and says what it is
+solve = method.start()                          imports and loads
+answer = solve(data, generator)                 (N, P) -> Answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from causal_arrow import __version__
+from causal_arrow.benchmarks.methods import arrow, baselines, causal_learn, continuous, isolated
+from causal_arrow.benchmarks.methods.protocol import (
+    Answer,
+    Method,
+    MethodKind,
+    MethodOptions,
+    Solve,
+    method_of_package,
+    refuse_argument,
+)
+from causal_arrow.errors import BenchmarkError
+
+__all__ = ["METHODS", "Answer", "Method", "MethodKind", "MethodOptions", "Solve", "prepare", "title_of"]
+
+
+def prepare(text: str, options: MethodOptions) -> Method:
+    """The method that `text` names, perhaps with something after a colon; BenchmarkError when it cannot be run."""
+    name, _, argument = text.partition(":")
+    if name not in METHODS:
+        raise BenchmarkError(f"There is no method {name!r}. Choose from: {', '.join(METHODS)}.")
+    return METHODS[name].prepare(argument, options)
+
+
+def title_of(name: str) -> str:
+    """What tables and figures call a method, given its name in the records."""
+    kind, _, argument = name.partition(":")
+    title = METHODS[kind].title if kind in METHODS else kind
+    return f"{title} ({argument})" if argument else title
+
+
+def _baseline(name: str, start: Callable[[], Solve]) -> Callable[[str, MethodOptions], Method]:
+    """The `prepare` of a method of our own without any settings."""
+
+    def prepare_baseline(argument: str, options: MethodOptions) -> Method:
+        refuse_argument(name, argument)
+        return Method(name, {}, {"causal-arrow": __version__}, start)
+
+    return prepare_baseline
+
+
+METHODS = {
+    "arrow": MethodKind(
+        "Arrow",
+        "The pretrained network, its most probable graph. arrow:PATH takes other weights",
+        partial(arrow.prepare_arrow, name="arrow", rule="map"),
+    ),
+    "arrow-shd": MethodKind(
+        "Arrow, SHD rule",
+        "The same, the graph with the fewest expected mistakes",
+        partial(arrow.prepare_arrow, name="arrow-shd", rule="shd"),
+    ),
+    "arrow-f1": MethodKind(
+        "Arrow, F1 rule",
+        "The same, the graph with the largest expected F1",
+        partial(arrow.prepare_arrow, name="arrow-f1", rule="f1"),
+    ),
+    "boss": MethodKind(
+        "BOSS",
+        "Best order score search (causal-learn)",
+        method_of_package("boss", "causal-learn", causal_learn.BOSS_SETTINGS, causal_learn.start_boss),
+    ),
+    "grasp": MethodKind(
+        "GRaSP",
+        "Greedy relaxations of the sparsest permutation (causal-learn)",
+        method_of_package("grasp", "causal-learn", causal_learn.GRASP_SETTINGS, causal_learn.start_grasp),
+    ),
+    "pc": MethodKind(
+        "PC",
+        "Conditional independence tests (causal-learn)",
+        method_of_package("pc", "causal-learn", causal_learn.PC_SETTINGS, causal_learn.start_pc),
+    ),
+    "ges": MethodKind(
+        "GES",
+        "Greedy equivalence search (causal-learn)",
+        method_of_package("ges", "causal-learn", causal_learn.GES_SETTINGS, causal_learn.start_ges),
+    ),
+    "direct-lingam": MethodKind(
+        "DirectLiNGAM",
+        "Linear non-Gaussian models (causal-learn's copy of lingam)",
+        method_of_package(
+            "direct-lingam",
+            "causal-learn",
+            causal_learn.DIRECT_LINGAM_SETTINGS,
+            causal_learn.start_direct_lingam,
+        ),
+    ),
+    "dagma": MethodKind(
+        "DAGMA",
+        "Continuous optimization, linear (dagma)",
+        method_of_package("dagma", "dagma", continuous.DAGMA_SETTINGS, continuous.start_dagma),
+    ),
+    "notears": MethodKind(
+        "NOTEARS",
+        "Continuous optimization, linear (gCastle, in an environment of its own)",
+        partial(isolated.prepare_isolated, name="notears", settings=isolated.NOTEARS_SETTINGS),
+    ),
+    "sdcd": MethodKind(
+        "SDCD",
+        "Stable differentiable causal discovery (in an environment of its own)",
+        partial(isolated.prepare_isolated, name="sdcd", settings=isolated.SDCD_SETTINGS),
+    ),
+    "avici": MethodKind(
+        "AVICI",
+        "A pretrained network (in an environment of its own, weights from --avici-weights)",
+        isolated.prepare_avici,
+    ),
+    "varsort": MethodKind(
+        "Variance sorting",
+        "Orders variables by variance, then regresses",
+        _baseline("varsort", baselines.start_variance_sorting),
+    ),
+    "r2sort": MethodKind(
+        "R² sorting",
+        "Orders variables by how well the others explain them, then regresses",
+        _baseline("r2sort", baselines.start_r2_sorting),
+    ),
+    "random": MethodKind("Random graph", "A random graph with 2p edges", _baseline("random", baselines.start_random)),
+    "empty": MethodKind("Empty graph", "No edges", _baseline("empty", baselines.start_empty)),
+}

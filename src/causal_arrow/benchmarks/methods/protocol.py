@@ -1,0 +1,148 @@
+"""What a benchmark knows of a method: it is named, it can be started, and then it turns tables into answers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from causal_arrow import dag
+from causal_arrow.benchmarks.datasets import BoolArray, FloatArray
+from causal_arrow.errors import BenchmarkError
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a method says about one table, and how long it took to say it."""
+
+    adjacency: BoolArray  # (P, P), [j, k] when j → k; a DAG unless the method cannot promise one
+    scores: FloatArray  # (P, P), the larger the surer of j → k; they rank the ordered pairs for average precision
+    probabilities: FloatArray | None  # (P, P) of j → k, where the method gives any
+    seconds: float  # of the method alone, without imports, loading or conversions
+
+
+class Solve(Protocol):
+    """A method ready to work. All its randomness comes from the generator."""
+
+    def __call__(self, data: FloatArray, generator: np.random.Generator) -> Answer: ...
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """What a user says about methods on the command line."""
+
+    weights: str | None = None  # of arrow: the name of a bundled model, a file or a folder
+    avici_weights: Path | None = None  # folder with AVICI's kwargs.json and checkpoint
+    environments: Path | None = None  # folder of the environments that some methods need
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of which everything is decided. Settings and versions tell whether a record is of the same method."""
+
+    name: str  # in records and tables
+    settings: Mapping[str, Any]  # plain JSON values
+    versions: Mapping[str, str]
+    start: Callable[[], Solve]  # imports and loads; called once in each worker process
+
+
+@dataclass(frozen=True)
+class MethodKind:
+    """An entry of the table of methods. `prepare` takes what follows the colon in `arrow:PATH`, and the options.
+
+    It raises BenchmarkError with what to do when the method cannot be run here, and imports nothing heavy.
+    """
+
+    title: str
+    description: str
+    prepare: Callable[[str, MethodOptions], Method]
+
+
+def method_of_package(
+    name: str, distribution: str, settings: Mapping[str, Any], start: Callable[[], Solve]
+) -> Callable[[str, MethodOptions], Method]:
+    """The `prepare` of a method that an installed package provides."""
+
+    def prepare(argument: str, options: MethodOptions) -> Method:
+        refuse_argument(name, argument)
+        try:
+            version = metadata.version(distribution)
+        except metadata.PackageNotFoundError as error:
+            raise BenchmarkError(
+                f"The method {name} needs the package {distribution}. Install it with: "
+                'pip install "causal-arrow[benchmark]"'
+            ) from error
+        return Method(name, settings, {distribution: version}, start)
+
+    return prepare
+
+
+def refuse_argument(name: str, argument: str) -> None:
+    """Only arrow takes something after a colon."""
+    if argument:
+        raise BenchmarkError(f"The method {name} takes nothing after a colon; got {argument!r}.")
+
+
+def file_checksum(path: Path) -> str:
+    """Twelve digits that change with the content of a file: weights are settings of a method."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+Result = TypeVar("Result")
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """What `work` returns, and the seconds it took."""
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def seeded_global_random(generator: np.random.Generator) -> Iterator[None]:
+    """Python's own random numbers, determined by the generator inside the block and untouched outside.
+
+    causal-learn shuffles with `random.shuffle` and offers no other way to repeat a run.
+    """
+    state = random.getstate()
+    random.seed(int(generator.integers(2**63)))
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def standardized(data: FloatArray) -> FloatArray:
+    """A new table, each variable with mean 0 and standard deviation 1.  (N, P)
+
+    For methods that read something into the units of measurement. As the paper: its figures for DAGMA and SDCD come out
+    on standardized tables only.
+    """
+    centered = data - data.mean(axis=0)
+    deviations = centered.std(axis=0)
+    return np.asarray(centered / np.where(deviations > 0, deviations, 1.0))
+
+
+def answer_from_pdag(pdag: BoolArray, seconds: float) -> Answer:
+    """The answer of a method that leaves some edges undirected ([j, k] and [k, j] both set).  (P, P)
+
+    The graph is a DAG of the class; for the ranking a directed edge counts 1 and an undirected one ½ both ways.
+    """
+    undirected = pdag & pdag.T
+    scores = np.where(undirected, 0.5, pdag.astype(np.float64))
+    return Answer(dag.extend_cpdag(pdag, strict=False), scores, None, seconds)
+
+
+def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -> Answer:
+    """The answer of a method that gives each edge a weight: edges above the threshold, ranked by size.  (P, P)"""
+    sizes = np.abs(weights)
+    np.fill_diagonal(sizes, 0.0)
+    return Answer(sizes > threshold, sizes, None, seconds)

@@ -1,0 +1,306 @@
+"""From records to a report: the paper's tables, calibration, what failed, and figures."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from causal_arrow import metrics
+from causal_arrow.benchmarks.document import Block, Cell, Heading, Paragraph, Picture, Table, to_html, to_markdown
+from causal_arrow.benchmarks.published import PublishedResults, published_results
+from causal_arrow.benchmarks.records import Record, identity_of_method, read_records
+from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow.benchmarks.summaries import (
+    FURTHER_MEASURES,
+    MEASURES,
+    PAPER_MEASURES,
+    Estimate,
+    RowSummary,
+    Summary,
+    differing_datasets,
+    reliability_by_method,
+    summarize,
+)
+from causal_arrow.errors import BenchmarkError
+
+# Where every true graph is empty there is nothing to find: what counts is how many edges a method makes up.
+CONTROL_MEASURES = ("shd", "f1", "seconds")
+CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
+
+FORMATS = {"markdown": ".md", "html": ".html"}
+
+
+def write_report(
+    source: Path,
+    *,
+    format: str = "markdown",
+    published: bool = True,
+    figures: bool = True,
+    figure_format: str = "png",
+    output: Path | None = None,
+) -> Path:
+    """Write the report of a folder or file of records; where it was written. Figures go to a folder beside it."""
+    records = read_records(source)
+    if not records:
+        raise BenchmarkError(
+            f"There are no benchmark records in {source}. Make some with: causal-arrow benchmark SUITE"
+        )
+    output = output or (source if source.is_dir() else source.parent) / f"report{FORMATS[format]}"
+    summary = summarize(records)
+    pictures = _draw(summary, output, figure_format) if figures else {}
+    blocks = report_blocks(records, summary, pictures, published=published)
+    write_blocks(blocks, output, format)
+    return output
+
+
+def write_blocks(blocks: Sequence[Block], output: Path, format: str) -> None:
+    """Write a document in one of the formats."""
+    text = to_html(blocks) if format == "html" else to_markdown(blocks, output.parent)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BenchmarkError(
+            f"Cannot write the report to {output}: {error.strerror}. Choose another --output."
+        ) from error
+
+
+def report_blocks(
+    records: Sequence[Record], summary: Summary, pictures: dict[str, list[Picture]], *, published: bool = True
+) -> list[Block]:
+    """The whole document. `pictures` holds those of each suite."""
+    paper = published_results() if published else None
+    blocks: list[Block] = [
+        Heading("Benchmark report", 1),
+        *_circumstances(records),
+        Paragraph(
+            "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for "
+            "each measure, and ties whose standard error intervals overlap with it. nSHD is the structural Hamming "
+            "distance divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP "
+            "is the average precision over all ordered pairs; seconds are those of the method alone, on one core."
+        ),
+        Heading("Methods"),
+        _methods_table(summary, records),
+    ]
+    if different := differing_datasets(records):
+        suite, row, index = different[0]
+        blocks.append(
+            Paragraph(
+                f"Warning: in {len(different)} cases methods did not see the same dataset (first: {suite}, {row}, "
+                f"number {index}). Records of different versions of torch are mixed; run the older ones again."
+            )
+        )
+    for suite in summary.suites:
+        blocks += suite_blocks(summary, suite, paper)
+        blocks += pictures.get(suite, [])
+        blocks += _further_blocks(summary, suite)
+    blocks += _calibration(summary)
+    blocks += pictures.get("calibration", [])
+    blocks += _failures(records)
+    return blocks
+
+
+def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -> list[Block]:
+    """Title, main table and remarks of one suite."""
+    rows = summary.of_suite(suite)
+    only_empty = all(row_entry.empty_truths == len(row_entry.finished) for row in rows for row_entry in row.entries)
+    names = CONTROL_MEASURES if only_empty else PAPER_MEASURES
+    lines = [line for row in rows for line in _lines_of_row(row, names, paper)]
+    arrows = {True: " ↓", False: " ↑", None: ""}
+    titles = CONTROL_TITLES if only_empty else {}
+    header = tuple(titles.get(name, MEASURES[name].title) + arrows[MEASURES[name].lower_is_better] for name in names)
+    blocks: list[Block] = [Heading(suite)]
+    if suite in SUITES:
+        blocks.append(Paragraph(f"{SUITES[suite].description}."))
+    blocks.append(Table(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
+    blocks += [Paragraph(remark) for remark in _remarks(rows, only_empty, paper)]
+    return blocks
+
+
+def _lines_of_row(row: RowSummary, names: Sequence[str], paper: PublishedResults | None) -> list[tuple[Cell, ...]]:
+    best = {name: row.best(name) for name in names}
+    lines = [
+        (
+            Cell(entry.variant.label),
+            *(
+                Cell(format_estimate(entry.estimate(name), name), bold=entry.variant.label in best[name])
+                for name in names
+            ),
+            Cell(entry.describe_datasets()),
+        )
+        for entry in row.entries
+    ]
+    table = None if paper is None else paper.table(row.suite, row.row)
+    if table is not None:
+        lines += [
+            (
+                Cell(f"{method}, published", italic=True),
+                *(
+                    Cell(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})", italic=True)
+                    if name in figures
+                    else Cell("")
+                    for name in names
+                ),
+                Cell(str(table.datasets), italic=True),
+            )
+            for method, figures in table.methods.items()
+        ]
+    return [(Cell(row.row if number == 0 else ""), *line) for number, line in enumerate(lines)]
+
+
+def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResults | None) -> list[str]:
+    remarks = []
+    without_edges = {row.row: max(entry.empty_truths for entry in row.entries) for row in rows}
+    if any(without_edges.values()) and not only_empty:
+        counts = ", ".join(f"{count} in {row}" for row, count in without_edges.items() if count)
+        remarks.append(f"Datasets whose true graph has no edges are left out of nSHD and AP: {counts}.")
+    if any(not entry.complete for row in rows for entry in row.entries):
+        remarks.append(
+            "Methods that failed or ran out of time on some datasets are measured on the others only. Those may be the "
+            "easier ones, so these methods are not compared for bold."
+        )
+    if paper is not None and any(paper.table(row.suite, row.row) for row in rows):
+        remarks.append(
+            f"Lines in italics are published figures, from {paper.authors[0]} et al., {paper.title}: their "
+            f"measurements, on other draws of the data and on their machine ({paper.hardware}). They take no part in "
+            "our means and bold."
+        )
+    return remarks
+
+
+def _further_blocks(summary: Summary, suite: str) -> list[Block]:
+    rows = summary.of_suite(suite)
+    names = [
+        name for name in FURTHER_MEASURES if any(entry.estimate(name).count for row in rows for entry in row.entries)
+    ]
+    lines = []
+    for row in rows:
+        best = {name: row.best(name) for name in names}
+        for number, entry in enumerate(row.entries):
+            cells = (
+                Cell(format_estimate(entry.estimate(name), name), bold=entry.variant.label in best[name])
+                for name in names
+            )
+            lines.append((Cell(row.row if number == 0 else ""), Cell(entry.variant.label), *cells))
+    header = ("Data", "Method", *(MEASURES[name].title for name in names))
+    return [Heading(f"{suite}: further measures", 3), Table(header, tuple(lines), text_columns=2)]
+
+
+def format_estimate(estimate: Estimate, measure: str) -> str:
+    """Mean and standard error as in the paper, 0.59 (0.01); short times with a digit more."""
+    if math.isnan(estimate.mean):
+        return "–"
+    decimals = MEASURES[measure].decimals
+    if measure == "seconds" and estimate.mean < 0.1:
+        decimals = 3
+    error = "–" if math.isnan(estimate.standard_error) else f"{estimate.standard_error:.{decimals}f}"
+    return f"{estimate.mean:.{decimals}f} ({error})"
+
+
+# What a reader must know of the run
+
+
+def _circumstances(records: Sequence[Record]) -> list[Block]:
+    """Machines, versions, dates: one sentence for each set of circumstances."""
+    sentences = Counter(describe_circumstances(record.run) for record in records)
+    return [Paragraph(f"{sentence} ({count} records)") for sentence, count in sentences.items()]
+
+
+def describe_circumstances(run: Any) -> str:
+    """The machine of a run in words."""
+    machine = run.get("machine", {})
+    memory = f", {machine['memory_gib']} GiB of memory" if "memory_gib" in machine else ""
+    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items())
+    limit = f"a time limit of {run['timeout']:g} s" if run.get("timeout") else "no time limit"
+    return (
+        f"Measured on {run.get('date', 'an unknown day')} on {machine.get('cpu', 'an unknown machine')}, "
+        f"{machine.get('cores', '?')} cores{memory}, {machine.get('system', '')}: {run.get('processes', 1)} at a time, "
+        f"one core each, with {limit}. {versions}."
+    )
+
+
+def _methods_table(summary: Summary, records: Sequence[Record]) -> Table:
+    counts = Counter((record.method_identity, record.status) for record in records)
+    lines = []
+    for variant in summary.variants:
+        identity = identity_of_method(variant.method, variant.settings, variant.versions)
+        settings = ", ".join(f"{name}={value}" for name, value in variant.settings.items()) or "–"
+        versions = ", ".join(f"{name} {version}" for name, version in variant.versions.items())
+        numbers = (counts[identity, status] for status in ("ok", "failed", "timeout"))
+        lines.append((Cell(variant.label), Cell(versions), Cell(settings), *(Cell(str(number)) for number in numbers)))
+    return Table(("Method", "Versions", "Settings", "Answered", "Failed", "Timed out"), tuple(lines), text_columns=3)
+
+
+def _failures(records: Iterable[Record]) -> list[Block]:
+    unfinished = Counter(
+        (record.suite, record.method, record.status, record.error or "") for record in records if record.status != "ok"
+    )
+    if not unfinished:
+        return []
+    lines = tuple(
+        (Cell(suite), Cell(method), Cell(error), Cell(str(count)))
+        for (suite, method, _, error), count in unfinished.most_common()
+    )
+    return [Heading("What failed"), Table(("Suite", "Method", "Reason", "Datasets"), lines, text_columns=3)]
+
+
+# Calibration
+
+
+def _calibration(summary: Summary) -> list[Block]:
+    """Expected calibration errors by suite, and how often edges were there by promised probability."""
+    errors, bins = [], []
+    for suite in summary.suites:
+        everything = reliability_by_method(summary, suite)
+        above_floor = reliability_by_method(summary, suite, "reliability_above_floor")
+        for label, table in everything.items():
+            errors.append(
+                (
+                    Cell(suite),
+                    Cell(label),
+                    Cell(f"{table.expected_calibration_error:.4f}"),
+                    Cell(_number(above_floor[label].expected_calibration_error)),
+                    Cell(f"{table.pairs.sum():,.0f}"),
+                    Cell(f"{above_floor[label].pairs.sum():,.0f}"),
+                )
+            )
+            cells = (
+                Cell("–" if math.isnan(frequency) else f"{mean:.2f} → {frequency:.2f}")
+                for mean, frequency in zip(table.mean_probability, table.edge_frequency, strict=True)
+            )
+            bins.append((Cell(suite), Cell(label), *cells))
+    if not errors:
+        return []
+    count = metrics.CALIBRATION_BINS
+    ranges = tuple(f"{bin / count:.1f}–{(bin + 1) / count:.1f}" for bin in range(count))
+    return [
+        Heading("Calibration"),
+        Paragraph(
+            "The expected calibration error of the probabilities of directed edges, over the ordered pairs of all "
+            "datasets of a suite together: all of them, and those with a probability of at least "
+            f"{metrics.CALIBRATION_FLOOR}."
+        ),
+        Table(("Suite", "Method", "ECE", "ECE above 0.05", "Pairs", "Pairs above 0.05"), tuple(errors), text_columns=2),
+        Paragraph("Mean probability → share of true edges, by probability:"),
+        Table(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
+    ]
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def _draw(summary: Summary, output: Path, figure_format: str) -> dict[str, list[Picture]]:
+    """All figures, written beside the report; by suite, and calibration under its own name."""
+    from causal_arrow.benchmarks.figures import benchmark_figures, save_figure
+
+    folder = output.parent / f"{output.stem}-figures"
+    pictures: dict[str, list[Picture]] = {}
+    for figure in benchmark_figures(summary):
+        path = folder / f"{figure.name}.{figure_format}"
+        save_figure(figure.draw(), path)
+        pictures.setdefault(figure.section, []).append(Picture(path, figure.caption))
+    return pictures

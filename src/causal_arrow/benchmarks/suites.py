@@ -1,0 +1,250 @@
+"""The benchmark suites: named lists of rows, each an endless or fixed supply of datasets.
+
+    row = suite("networks").row("ECOLI70")
+    dataset = row.dataset(0)
+
+Suite, row and index determine the dataset, so every method, in every run, sees the same ones. (Synthetic tasks come
+from torch, whose random numbers may change with its version.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from causal_arrow.benchmarks.datasets import Dataset, shuffle_variables
+from causal_arrow.benchmarks.generated import (
+    INDEPENDENT_NOISE,
+    MOST_HIDDEN,
+    draw_confounded_dataset,
+    draw_independent_dataset,
+    draw_paper_dataset,
+    draw_shifted_dataset,
+)
+from causal_arrow.benchmarks.herman import HERMAN_MODELS, draw_herman_dataset
+from causal_arrow.benchmarks.networks import NETWORK_FILES, draw_network_dataset
+from causal_arrow.benchmarks.sachs import independent_cells, observational_cells, pooled_cells
+from causal_arrow.errors import BenchmarkError
+
+# Change this when a suite changes in a way that makes old records incomparable: every seed changes with it.
+EDITION = "1"
+
+NETWORK_OBSERVATIONS = 100
+SACHS_OBSERVATIONS = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting of a suite: a line of a table or a point of a curve."""
+
+    suite: str
+    name: str
+    draw: Callable[[np.random.Generator], Dataset]
+    panel: str = ""  # rows of a panel make one curve or one group of a figure
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what is fixed in this row; plain JSON values
+    distinct_datasets: int | None = None  # None: as many as one likes
+
+    def seed(self, index: int) -> int:
+        """The number that determines dataset `index` of this row, the same on every machine."""
+        identity = f"causal-arrow benchmark {EDITION}/{self.suite}/{self.name}/{index}"
+        return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "little")
+
+    def dataset(self, index: int) -> Dataset:
+        """Dataset number `index`, from 0, its variables in random order."""
+        if index < 0 or (self.distinct_datasets is not None and index >= self.distinct_datasets):
+            available = (
+                "datasets from 0 on" if self.distinct_datasets is None else f"{self.distinct_datasets} dataset(s)"
+            )
+            raise BenchmarkError(
+                f"Row {self.name!r} of suite {self.suite!r} has {available}; there is no number {index}."
+            )
+        generator = np.random.default_rng(self.seed(index))
+        dataset = shuffle_variables(self.draw(generator), generator)
+        observations, variables = dataset.data.shape
+        shape = {"observations": observations, "variables": variables, "edges": int(dataset.adjacency.sum())}
+        return replace(dataset, details={"seed": self.seed(index), **shape, **self.settings, **dataset.details})
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named list of rows."""
+
+    name: str
+    description: str
+    members: tuple[Row, ...]
+
+    def rows(self, panel: str | None = None) -> tuple[Row, ...]:
+        """All rows in the order of the tables, or those of one panel."""
+        return tuple(row for row in self.members if panel is None or row.panel == panel)
+
+    def row(self, name: str) -> Row:
+        """The row of that name."""
+        for row in self.members:
+            if row.name == name:
+                return row
+        known = ", ".join(row.name for row in self.members)
+        raise BenchmarkError(f"Suite {self.name!r} has no row {name!r}. Its rows are: {known}.")
+
+
+def suite(name: str) -> Suite:
+    """The suite of that name."""
+    if name not in SUITES:
+        raise BenchmarkError(f"There is no benchmark suite {name!r}. Choose from: {', '.join(SUITES)}.")
+    return SUITES[name]
+
+
+def _over_observations(name: str, counts: tuple[int, ...], variables: int | None = None) -> list[Row]:
+    """The paper's distribution with each number of observations; variables as given, or drawn as in section 4.1."""
+    fixed = {} if variables is None else {"variables": variables}
+    return [
+        Row(
+            name,
+            f"n={n}",
+            partial(draw_paper_dataset, observations=n, variables=variables),
+            "observations",
+            {"observations": n, **fixed},
+        )
+        for n in counts
+    ]
+
+
+def _over_variables(name: str, counts: tuple[int, ...], observations: int | None = None) -> list[Row]:
+    """The paper's distribution with each number of variables; observations as given, or drawn as in section 4.1."""
+    fixed = {} if observations is None else {"observations": observations}
+    return [
+        Row(
+            name,
+            f"p={p}",
+            partial(draw_paper_dataset, observations=observations, variables=p),
+            "variables",
+            {"variables": p, **fixed},
+        )
+        for p in counts
+    ]
+
+
+def _by_component(name: str) -> list[Row]:
+    """The paper's distribution with one graph family, one mechanism or one noise only."""
+    components = {
+        "graphs": ("erdos_renyi", "scale_free"),
+        "functions": ("linear", "mlp"),
+        "noise": ("normal", "uniform", "beta"),
+    }
+    return [
+        Row(name, component, partial(draw_paper_dataset, only=component), panel, {panel: component})
+        for panel, kinds in components.items()
+        for component in kinds
+    ]
+
+
+def _shifted() -> list[Row]:
+    shifts: dict[str, tuple[str, ...]] = {
+        "none": (),
+        "graphs": ("graphs",),
+        "functions": ("functions",),
+        "noise": ("noise",),
+        "all": ("graphs", "functions", "noise"),
+    }
+    return [
+        Row("shifted", name, partial(draw_shifted_dataset, shifts=parts), "shift", {"shifts": list(parts)})
+        for name, parts in shifts.items()
+    ]
+
+
+def _networks() -> list[Row]:
+    return [
+        Row("networks", name, partial(draw_network_dataset, name, NETWORK_OBSERVATIONS), "network", {"network": name})
+        for name in NETWORK_FILES
+    ]
+
+
+def _herman() -> list[Row]:
+    return [Row("herman", name, partial(draw_herman_dataset, name), "model", {"model": name}) for name in HERMAN_MODELS]
+
+
+def _sachs() -> list[Row]:
+    log_scale = {"raw": False, "log": True}
+    pooled = [
+        Row(
+            "sachs",
+            f"pooled-{scale}",
+            partial(pooled_cells, SACHS_OBSERVATIONS, log_scale[scale]),
+            "pooled",
+            {"scale": scale, "consensus_edges": 20},
+        )
+        for scale in log_scale
+    ]
+    observational = [
+        Row(
+            "sachs",
+            f"observational-{scale}" if edges == 20 else f"observational-{scale}-{edges}-edges",
+            partial(observational_cells, log_scale[scale], edges),
+            "observational",
+            {"scale": scale, "consensus_edges": edges},
+            distinct_datasets=1,
+        )
+        for edges in (20, 17)
+        for scale in log_scale
+    ]
+    return pooled + observational
+
+
+def _confounded() -> list[Row]:
+    return [
+        Row(
+            "confounded",
+            f"hidden={hidden}",
+            partial(draw_confounded_dataset, hidden=hidden),
+            "hidden",
+            {"hidden": hidden},
+        )
+        for hidden in (0, 1, 2, MOST_HIDDEN)
+    ]
+
+
+def _controls() -> list[Row]:
+    generated = [
+        Row("controls", f"empty-{noise}", partial(draw_independent_dataset, noise=noise), "empty", {"noise": noise})
+        for noise in INDEPENDENT_NOISE
+    ]
+    return [*generated, Row("controls", "empty-sachs", partial(independent_cells, SACHS_OBSERVATIONS), "empty")]
+
+
+# Sections of the paper are named where the protocol is the paper's. Its text does not give the n and p of its curves
+# over n and over p; these are ours. `wide`, `long` and `small` hold one shape seen in training to start from.
+SUITES = {
+    built.name: built
+    for built in (
+        Suite(
+            "in-distribution",
+            "The paper's task distribution, one part of it held fixed (section 6.2, appendix E.2)",
+            (
+                *_over_observations("in-distribution", (100, 250, 500, 1000, 2000)),
+                *_over_variables("in-distribution", (5, 10, 25, 50, 100)),
+                *_by_component("in-distribution"),
+            ),
+        ),
+        Suite(
+            "shifted",
+            "Small-world graphs, spline functions, gamma noise: never trained on (section 6.3)",
+            tuple(_shifted()),
+        ),
+        Suite("networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks())),
+        Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman())),
+        Suite("sachs", "Flow cytometry of Sachs et al. (appendix E.3), and variants", tuple(_sachs())),
+        Suite("wide", "More variables than in training", tuple(_over_variables("wide", (100, 200, 500), 1000))),
+        Suite(
+            "long",
+            "More observations than in training",
+            tuple(_over_observations("long", (2000, 10_000, 30_000, 100_000), 20)),
+        ),
+        Suite("small", "Fewer observations than in training", tuple(_over_observations("small", (20, 50, 100), 20))),
+        Suite("confounded", "Hidden common causes", tuple(_confounded())),
+        Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
+    )
+}

@@ -1,0 +1,154 @@
+"""The trajectory of a pretraining run, from the log it writes: the figure of the paper's appendix D, and the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from causal_arrow.benchmarks.document import Block, Cell, Heading, Paragraph, Picture, Table
+from causal_arrow.benchmarks.figures import panels, save_figure
+from causal_arrow.benchmarks.report import FORMATS, write_blocks
+from causal_arrow.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOG_FILE = "log.jsonl"
+ROLLING_RECORDS = 25  # as in the paper
+VALIDATION_MEASURES = {"nshd": ("nSHD", "#0072B2", "s"), "f1": ("F1", "#D55E00", "o"), "ap": ("AP", "#009E73", "^")}
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Step and validation records of a run, by step. Steps done again after going back to a saved state count once."""
+
+    steps: tuple[dict[str, Any], ...]
+    validations: tuple[dict[str, Any], ...]
+
+
+def is_training_run(folder: Path) -> bool:
+    """Whether a folder was written by pretraining."""
+    return (folder / LOG_FILE).is_file()
+
+
+def read_trajectory(path: Path) -> Trajectory:
+    """The log of a run; a last line that is still being written is left out."""
+    events: dict[str, dict[int, dict[str, Any]]] = {"step": {}, "validation": {}}
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise BenchmarkError(f"Line {number} of {path} is damaged. Delete it to draw the rest.") from error
+        if record.get("event") == "start":
+            # The run went back to this step: what an earlier attempt logged after it did not happen.
+            for kept in events.values():
+                for step in [step for step in kept if step > record.get("step", 0)]:
+                    del kept[step]
+        elif record.get("event") in events:
+            events[record["event"]][record["step"]] = record
+    steps, validations = (tuple(events[name][step] for step in sorted(events[name])) for name in events)
+    return Trajectory(steps, validations)
+
+
+def write_training_report(
+    folder: Path, *, format: str = "markdown", figure_format: str = "png", output: Path | None = None
+) -> Path:
+    """Draw the trajectory of a run and say where it ended; where that was written."""
+    trajectory = read_trajectory(folder / LOG_FILE)
+    if not trajectory.steps:
+        raise BenchmarkError(f"{folder / LOG_FILE} has no steps yet.")
+    output = output or folder / f"report{FORMATS[format]}"
+    picture = output.parent / f"{output.stem}-figures" / f"trajectory.{figure_format}"
+    save_figure(draw_trajectory(trajectory), picture)
+    blocks: list[Block] = [
+        Heading("Pretraining run", 1),
+        Paragraph(_where_it_stands(trajectory)),
+        Picture(
+            picture, "Negative log-likelihood for each variable in training and validation, and validation measures."
+        ),
+    ]
+    if trajectory.validations:
+        blocks += [Heading("Last validation"), _validation_table(trajectory.validations[-1])]
+    write_blocks(blocks, output, format)
+    return output
+
+
+def draw_trajectory(trajectory: Trajectory) -> Figure:
+    """Training loss, faint and as a rolling mean, with validation points; beside it nSHD, F1 and AP in validation."""
+    figure, axes = panels(2, width=11, height=3.6)
+    loss_axis, measure_axis = axes
+    steps = np.array([record["step"] for record in trajectory.steps])
+    losses = np.array([record["loss"] for record in trajectory.steps], dtype=np.float64)
+    loss_axis.plot(steps, losses, color="#0072B2", alpha=0.25, linewidth=0.8, label="training")
+    smooth = rolling_mean(losses, ROLLING_RECORDS)
+    loss_axis.plot(steps, smooth, color="#0B3C68", linewidth=1.6, label=f"training, mean of {ROLLING_RECORDS} records")
+    at = [record["step"] for record in trajectory.validations]
+    means = [record["mean"] for record in trajectory.validations]
+    marks: dict[str, Any] = {"linewidth": 1.1, "markersize": 5.5, "zorder": 3}
+    if means:
+        loss_axis.plot(at, [mean["nll"] for mean in means], color="#D55E00", marker="o", label="validation", **marks)
+    # The first steps are far above all others; an axis that held them would show nothing else.
+    shown = np.concatenate([smooth[len(smooth) // 50 :], [mean["nll"] for mean in means]])
+    low, high = min(shown.min(), np.quantile(losses, 0.02)), np.quantile(shown, 0.98)
+    loss_axis.set_ylim(low - 0.08 * (high - low + 1e-9), high + 0.25 * (high - low + 1e-9))
+    loss_axis.set(xlabel="Step", ylabel="Negative log-likelihood / p")
+    for name, (title, color, marker) in VALIDATION_MEASURES.items():
+        if means:
+            measure_axis.plot(at, [mean[name] for mean in means], color=color, marker=marker, label=title, **marks)
+    measure_axis.set(xlabel="Step", ylabel="Validation", ylim=(0, max(1.02, measure_axis.get_ylim()[1])))
+    measure_axis.set_xlim(loss_axis.get_xlim())
+    for axis in axes:
+        axis.ticklabel_format(axis="x", style="plain")
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        handles, labels = axis.get_legend_handles_labels()
+        if handles:
+            axis.legend(
+                handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=9
+            )
+    return figure
+
+
+def rolling_mean(values: np.ndarray[Any, np.dtype[np.float64]], window: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The mean of each value and those up to `window − 1` before it: fewer at the start.  (N,)"""
+    totals = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    return np.asarray((totals[ends] - totals[starts]) / (ends - starts))
+
+
+def _where_it_stands(trajectory: Trajectory) -> str:
+    last = trajectory.steps[-1]
+    sentence = f"Step {last['step']:,}, training loss {last['loss']:.4f}"
+    if "tasks" in last:
+        sentence += f", {last['tasks']:,} tasks seen"
+    return f"{sentence}."
+
+
+def _validation_table(record: dict[str, Any]) -> Table:
+    header = ("Distribution", "n", "p", "Tasks", "NLL / p", "nSHD", "F1", "AP")
+    scores: Sequence[dict[str, Any]] = record.get("scores", [])
+    rows = [
+        (
+            Cell(score["distribution"]),
+            *(Cell(f"{score[name]:,}") for name in ("observations", "variables", "tasks")),
+            *(Cell(f"{score[name]:.4f}") for name in ("nll", "nshd", "f1", "ap")),
+        )
+        for score in scores
+    ]
+    mean = record["mean"]
+    rows.append(
+        (
+            Cell("mean"),
+            Cell(""),
+            Cell(""),
+            Cell(""),
+            *(Cell(f"{mean[name]:.4f}") for name in ("nll", "nshd", "f1", "ap")),
+        )
+    )
+    return Table(header, tuple(rows))

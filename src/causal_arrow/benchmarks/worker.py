@@ -1,0 +1,122 @@
+"""`python -m causal_arrow.benchmarks.worker`: the process in which methods run, one dataset at a time, on one core.
+
+`evaluate.py` starts it and talks to it in JSON lines. In comes a job, out go {"event": "started"} when the method
+begins, {"event": "answered"} when it is done, and {"event": "finished", ...} with the result. A process of its own can
+be killed when time is up, and takes nothing with it when it crashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from causal_arrow import metrics
+from causal_arrow.benchmarks.datasets import Dataset
+from causal_arrow.benchmarks.methods import Answer, MethodOptions, Solve, prepare
+from causal_arrow.benchmarks.records import table_to_lists
+from causal_arrow.benchmarks.suites import suite
+from causal_arrow.errors import ArrowError
+
+Say = Callable[[dict[str, Any]], None]
+
+
+def main() -> None:
+    """Work until standard input ends."""
+    # Packages print what they like; the lines of the conversation go out on a channel of their own.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+    def say(reply: dict[str, Any]) -> None:
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+    jobs: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            jobs.put(json.loads(line))
+        os._exit(0)  # whoever asked is gone; what is being computed is for nobody
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        work(jobs.get(), say)
+
+
+def work(job: dict[str, Any], say: Say) -> None:
+    """Run one method on one dataset. Whatever goes wrong is an answer too."""
+    try:
+        dataset = _dataset(job["suite"], job["row"], job["index"])
+        solve = _started(job["method"], json.dumps(job["options"]))
+        seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
+        say({"event": "started"})
+        answer = solve(dataset.data.copy(), np.random.default_rng(seed))
+        say({"event": "answered"})
+        say({"event": "finished", "status": "ok", "dataset": describe(dataset), **measure(dataset, answer)})
+    except Exception as error:
+        sentence = str(error) if isinstance(error, ArrowError) else f"{type(error).__name__}: {error}"
+        say({"event": "finished", "status": "failed", "error": " ".join(sentence.split())[:500]})
+
+
+def measure(dataset: Dataset, answer: Answer) -> dict[str, Any]:
+    """The part of a record that tells how good an answer is."""
+    truth, probabilities = dataset.adjacency, answer.probabilities
+    measures = metrics.evaluate(truth, answer.adjacency, scores=answer.scores, probabilities=probabilities)
+    result: dict[str, Any] = {
+        "seconds": answer.seconds,
+        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
+    }
+    if probabilities is not None:
+        floor = metrics.CALIBRATION_FLOOR
+        result["reliability"] = table_to_lists(metrics.reliability_table(truth, probabilities))
+        result["reliability_above_floor"] = table_to_lists(metrics.reliability_table(truth, probabilities, floor=floor))
+    return result
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """What a record says of its dataset, with a checksum of the graph: equal where methods had the same dataset."""
+    checksum = hashlib.sha256(np.packbits(dataset.adjacency).tobytes()).hexdigest()[:12]
+    return {**dataset.details, "graph_checksum": checksum}
+
+
+@lru_cache(maxsize=2)
+def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
+    return suite(suite_name).row(row_name).dataset(index)
+
+
+@lru_cache
+def _started(method: str, options_json: str) -> Solve:
+    return prepare(method, options_from_json(json.loads(options_json))).start()
+
+
+def options_to_json(options: MethodOptions) -> dict[str, str | None]:
+    """The options as a job carries them."""
+    return {
+        "weights": options.weights,
+        "avici_weights": None if options.avici_weights is None else str(options.avici_weights),
+        "environments": None if options.environments is None else str(options.environments),
+    }
+
+
+def options_from_json(content: dict[str, str | None]) -> MethodOptions:
+    """The options `options_to_json` wrote."""
+
+    def path(name: str) -> Path | None:
+        text = content[name]
+        return None if text is None else Path(text)
+
+    return MethodOptions(content["weights"], path("avici_weights"), path("environments"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""`causal-arrow benchmark` and `causal-arrow report`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from causal_arrow.cli.console import PIPED_WIDTH, console, grid
+
+if TYPE_CHECKING:
+    from causal_arrow.benchmarks.document import Table
+    from causal_arrow.benchmarks.evaluate import Job
+    from causal_arrow.benchmarks.methods import Method, MethodOptions
+    from causal_arrow.benchmarks.records import Record
+    from causal_arrow.benchmarks.suites import Row
+
+# When nobody watches a bar, a line is printed after so many seconds or at every tenth of the work.
+SECONDS_BETWEEN_LINES = 30.0
+
+
+def benchmark(
+    suites: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Suites to run, single rows as SUITE/ROW, or 'all'. Without any: a list of them.", metavar="SUITE"
+        ),
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(help="Methods, separated by commas. arrow:PATH takes other weights.")
+    ] = "arrow",
+    datasets: Annotated[int, typer.Option(min=1, help="Datasets for each row of a suite.")] = 100,
+    output: Annotated[Path, typer.Option(help="Folder of the records. What is in it already is not run again.")] = Path(
+        "benchmark-records"
+    ),
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a method may take for one dataset.")] = 600.0,
+    jobs: Annotated[int, typer.Option(min=0, help="Datasets at a time, one core each; 0 takes all cores.")] = 0,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed or ran out of time.")] = False,
+    weights: Annotated[str | None, typer.Option(help="Weights of arrow: a bundled name, a file or a folder.")] = None,
+    avici_weights: Annotated[Path | None, typer.Option(help="Folder with AVICI's weights.")] = None,
+    install: Annotated[
+        list[str] | None,
+        typer.Option(help="Make the environment that a method needs, and run nothing.", metavar="METHOD"),
+    ] = None,
+    python: Annotated[str | None, typer.Option(help="With --install: the interpreter to build on.")] = None,
+    environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
+) -> None:
+    """Run causal discovery methods over benchmark suites. Stop it at any time: the same command goes on."""
+    from causal_arrow.benchmarks import environments as isolated
+    from causal_arrow.benchmarks.evaluate import plan, remaining, usable_cores
+    from causal_arrow.benchmarks.methods import MethodOptions, prepare
+    from causal_arrow.benchmarks.records import read_records
+
+    if install:
+        for method in install:
+            isolated.install(method, environments, python, say=typer.echo)
+        return
+    if not suites:
+        _list_suites_and_methods()
+        return
+    options = MethodOptions(weights, avici_weights, environments)
+    rows = select_rows(suites)
+    texts = list(dict.fromkeys(text.strip() for text in methods.split(",") if text.strip()))
+    prepared = [(text, prepare(text, options)) for text in texts]
+    records = read_records(output) if output.exists() else []
+    planned = plan(rows, prepared, datasets)
+    to_do = remaining(planned, records, timeout=timeout, retry=retry)
+    typer.echo(
+        f"{len(planned)} datasets × methods, {len(planned) - len(to_do)} done before, {len(to_do)} to do "
+        f"({len(rows)} rows, {len(prepared)} methods); records in {output}",
+        err=True,
+    )
+    if to_do:
+        _run(to_do, len(planned), output, options, timeout, jobs or usable_cores())
+    _print_tables(output, rows, prepared)
+
+
+def report(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder written by benchmark, a file of packed records, or the folder of a pretraining run."
+        ),
+    ],
+    format: Annotated[
+        Literal["markdown", "html"], typer.Option(help="Markdown, or one HTML page with everything in it.")
+    ] = "markdown",
+    published: Annotated[bool, typer.Option(help="Show the paper's figures beside ours, marked as published.")] = True,
+    figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
+    figure_format: Annotated[Literal["png", "svg"], typer.Option(help="Format of the figures.")] = "png",
+    output: Annotated[
+        Path | None, typer.Option(help="Where to write; by default report.md or report.html in the folder.")
+    ] = None,
+    pack: Annotated[
+        Path | None,
+        typer.Option(help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report."),
+    ] = None,
+) -> None:
+    """Turn benchmark records, or the log of a pretraining run, into tables and figures."""
+    from causal_arrow.benchmarks.packed import write_packed
+    from causal_arrow.benchmarks.records import read_records
+    from causal_arrow.benchmarks.report import write_report
+    from causal_arrow.benchmarks.training import is_training_run, write_training_report
+
+    if pack is not None:
+        records = read_records(source)
+        write_packed(records, pack)
+        typer.echo(f"{len(records)} records in {pack.stat().st_size:,} bytes: {pack}")
+        return
+    if is_training_run(source):
+        written = write_training_report(source, format=format, figure_format=figure_format, output=output)
+    else:
+        written = write_report(
+            source,
+            format=format,
+            published=published,
+            figures=figures,
+            figure_format=figure_format,
+            output=output,
+        )
+    typer.echo(f"Wrote {written}")
+
+
+def select_rows(names: Sequence[str]) -> list[Row]:
+    """The rows that SUITE, SUITE/ROW and 'all' stand for, each once."""
+    from causal_arrow.benchmarks.suites import SUITES, suite
+
+    rows: dict[tuple[str, str], Row] = {}
+    for name in SUITES if "all" in names else names:
+        suite_name, _, row_name = name.partition("/")
+        chosen = suite(suite_name)
+        for row in [chosen.row(row_name)] if row_name else chosen.rows():
+            rows[row.suite, row.name] = row
+    return list(rows.values())
+
+
+def _list_suites_and_methods() -> None:
+    from causal_arrow.benchmarks.methods import METHODS
+    from causal_arrow.benchmarks.suites import SUITES
+
+    typer.echo("Suites:")
+    for name, suite in SUITES.items():
+        typer.echo(f"  {name:16} {suite.description} ({len(suite.rows())} rows)")
+    typer.echo("\nMethods:")
+    for name, kind in METHODS.items():
+        typer.echo(f"  {name:16} {kind.description}")
+    typer.echo("\nFor example: causal-arrow benchmark networks --methods arrow,boss,dagma --datasets 5")
+
+
+def _run(
+    jobs: Sequence[Job], planned: int, output: Path, options: MethodOptions, timeout: float, processes: int
+) -> None:
+    """Run the jobs under a progress bar, or with a line now and then where there is no terminal."""
+    from causal_arrow.benchmarks.evaluate import evaluate
+    from causal_arrow.benchmarks.records import RecordWriter, count_by_status
+
+    writer = RecordWriter(output)
+    progress = _progress(len(jobs))
+    fresh: list[Record] = []
+
+    def write(record: Record) -> None:
+        writer.write(record)
+        fresh.append(record)
+        progress.advance(record)
+
+    try:
+        with progress:
+            evaluate(jobs, write, options=options, timeout=timeout, processes=processes)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nStopped with {len(jobs) - len(fresh)} of {planned} still to do. Everything so far is in {writer.path}; "
+            "the same command goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    finally:
+        writer.close()
+    counts = count_by_status(fresh)
+    if counts["failed"] or counts["timeout"]:
+        typer.echo(
+            f"{counts['failed']} failed and {counts['timeout']} ran out of time. They are recorded as such, and run "
+            "again with --retry (or a larger --timeout).",
+            err=True,
+        )
+
+
+def _print_tables(output: Path, rows: Sequence[Row], methods: Sequence[tuple[str, Method]]) -> None:
+    """The tables of what was asked for, whenever it was run."""
+    from causal_arrow.benchmarks.document import Heading, Paragraph, Table
+    from causal_arrow.benchmarks.records import identity_of_method, read_records
+    from causal_arrow.benchmarks.report import suite_blocks
+    from causal_arrow.benchmarks.summaries import summarize
+
+    wanted_rows = {(row.suite, row.name) for row in rows}
+    wanted_methods = {identity_of_method(method.name, method.settings, method.versions) for _, method in methods}
+    records = [
+        record
+        for record in read_records(output)
+        if (record.suite, record.row) in wanted_rows and record.method_identity in wanted_methods
+    ]
+    summary = summarize(records)
+    for suite in summary.suites:
+        for block in suite_blocks(summary, suite, None):
+            if isinstance(block, Table):
+                _print_table(block)
+            elif isinstance(block, Heading):
+                typer.echo(f"\n{block.text}")
+            elif isinstance(block, Paragraph):
+                typer.echo(block.text)
+    typer.echo(f"\nMore in a report with figures: causal-arrow report {output}", err=True)
+
+
+def _print_table(table: Table) -> None:
+    """In bold type on a terminal, as Markdown elsewhere. Lines too long for a screen go on below; no number is cut."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from causal_arrow.benchmarks.document import markdown_table
+
+    if not sys.stdout.isatty():
+        typer.echo(markdown_table(table))
+        return
+    lines = grid(*table.header, right=table.header[table.text_columns :])
+    for row in table.rows:
+        lines.add_row(*(Text(cell.text, style="bold" if cell.bold else "") for cell in row))
+    Console(width=PIPED_WIDTH, highlight=False).print(lines)
+
+
+class _PlainProgress:
+    """Lines for a log file."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self.said_at, self.said_done = time.monotonic(), 0
+
+    def __enter__(self) -> _PlainProgress:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        pass
+
+    def advance(self, record: Record) -> None:
+        self.done += 1
+        waited = time.monotonic() - self.said_at > SECONDS_BETWEEN_LINES
+        if self.done == self.total or waited or self.done - self.said_done >= self.total / 10:
+            self.said_at, self.said_done = time.monotonic(), self.done
+            typer.echo(f"{self.done}/{self.total} done, last: {_what(record)}", err=True)
+
+
+class _BarProgress:
+    """A bar for a terminal."""
+
+    def __init__(self, total: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self.progress = Progress(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console(stderr=True),
+        )
+        self.task = self.progress.add_task("", total=total)
+
+    def __enter__(self) -> _BarProgress:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self.progress.stop()
+
+    def advance(self, record: Record) -> None:
+        self.progress.update(self.task, advance=1, description=_what(record))
+
+
+def _progress(total: int) -> _BarProgress | _PlainProgress:
+    return _BarProgress(total) if sys.stderr.isatty() else _PlainProgress(total)
+
+
+def _what(record: Record) -> str:
+    endings = {"ok": f"{record.seconds or 0:.2f} s", "failed": "failed", "timeout": "out of time"}
+    return f"{record.suite}/{record.row} #{record.index} {record.method} {endings[record.status]}"
+
+
+EXAMPLES = {
+    "benchmark": """
+**Examples**
+
+`causal-arrow benchmark networks --methods arrow,boss,dagma --datasets 5`
+
+`causal-arrow benchmark shifted/all herman --methods arrow:runs/base/weights,arrow --output results`
+
+`causal-arrow benchmark --install sdcd`
+""",
+    "report": """
+**Examples**
+
+`causal-arrow report results --format html`
+
+`causal-arrow report results --pack results.jsonl.gz`
+
+`causal-arrow report runs/base`
+""",
+}

@@ -1,0 +1,339 @@
+"""`causal-arrow discover`: from a file to a causal graph, a summary, and files for other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import check_output, console, grid, written_together
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.table import Table as Grid
+
+    from causal_arrow.answer import Answer
+    from causal_arrow.knowledge import Knowledge
+    from causal_arrow.uncertainty import EdgeStability
+
+KNOWLEDGE_PANEL = "What is already known"
+PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
+MOST_INDIRECT = 10
+
+
+def discover(
+    table: options.TableArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write graph, edges and pictures to this folder.", show_default=False),
+    ] = None,
+    as_json: options.AsJson = False,
+    show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
+    model: Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")] = "arrow-base",
+    decode: Annotated[
+        Literal["map", "shd", "f1"],
+        typer.Option(
+            help="Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or "
+            "with the largest expected F1 (f1)."
+        ),
+    ] = "map",
+    threshold: Annotated[
+        float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")
+    ] = 0.5,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Draw this many graphs for the probabilities of indirect causes.", min=1, show_default=False),
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(
+            help="Draw the observations again this many times, for how stable each edge is.", min=1, show_default=False
+        ),
+    ] = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    overwrite: options.Overwrite = False,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CAUSE->EFFECT",
+            help="An edge that must be there; can be given several times.",
+            rich_help_panel=KNOWLEDGE_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CAUSE->EFFECT",
+            help="An edge that must not be there; can be given several times.",
+            rich_help_panel=KNOWLEDGE_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    tiers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file with one tier a line, the earliest first, names separated by commas. Later tiers cannot "
+            "cause earlier ones.",
+            rich_help_panel=KNOWLEDGE_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML or JSON file with required, forbidden, tiers, roots, leaves.",
+            rich_help_panel=KNOWLEDGE_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    missing: options.Missing = "error",
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    sheet: options.Sheet = None,
+    header: options.Header = True,
+) -> None:
+    """Find the causal graph of a table.
+
+    Prints the edges with their probabilities, how sure their directions are, the causal order, and what about the table
+    should make you careful. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
+    graph.dagitty.txt and pictures.
+    """
+    started = time.perf_counter()
+    names = _file_names(samples, bootstrap)
+    if output is not None:
+        check_output(output, names, overwrite)
+    known = read_knowledge(require, forbid, tiers, knowledge)
+
+    from causal_arrow.table_report import inspect_table
+    from causal_arrow.tables import read_table
+
+    read = read_table(
+        table,
+        columns=options.listed(columns),
+        drop=options.listed(drop),
+        missing=missing,
+        delimiter=delimiter,
+        decimal=decimal,
+        sheet=sheet,
+        header=header,
+    )
+    known.compile(read.names)
+
+    from causal_arrow import inference, uncertainty
+
+    network = inference.ready_model(model, device)
+    answer = inference.answer_table(
+        read,
+        network,
+        knowledge=known,
+        rule=decode,
+        threshold=threshold,
+        name=model,
+        findings=inspect_table(read).findings,
+    )
+    seconds = time.perf_counter() - started
+    extras = Extras()
+    if samples is not None or bootstrap is not None:
+        import numpy as np
+        import torch
+
+        if samples is not None:
+            graphs = answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
+            extras.samples, extras.ancestors = samples, uncertainty.ancestor_frequencies(graphs)
+        if bootstrap is not None:
+            extras.stability = uncertainty.bootstrap(answer, network, read, bootstrap, np.random.default_rng(seed))
+
+    if output is not None:
+        with written_together(output, names, overwrite) as folder:
+            _write(folder, answer, extras)
+    if as_json:
+        print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    _print_summary(
+        answer, extras, f"{table.name}: {read.observations} observations of {read.variables} variables", show
+    )
+    _print_footer(output, names, f"{seconds:.1f} s with {model}")
+
+
+EXAMPLES = {
+    "discover": """
+**Examples**
+
+`causal-arrow discover table.csv`
+
+`causal-arrow discover table.csv --output answer`
+
+`causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"`
+
+`causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop`
+
+`causal-arrow discover table.csv --samples 1000 --bootstrap 100`
+
+`causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'`
+"""
+}
+
+
+@dataclass
+class Extras:
+    """What was asked for beside the answer."""
+
+    samples: int = 0
+    ancestors: NDArray[np.float64] | None = None
+    stability: EdgeStability | None = None
+
+
+def read_knowledge(
+    require: list[str] | None, forbid: list[str] | None, tiers: Path | None, file: Path | None
+) -> Knowledge:
+    """All that was said about the graph, from options and files together."""
+    from causal_arrow.knowledge import Knowledge
+
+    known = Knowledge(required=require or (), forbidden=forbid or ())
+    if tiers is not None:
+        known = known | _read_tiers(tiers)
+    return known if file is None else known | Knowledge.from_file(file)
+
+
+def _read_tiers(path: Path) -> Knowledge:
+    from causal_arrow.errors import KnowledgeError
+    from causal_arrow.knowledge import Knowledge
+
+    if path.suffix.lower() in (".toml", ".json"):
+        return Knowledge.from_file(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise KnowledgeError(f"Cannot open the file of tiers '{path}': {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise KnowledgeError(f"'{path.name}' is not a text file with one tier a line.") from error
+    rows = csv.reader((line for line in lines if not line.lstrip().startswith("#")), skipinitialspace=True)
+    return Knowledge(tiers=[[name.strip() for name in row if name.strip()] for row in rows])
+
+
+# Files
+
+
+def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
+    text = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
+    extra = [name for name, asked in (("ancestors.csv", samples), ("stability.csv", bootstrap)) if asked is not None]
+    return [*text, *extra, *PICTURES]
+
+
+def _write(folder: Path, answer: Answer, extras: Extras) -> None:
+    from causal_arrow import exports, pictures
+
+    for name, export in exports.TEXT_FORMATS.items():
+        (folder / name).write_text(export(answer), encoding="utf-8", newline="")
+    whole = json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "graph.json").write_text(whole + "\n", encoding="utf-8")
+    if extras.ancestors is not None:
+        with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["", *answer.names])
+            writer.writerows([name, *row] for name, row in zip(answer.names, extras.ancestors.tolist(), strict=True))
+    if extras.stability is not None:
+        extras.stability.to_frame().to_csv(folder / "stability.csv", index=False)
+    graph_png, graph_svg, map_png, map_svg = (folder / name for name in PICTURES)
+    pictures.save_graph(answer, graph_png, graph_svg)
+    pictures.save_probabilities(answer, map_png, map_svg)
+
+
+def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
+    from causal_arrow import exports
+
+    content = exports.to_dict(answer)
+    if extras.ancestors is not None:
+        content["samples"] = extras.samples
+        content["ancestor_probabilities"] = extras.ancestors.tolist()
+    if extras.stability is not None:
+        content["bootstrap"] = {
+            "resamples": extras.stability.resamples,
+            "edges": extras.stability.to_frame().round(exports.DIGITS).to_dict("records"),
+        }
+    return content
+
+
+# The summary
+
+
+def _print_summary(answer: Answer, extras: Extras, title: str, show: int) -> None:
+    screen = console()
+    screen.print(f"[bold]{escape(title)}[/bold]\n")
+    if answer.edges[:show]:
+        screen.print(_edge_table(answer, extras.stability, show))
+    if len(answer.edges) > show:
+        screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
+    if not answer.edges:
+        screen.print("No two variables are adjacent with enough probability to show an edge.")
+    count = f"{len(answer.edges)} edge{'s' * (len(answer.edges) != 1)}."
+    screen.print(f"\n[bold]{count}[/bold] Causal order: {escape(', '.join(answer.order))}")
+    linked = {name for edge in answer.edges for name in (edge.source, edge.target)}
+    alone = [name for name in answer.names if name not in linked]
+    if alone and answer.edges:
+        screen.print(f"Without edges: {escape(', '.join(alone))}")
+    if extras.ancestors is not None:
+        _print_indirect(answer, extras)
+    for warning in answer.warnings:
+        screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+
+
+def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> Grid:
+    """One line an edge: how probable it is, how probable any edge between the two, how sure the direction is."""
+    headings = ["cause", "", "effect", "probability", "adjacent", "direction", "compelled"]
+    table = grid(*headings, *(["stability"] if stability else []), right=("probability", "adjacent", "stability"))
+    for edge in answer.edges[:show]:
+        direction = f"{edge.direction} ({edge.direction_probability:.2f})"
+        cells = [
+            escape(edge.source),
+            "→",
+            escape(edge.target),
+            "required" if edge.required else f"{edge.probability:.2f}",
+            f"{edge.adjacency_probability:.2f}",
+            f"[yellow]{direction}[/yellow]" if edge.direction == "uncertain" else direction,
+            "yes" if edge.compelled else "no",
+        ]
+        if stability:
+            cells.append(f"{stability.frequencies[answer.place_of(edge.source), answer.place_of(edge.target)]:.2f}")
+        table.add_row(*cells)
+    return table
+
+
+def _print_indirect(answer: Answer, extras: Extras) -> None:
+    """The most probable causes that are not direct ones in the graph."""
+    assert extras.ancestors is not None
+    pairs = [
+        (probability, answer.names[j], answer.names[k])
+        for j, row in enumerate(extras.ancestors.tolist())
+        for k, probability in enumerate(row)
+        if probability >= 0.5 and not answer.adjacency[j, k]
+    ]
+    screen = console()
+    if not pairs:
+        return
+    screen.print(f"\nIndirect causes, by their share among {extras.samples} sampled graphs:")
+    table = grid("cause", "", "effect", "probability", right=("probability",))
+    for probability, cause, effect in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:MOST_INDIRECT]:
+        table.add_row(escape(cause), "⇝", escape(effect), f"{probability:.2f}")
+    screen.print(table)
+    if len(pairs) > MOST_INDIRECT:
+        screen.print(f"... and {len(pairs) - MOST_INDIRECT} more: see ancestor_probabilities with --json or --output.")
+
+
+def _print_footer(output: Path | None, names: list[str], timing: str) -> None:
+    screen = console(stderr=True)
+    screen.print(f"[dim]{timing}[/dim]")
+    if output is not None:
+        screen.print(f"Wrote {len(names)} files to {escape(str(output))}")

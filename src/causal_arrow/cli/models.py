@@ -1,0 +1,59 @@
+"""`causal-arrow models`: what is bundled, how it was trained, what it is not for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.markup import escape
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import console
+
+LIMITS = (
+    "Every model answers for observational data of numbers, without hidden common causes and without feedback, and was "
+    "trained on tables of {observations[0]} to {observations[1]} observations and {variables[0]} to {variables[1]} "
+    "variables. Outside that range, and on data unlike its training tasks, its probabilities may be off."
+)
+
+
+def models(as_json: options.AsJson = False) -> None:
+    """List the models that come with the package, their training and their limits."""
+    from causal_arrow.checkpoint import CONFIG_FILE, WEIGHTS_FILE, bundled_models
+    from causal_arrow.table_report import TRAINING_RANGE
+
+    described = {}
+    for name, folder in bundled_models().items():
+        config: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        described[name] = {
+            "folder": str(folder),
+            "megabytes": round((folder / WEIGHTS_FILE).stat().st_size / 1e6, 1),
+            "parameters": config.get("parameters"),
+            "encoder": config.get("model", {}).get("encoder"),
+            "training": config.get("extra", {}),
+        }
+    limits = LIMITS.format(observations=TRAINING_RANGE.observations, variables=TRAINING_RANGE.variables)
+    if as_json:
+        print(json.dumps({"models": described, "limits": limits}, indent=2))
+        return
+    screen = console()
+    for name, facts in described.items():
+        size = f"{facts['parameters']:,} parameters, {facts['megabytes']} MB, {facts['encoder']} encoder"
+        screen.print(f"[bold]{escape(name)}[/bold]  {escape(size)}")
+        for key, value in _flat(facts["training"]):
+            screen.print(f"  {escape(key)}: {escape(value)}")
+        screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
+    if not described:
+        screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
+    screen.print(f"\n{limits}")
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """The settings as lines, those inside others under their full name."""
+    lines = []
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            lines += _flat(value, f"{prefix}{name}.")
+        else:
+            lines.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return lines

@@ -1,0 +1,64 @@
+"""`causal-arrow pretrain`: train a network on synthetic tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from causal_arrow.cli import options
+
+
+def pretrain(
+    config: Annotated[
+        Path, typer.Argument(help="TOML file that describes the run, as in configs/.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of a new run; runs/NAME OF CONFIG by default.", show_default=False)
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Go on with the run in this folder.", show_default=False)
+    ] = None,
+    init: Annotated[
+        str | None,
+        typer.Option(help="Start from these weights: a folder, a file, or a bundled name.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop, saved and validated, after this long.", min=0, show_default=False)
+    ] = None,
+    decay_minutes: Annotated[
+        float, typer.Option(help="Let the learning rate fall to zero over the last minutes.", min=0)
+    ] = 0.0,
+    device: options.Device = "auto",
+) -> None:
+    """Train a network on a stream of synthetic tasks.
+
+    Needs a GPU to be of use. Several GPUs or machines: start `torchrun -m causal_arrow.pretraining CONFIG` instead.
+    """
+    from causal_arrow.pretraining.config import read_config
+    from causal_arrow.pretraining.train import pretrain as train
+
+    train(
+        read_config(config),
+        resume or output or Path("runs") / config.stem,
+        resume=resume is not None,
+        init=init,
+        minutes=minutes,
+        decay_minutes=decay_minutes,
+        device=device,
+        echo=lambda line: print(line, flush=True),
+    )
+
+
+EXAMPLES = {
+    "pretrain": """
+**Examples**
+
+`causal-arrow pretrain configs/smoke.toml --device cpu`
+
+`causal-arrow pretrain configs/base.toml --minutes 30`
+
+`causal-arrow pretrain configs/base.toml --resume runs/base --minutes 30 --decay-minutes 10`
+"""
+}

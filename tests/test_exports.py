@@ -1,0 +1,263 @@
+"""An answer in the hands of other programs: the real ones, which must read the same graph that we gave."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from causal_arrow import exports
+from causal_arrow.answer import Answer
+from causal_arrow.discovery import Arrow
+from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.graph_files import compatible, graph_from_edges, read_graph
+from causal_arrow.knowledge import Knowledge
+
+NAMES = ("x", "y y", 'say "hi"', "a->b; c", "äß→😀", "back\\slash", "lonely")
+EDGES = {("x", "y y"), ("x", 'say "hi"'), ("y y", "a->b; c"), ("äß→😀", "x"), ("back\\slash", "x")}
+
+
+@pytest.fixture
+def answer() -> Answer:
+    """Five edges of different certainty among seven variables with names that need quoting."""
+    order = ["äß→😀", "back\\slash", "x", "y y", 'say "hi"', "a->b; c", "lonely"]
+    scores = torch.zeros(7)
+    for place, name in enumerate(order):
+        scores[NAMES.index(name)] = -0.8 * place
+    logits = torch.full((7, 7), -3.0)
+    for strength, (cause, effect) in enumerate(sorted(EDGES)):
+        j, k = NAMES.index(cause), NAMES.index(effect)
+        logits[j, k] = logits[k, j] = 0.5 + strength
+    return Answer(NAMES, SkeletonOrder(logits, scores), Knowledge(required=[("x", "y y")]), observations=50, model="m")
+
+
+def edges_of(answer: Answer) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in answer.edges}
+
+
+def test_the_example_has_the_edges_it_should(answer: Answer) -> None:
+    assert edges_of(answer) == EDGES
+    assert len({edge.direction for edge in answer.edges}) > 1
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", exports.TEXT_FORMATS)
+def test_every_text_format_reads_back_as_the_same_graph(name: str, answer: Answer, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+    graph = read_graph(path)
+    assert set(graph.edges()) == EDGES
+    if name != "edges.csv":  # a list of edges does not mention variables without edges
+        assert set(graph.names) == set(NAMES)
+
+
+def test_json_says_all_that_is_documented(answer: Answer) -> None:
+    content = json.loads(exports.to_json(answer))
+    assert content["format"] == "causal-arrow-graph"
+    assert content["version"] == 1
+    assert content["variables"] == list(NAMES)
+    assert content["order"] == list(answer.order)
+    assert content["knowledge"] == {"required": [["x", "y y"]]}
+    assert np.allclose(content["edge_probabilities"], answer.edge_probabilities, atol=1e-6)
+    for edge, facts in zip(answer.edges, content["edges"], strict=True):
+        assert facts == exports.edge_record(edge)
+        assert facts["direction"] in ("certain", "likely", "uncertain")
+    documented = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
+    for field in (*content, *content["edges"][0]):
+        assert f"`{field}`" in documented
+
+
+def test_csv_lists_edges_as_the_json_does(answer: Answer) -> None:
+    rows = list(csv.DictReader(io.StringIO(exports.to_csv(answer))))
+    assert [(row["source"], row["target"]) for row in rows] == [(edge.source, edge.target) for edge in answer.edges]
+    assert [float(row["probability"]) for row in rows] == [round(edge.probability, 6) for edge in answer.edges]
+
+
+def test_the_same_answer_is_the_same_text(answer: Answer) -> None:
+    again = answer.refine()
+    for export in exports.TEXT_FORMATS.values():
+        assert export(answer) == export(again)
+
+
+def test_graphml_and_gml_keep_the_facts_of_edges(answer: Answer) -> None:
+    for graph in (nx.parse_graphml(exports.to_graphml(answer)), nx.parse_gml(exports.to_gml(answer))):
+        for edge in answer.edges:
+            facts = graph.edges[edge.source, edge.target]
+            assert facts["probability"] == pytest.approx(edge.probability, abs=1e-6)
+            assert facts["direction"] == edge.direction
+            assert bool(facts["required"]) == edge.required
+
+
+# Reading graphs
+
+
+def test_a_matrix_in_csv_is_a_graph_with_or_without_row_names(tmp_path: Path) -> None:
+    (tmp_path / "named.csv").write_text(",a,b,c\na,0,1,0\nb,0,0,0.7\nc,0,0,0\n")
+    (tmp_path / "plain.csv").write_text("a,b,c\n0,1,0\n0,0,1\n0,0,0\n")
+    for name in ("named.csv", "plain.csv"):
+        graph = read_graph(tmp_path / name)
+        assert graph.names == ("a", "b", "c")
+        assert graph.edges() == [("a", "b"), ("b", "c")]
+
+
+def test_graphs_written_by_hand_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "g.dot").write_text(
+        'digraph G {\n rankdir=LR; node [shape=box];\n a -> b -> "c d"; // why\n e\n b <- f }'
+    )
+    graph = read_graph(tmp_path / "g.dot")
+    assert set(graph.edges()) == {("a", "b"), ("b", "c d"), ("f", "b")}
+    assert set(graph.names) == {"a", "b", "c d", "e", "f"}
+    (tmp_path / "g.txt").write_text(
+        'dag {\nbb="0,0,1,1"\nX [exposure,pos="-1.2,0.4"]\nY [outcome]\nX -> Y\nZ -> {X}\n}'
+    )
+    assert ("X", "Y") in read_graph(tmp_path / "g.txt").edges()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g.json", "{"),
+        ("g.json", "[1]"),
+        ("g.csv", ""),
+        ("g.csv", "a,b\n1\n"),
+        ("g.csv", "a,b\nx,y\nz,w\n"),
+        ("g.gml", "graph ["),
+        ("g.gml", 'graph [ node [ id 0 label "a" ] ]'),
+        ("g.graphml", "<a/>"),
+        ("g.dot", "graph { a -- b }"),
+        ("g.dot", "a -> b"),
+        ("g.pdf", "a"),
+    ],
+)
+def test_what_is_no_graph_is_a_graph_error(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(GraphError):
+        read_graph(tmp_path / name)
+
+
+def test_a_missing_or_binary_graph_file_is_a_graph_error(tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match="Cannot open"):
+        read_graph(tmp_path / "none.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(GraphError, match="not a text file"):
+        read_graph(tmp_path / "binary.json")
+
+
+def test_graphs_are_compared_by_the_names_of_variables() -> None:
+    first = graph_from_edges([("a", "b")], ["a", "b", "c"])
+    second = graph_from_edges([("a", "b")], ["c", "b", "a"])
+    arranged, other = compatible(first, second)
+    assert arranged.names == other.names == ("a", "b", "c")
+    np.testing.assert_array_equal(arranged.adjacency, other.adjacency)
+    with pytest.raises(GraphError, match="only the second has 'z'"):
+        compatible(first, graph_from_edges([("a", "z")], ["a", "b", "c", "z"]))
+
+
+# Other packages
+
+
+def test_dowhy_identifies_and_estimates_with_our_graph() -> None:
+    dowhy = pytest.importorskip("dowhy")
+    random = np.random.default_rng(0)
+    z = random.normal(size=400)
+    x = z + random.normal(size=400)
+    y = 2 * x + 3 * z + 0.1 * random.normal(size=400)
+    data = pd.DataFrame({"z z": z, "x-1": x, 'y "q"': y})
+    graph = graph_from_edges([("z z", "x-1"), ("z z", 'y "q"'), ("x-1", 'y "q"')], list(data.columns))
+    answer = answer_sure_of(graph.adjacency, graph.names)
+    model = dowhy.CausalModel(data, treatment="x-1", outcome='y "q"', graph=exports.to_dowhy(answer))
+    estimand = model.identify_effect(proceed_when_unidentifiable=True)
+    assert estimand.get_backdoor_variables() == ["z z"]
+    estimate = model.estimate_effect(estimand, method_name="backdoor.linear_regression")
+    assert estimate.value == pytest.approx(2, abs=0.05)
+
+
+def test_dowhy_reads_our_dagitty_text(answer: Answer) -> None:
+    operations = pytest.importorskip("dowhy.utils.graph_operations")
+    simple = answer_sure_of(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=bool), ("a", "b", "c"))
+    dot = operations.daggity_to_dot(exports.to_dagitty(simple))
+    pydot = pytest.importorskip("pydot")
+    (graph,) = pydot.graph_from_dot_data(dot)
+    edges = {(edge.get_source().strip('"'), edge.get_destination().strip('"')) for edge in graph.get_edges()}
+    assert edges == {("a", "b"), ("a", "c"), ("b", "c")}
+
+
+def test_graphviz_language_is_what_pydot_reads(answer: Answer) -> None:
+    pydot = pytest.importorskip("pydot")
+    (graph,) = pydot.graph_from_dot_data(exports.to_dot(answer))
+    assert len(graph.get_edges()) == len(EDGES)
+    dashed = {edge.get("style") for edge in graph.get_edges()}
+    assert "dashed" in dashed
+
+
+def test_pgmpy_gets_a_dag_with_the_same_independences(answer: Answer) -> None:
+    base = pytest.importorskip("pgmpy.base")
+    graph = exports.to_pgmpy(answer)
+    assert isinstance(graph, base.DAG)
+    assert set(graph.nodes) == set(NAMES)
+    assert set(graph.edges) == EDGES
+    assert graph.is_dconnected("äß→😀", "y y")
+    assert not graph.is_dconnected("äß→😀", "back\\slash")
+
+
+def test_causallearn_gets_a_dag_with_arrows_at_the_effects(answer: Answer) -> None:
+    general = pytest.importorskip("causallearn.graph.GeneralGraph")
+    endpoint = pytest.importorskip("causallearn.graph.Endpoint").Endpoint
+    graph = exports.to_causallearn(answer)
+    assert isinstance(graph, general.GeneralGraph)
+    assert [node.get_name() for node in graph.get_nodes()] == list(NAMES)
+    found = set()
+    for edge in graph.get_graph_edges():
+        ends = [(edge.get_node1(), edge.get_endpoint1()), (edge.get_node2(), edge.get_endpoint2())]
+        (cause,) = (node.get_name() for node, end in ends if end == endpoint.TAIL)
+        (effect,) = (node.get_name() for node, end in ends if end == endpoint.ARROW)
+        found.add((cause, effect))
+    assert found == EDGES
+
+
+def test_lingam_reads_our_transposed_matrix_as_the_same_graph(answer: Answer) -> None:
+    lingam = pytest.importorskip("lingam")
+    matrix = exports.to_lingam(answer)
+    np.testing.assert_array_equal(matrix.T, answer.adjacency)
+    # lingam's own model of x -> y puts the coefficient at [y, x].
+    random = np.random.default_rng(0)
+    x = random.uniform(size=300)
+    learned = lingam.DirectLiNGAM().fit(np.column_stack([x, 2 * x + random.uniform(size=300)])).adjacency_matrix_
+    ours = exports.to_lingam(answer_sure_of(np.array([[0, 1], [0, 0]], dtype=bool), ("x", "y")))
+    np.testing.assert_array_equal(learned != 0, ours != 0)
+
+
+def test_a_package_that_is_not_there_is_named(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pgmpy", None)
+    monkeypatch.setitem(__import__("sys").modules, "pgmpy.base", None)
+    with pytest.raises(ConfigurationError, match="pip install pgmpy"):
+        exports.to_pgmpy(answer)
+
+
+def test_arrow_hands_over_what_exports_do(answer: Answer) -> None:
+    arrow = Arrow()
+    arrow.answer_ = answer
+    assert arrow.to_json() == exports.to_json(answer)
+    assert arrow.to_dot() == exports.to_dot(answer)
+    assert arrow.to_gml() == exports.to_gml(answer)
+    assert arrow.to_graphml() == exports.to_graphml(answer)
+    assert arrow.to_dagitty() == exports.to_dagitty(answer)
+    assert set(arrow.to_networkx().edges) == set(arrow.to_dowhy().edges) == EDGES
+    np.testing.assert_array_equal(arrow.to_lingam(), exports.to_lingam(answer))
+
+
+def answer_sure_of(adjacency: np.ndarray, names: tuple[str, ...]) -> Answer:
+    """An answer that is certain of a DAG whose variables stand in causal order."""
+    scores = -40.0 * torch.arange(len(names))
+    logits = torch.tensor(np.where(adjacency | adjacency.T, 40.0, -40.0))
+    return Answer(names, SkeletonOrder(logits, scores))

@@ -1,0 +1,254 @@
+"""Pictures: nothing overlaps, every edge can be followed to its end, and what is drawn is said."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from matplotlib.path import Path as Curve
+
+from causal_arrow import pictures
+from causal_arrow.answer import Answer
+from causal_arrow.discovery import Arrow
+from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.knowledge import Knowledge
+from causal_arrow.layout import Layout, Route, layered_layout
+
+mpl.use("agg")
+
+HEIGHT = 20.0
+
+
+def random_answer(variables: int, edges: int, seed: int, names: list[str] | None = None) -> Answer:
+    random = np.random.default_rng(seed)
+    logits = np.full((variables, variables), -5.0)
+    pairs = list(itertools.combinations(range(variables), 2))
+    for j, k in random.permutation(pairs)[:edges]:
+        logits[j, k] = logits[k, j] = random.uniform(0.1, 4)
+    scores = torch.tensor(random.normal(size=variables) * 3)
+    chosen = tuple(names or [f"x{place + 1}" for place in range(variables)])
+    return Answer(chosen, SkeletonOrder(torch.tensor(logits), scores))
+
+
+@functools.cache
+def random_layout(variables: int, density: float, seed: int) -> tuple[np.ndarray, list[float], Layout]:
+    random = np.random.default_rng(seed)
+    order = random.permutation(variables)
+    adjacency = np.triu(random.random((variables, variables)) < density, k=1)[np.ix_(order, order)]
+    widths = random.uniform(25, 110, size=variables).tolist()
+    return adjacency, widths, layered_layout(adjacency, widths, HEIGHT)
+
+
+LAYOUTS = [(2, 0.0), (2, 1.0), (11, 0.25), (12, 0.8), (30, 0.08), (50, 0.05), (60, 0.02), (100, 0.03)]
+
+
+def boxes_of(layout: Layout, widths: list[float]) -> np.ndarray:
+    """Left, right, bottom and top of every box.  (P, 4)"""
+    x, y = layout.centers.T
+    half = np.array(widths) / 2
+    return np.stack([x - half, x + half, y - HEIGHT / 2, y + HEIGHT / 2], axis=1)
+
+
+def points_along(route: Route) -> np.ndarray:
+    """Many points of the curve that is drawn for a route."""
+    control = pictures.curve_of(route)
+    t = np.linspace(0, 1, 25)[:, None]
+    pieces = []
+    for start in range(0, len(control) - 1, 3):
+        a, b, c, d = control[start : start + 4]
+        pieces.append((1 - t) ** 3 * a + 3 * t * (1 - t) ** 2 * b + 3 * t**2 * (1 - t) * c + t**3 * d)
+    return np.concatenate(pieces)
+
+
+@pytest.mark.parametrize(("variables", "density"), LAYOUTS)
+def test_boxes_never_overlap_and_stay_in_the_picture(variables: int, density: float) -> None:
+    _, widths, layout = random_layout(variables, density, seed=variables)
+    boxes = boxes_of(layout, widths)
+    for first, second in itertools.combinations(boxes, 2):
+        apart = first[1] <= second[0] or second[1] <= first[0] or first[3] <= second[2] or second[3] <= first[2]
+        assert apart
+    assert boxes[:, [0, 2]].min() >= -1e-9
+    assert boxes[:, 1].max() <= layout.width + 1e-9
+    assert boxes[:, 3].max() <= layout.height + 1e-9
+
+
+@pytest.mark.parametrize(("variables", "density"), LAYOUTS)
+def test_edges_run_from_cause_down_to_effect_and_through_no_other_box(variables: int, density: float) -> None:
+    adjacency, widths, layout = random_layout(variables, density, seed=variables)
+    assert {(route.source, route.target) for route in layout.routes} == set(map(tuple, np.argwhere(adjacency).tolist()))
+    boxes = boxes_of(layout, widths)
+    for route in layout.routes:
+        points = points_along(route)
+        assert (np.diff(points[:, 1]) <= 1e-9).all()
+        left, right, bottom, _ = boxes[route.source]
+        assert left <= points[0, 0] <= right
+        assert points[0, 1] == pytest.approx(bottom)
+        left, right, _, top = boxes[route.target]
+        assert left <= points[-1, 0] <= right
+        assert points[-1, 1] == pytest.approx(top)
+        inside = (
+            (points[:, None, 0] > boxes[None, :, 0] + 1e-6)
+            & (points[:, None, 0] < boxes[None, :, 1] - 1e-6)
+            & (points[:, None, 1] > boxes[None, :, 2] + 1e-6)
+            & (points[:, None, 1] < boxes[None, :, 3] - 1e-6)
+        )
+        assert not inside.any()
+
+
+def test_a_tree_is_drawn_without_crossings() -> None:
+    adjacency = np.zeros((15, 15), dtype=bool)
+    for child in range(1, 15):
+        adjacency[(child - 1) // 2, child] = True
+    shuffled = np.random.default_rng(0).permutation(15)
+    layout = layered_layout(adjacency[np.ix_(shuffled, shuffled)], [40.0] * 15, HEIGHT)
+    for first, second in itertools.combinations([r for r in layout.routes if len(r.points) == 2], 2):
+        (a, top), (b, bottom) = first.points
+        (c, other_top), (d, other_bottom) = second.points
+        if (top, bottom) == (other_top, other_bottom):
+            assert (a - c) * (b - d) >= 0
+
+
+def test_a_layout_of_a_cycle_is_refused() -> None:
+    with pytest.raises(GraphError):
+        layered_layout(np.array([[0, 1], [1, 0]]), [30.0, 30.0], HEIGHT)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("x1", "x1"),
+        ("blood pressure", "blood pressure"),
+        ("systolic blood pressure", "systolic blood\npressure"),
+        ("rainfall_total_2019", "rainfall_\ntotal_2019"),
+        ("household income before taxes (2019)", "household\n…taxes (2019)"),
+        ("abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmn\n…xyz0123456789"),
+        ("  ", " "),
+    ],
+)
+def test_long_names_are_wrapped_and_cut_but_keep_their_end(name: str, shown: str) -> None:
+    assert pictures.shortened(name) == shown
+
+
+def test_labels_fit_their_boxes() -> None:
+    names = [
+        "x",
+        "blood pressure",
+        "systolic blood pressure",
+        "WWWWWWWWWWWWWW",
+        "iiiiiiiiiiiiiiiiiiiiii",
+        "$a_b$",
+        "äöü ẞ→",
+    ]
+    answer = random_answer(7, 8, seed=1, names=names)
+    figure = Figure()
+    axes = pictures.draw_graph(answer, figure.add_subplot())
+    renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None
+    labels = {text.get_text(): text for text in axes.texts}
+    boxes = [patch for patch in axes.patches if patch.__class__.__name__ == "FancyBboxPatch"]
+    assert len(boxes) == 7
+    for name, box in zip(names, boxes, strict=True):
+        text = labels[pictures.shortened(name)].get_window_extent(renderer)
+        outline = box.get_window_extent(renderer)
+        assert text.x0 >= outline.x0
+        assert text.x1 <= outline.x1
+        assert text.y0 >= outline.y0 - 1
+        assert text.y1 <= outline.y1 + 1
+
+
+# What is drawn
+
+
+def lines_of(axes: object) -> list[object]:
+    return [patch for patch in axes.patches if patch.__class__.__name__ == "PathPatch"]  # type: ignore[attr-defined]
+
+
+def test_probable_edges_are_wider_and_uncertain_directions_dashed() -> None:
+    logits = torch.full((3, 3), -5.0)
+    logits[0, 1] = logits[1, 0] = 5.0  # sure edge, sure direction
+    logits[0, 2] = logits[2, 0] = 0.3  # doubtful edge
+    scores = torch.tensor([9.0, 0.0, 8.8])
+    axes = pictures.draw_graph(Answer(("a", "b", "c"), SkeletonOrder(logits, scores)))
+    weak, strong = lines_of(axes)[:2]  # the strongest are drawn last
+    assert strong.get_linewidth() > weak.get_linewidth()  # type: ignore[attr-defined]
+    assert strong.get_alpha() > weak.get_alpha()  # type: ignore[attr-defined]
+    assert strong.get_linestyle() == "-"  # type: ignore[attr-defined]
+    assert weak.get_linestyle() != "-"  # type: ignore[attr-defined]
+    said = [text.get_text() for text in axes.texts]
+    assert "direction uncertain" in said
+    assert "direction likely" not in said
+
+
+def test_only_the_strongest_edges_are_drawn_and_the_title_says_so() -> None:
+    answer = random_answer(20, 60, seed=2)
+    assert len(answer.edges) == 60
+    axes = pictures.draw_graph(answer, most_edges=25)
+    title = next(text.get_text() for text in axes.texts if "variables" in text.get_text())
+    assert title == "20 variables, the 25 most probable of 60 edges"
+    legend = sum(text.get_text().startswith(("probability", "direction")) for text in axes.texts)
+    assert len(lines_of(axes)) == 25 + legend
+    with pytest.raises(ConfigurationError):
+        pictures.draw_graph(answer, most_edges=0)
+
+
+def test_required_edges_have_a_color_of_their_own() -> None:
+    answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
+    axes = pictures.draw_graph(answer)
+    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == pictures.REQUIRED_COLOR  # type: ignore[attr-defined]
+    assert any(text.get_text() == "required by knowledge" for text in axes.texts)
+
+
+def test_the_heat_map_follows_the_causal_order() -> None:
+    answer = random_answer(8, 12, seed=3)
+    axes = pictures.draw_probabilities(answer)
+    order = [answer.names.index(name) for name in answer.order]
+    np.testing.assert_allclose(axes.images[0].get_array(), answer.edge_probabilities[np.ix_(order, order)])
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(answer.order)
+    dots = axes.collections[0].get_offsets()
+    assert {(round(y), round(x)) for x, y in dots} == set(
+        map(tuple, np.argwhere(answer.adjacency[np.ix_(order, order)]).tolist())
+    )
+
+
+# Files
+
+
+def test_svg_keeps_text_as_text_and_is_the_same_every_time(tmp_path: Path) -> None:
+    answer = random_answer(
+        6, 7, seed=4, names=["alpha", "beta & <co>", "gamma", "delta", "a very long name indeed", "z"]
+    )
+    pictures.save_graph(answer, tmp_path / "a.svg")
+    pictures.save_probabilities(answer, tmp_path / "map.svg")
+    pictures.save_graph(answer, tmp_path / "b.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert ">alpha</text>" in text
+    assert "beta &amp; &lt;co&gt;" in text
+    assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
+    assert ">gamma</text>" in (tmp_path / "map.svg").read_text(encoding="utf-8")
+
+
+def test_pictures_of_any_size_can_be_saved(tmp_path: Path) -> None:
+    for variables, edges in ((2, 0), (2, 1), (11, 17), (60, 80)):
+        answer = random_answer(variables, edges, seed=5)
+        pictures.save_graph(answer, tmp_path / "graph.png", dpi=40)
+        pictures.save_probabilities(answer, tmp_path / "map.png", dpi=40)
+        assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "map.png").stat().st_size > 1000
+
+
+def test_arrow_draws_into_the_axes_it_is_given() -> None:
+    arrow = Arrow()
+    arrow.answer_ = random_answer(5, 6, seed=6)
+    first, second = Figure(figsize=(8, 4)).subplots(1, 2)
+    assert arrow.plot(first) is first
+    assert arrow.plot_probabilities(second) is second
+    assert isinstance(lines_of(first)[0].get_path(), Curve)  # type: ignore[attr-defined]
