@@ -178,6 +178,18 @@ def test_a_state_of_another_network_is_refused(whole: Path) -> None:
         pretrain(other, whole, resume=True, device="cpu", echo=quiet)
 
 
+def test_compiled_code_is_kept_in_a_file(tmp_path: Path) -> None:
+    cache = tmp_path / "compiled"
+    numbers = torch.arange(8.0)
+    torch.testing.assert_close(torch.compile(lambda x: x.sin() * 2 + 1)(numbers), numbers.sin() * 2 + 1)
+    train._save_compiler_cache(cache)
+    assert cache.stat().st_size > 1000
+    assert torch.compiler.load_cache_artifacts(cache.read_bytes()) is not None
+    # A whole network takes minutes to compile on a CPU, so here the file only has to come through a run unharmed.
+    pretrain(until(1), tmp_path / "run", compiler_cache=cache, device="cpu", echo=quiet)
+    assert torch.compiler.load_cache_artifacts(cache.read_bytes()) is not None
+
+
 # --- stopping
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from causal_arrow.checkpoint import bundled_models
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.table_report import TrainingRange, inspect_table
+from causal_arrow.table_report import TRAINING_RANGE, TrainingRange, inspect_table
 from causal_arrow.tables import Table, read_table
 
 NAMES = ("age", "dose", "höhe", "x y")
@@ -437,12 +438,19 @@ def test_an_ordinary_table_has_nothing_to_report():
 
 
 def test_sizes_outside_the_training_range_are_reported():
-    assert finding(read_table(numbers(60, 3)), "training_range").severity == "warning"
+    assert finding(read_table(numbers(40, 3)), "training_range").severity == "warning"
     assert finding(read_table(numbers(2500, 3)), "training_range").severity == "note"
-    assert finding(read_table(numbers(600, 101)), "training_range").severity == "warning"
+    assert finding(read_table(numbers(600, 111)), "training_range").severity == "warning"
     wider = TrainingRange(observations=(20, 5000), variables=(2, 200))
-    for shape in ((60, 3), (2500, 3), (1100, 101)):
+    for shape in ((60, 3), (2500, 3), (1200, 111)):
         assert not inspect_table(read_table(numbers(*shape)), wider).findings
+
+
+def test_the_training_range_is_that_of_the_bundled_model():
+    folder = bundled_models()["arrow-base"]
+    shapes = json.loads((folder / "config.json").read_text(encoding="utf-8"))["extra"]["training"]["shapes"]
+    assert tuple(shapes["observations"]) == TRAINING_RANGE.observations
+    assert tuple(shapes["variables"]) == TRAINING_RANGE.variables
 
 
 def test_few_observations_for_the_number_of_variables_are_reported():

@@ -34,10 +34,10 @@ AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
 
 @dataclass(frozen=True)
 class TrainingRange:
-    """The sizes of tables the network has learned from (section 4.1 of the paper), smallest and largest."""
+    """The sizes of tables the bundled network has learned from, smallest and largest."""
 
-    observations: tuple[int, int] = (100, 2000)
-    variables: tuple[int, int] = (2, 100)
+    observations: tuple[int, int] = (50, 2000)
+    variables: tuple[int, int] = (2, 110)
 
 
 TRAINING_RANGE = TrainingRange()

@@ -19,6 +19,7 @@ COMMANDS = {  # name -> the module that has a function of this name, and example
     "simulate": "causal_arrow.cli.simulate",
     "compare": "causal_arrow.cli.compare",
     "models": "causal_arrow.cli.models",
+    "speed": "causal_arrow.cli.speed",
     "benchmark": "causal_arrow.cli.benchmark",
     "report": "causal_arrow.cli.benchmark",
     "pretrain": "causal_arrow.cli.pretrain",

@@ -40,20 +40,28 @@ def models(as_json: options.AsJson = False) -> None:
     for name, facts in described.items():
         size = f"{facts['parameters']:,} parameters, {facts['megabytes']} MB, {facts['encoder']} encoder"
         screen.print(f"[bold]{escape(name)}[/bold]  {escape(size)}")
-        for key, value in _flat(facts["training"]):
-            screen.print(f"  {escape(key)}: {escape(value)}")
+        for line in _training_lines(facts["training"].get("training", {})):
+            screen.print(f"  {escape(line)}")
         screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
     if not described:
         screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
     screen.print(f"\n{limits}")
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """The settings as lines, those inside others under their full name."""
-    lines = []
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            lines += _flat(value, f"{prefix}{name}.")
-        else:
-            lines.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
-    return lines
+def _training_lines(record: dict[str, Any]) -> list[str]:
+    """How a model was trained and how it did on fresh tasks, as lines for people."""
+    if not record:
+        return ["no record of its training"]
+    tasks, shapes = record["task_distribution"], record["shapes"]
+    without = f" without {', '.join(tasks['without'])}" if tasks["without"] else ""
+    observations, variables = shapes["observations"], shapes["variables"]
+    lines = [
+        f"trained on {record['tasks']:,} tasks of the distribution '{tasks['distribution']}'{without}, "
+        f"{observations[0]} to {observations[1]} observations, {variables[0]} to {variables[1]} variables",
+        f"on {sum(part['tasks'] for part in record['validation']):,} tasks it never saw:",
+    ]
+    return lines + [
+        f"  {part['distribution']:<6} n={part['observations']:<5} p={part['variables']:<4} "
+        f"nSHD {part['nshd']:.2f}  F1 {part['f1']:.2f}  AP {part['ap']:.2f}"
+        for part in record["validation"]
+    ]

@@ -30,6 +30,14 @@ def pretrain(
     decay_minutes: Annotated[
         float, typer.Option(help="Let the learning rate fall to zero over the last minutes.", min=0)
     ] = 0.0,
+    compiler_cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read compiled code from this file if it is there, write it at the end. Only use a file of your own.",
+            show_default=False,
+        ),
+    ] = None,
     device: options.Device = "auto",
 ) -> None:
     """Train a network on a stream of synthetic tasks.
@@ -46,6 +54,7 @@ def pretrain(
         init=init,
         minutes=minutes,
         decay_minutes=decay_minutes,
+        compiler_cache=compiler_cache,
         device=device,
         echo=lambda line: print(line, flush=True),
     )

@@ -25,6 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--decay-minutes", type=float, default=0.0, help="let the learning rate fall to zero over the last minutes [0]"
     )
+    parser.add_argument(
+        "--compiler-cache",
+        type=Path,
+        metavar="FILE",
+        help="read compiled code from this file if it is there, write it at the end; only use a file of your own",
+    )
     parser.add_argument("--device", default="auto", help="cpu, cuda, or auto [auto]")
     options = parser.parse_args(arguments)
     try:
@@ -35,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
             init=options.init,
             minutes=options.minutes,
             decay_minutes=options.decay_minutes,
+            compiler_cache=options.compiler_cache,
             device=options.device,
             echo=lambda line: print(line, flush=True),
         )

@@ -187,15 +187,20 @@ def pretrain(
     init: str | Path | None = None,
     minutes: float | None = None,
     decay_minutes: float = 0.0,
+    compiler_cache: Path | None = None,
     device: str = "auto",
     echo: Callable[[str], None] = print,
 ) -> list[Score]:
     """Train until the configured steps are done or `minutes` have passed; the last validation scores.
 
     With `decay_minutes` the learning rate falls to zero over the last of the minutes. The state that is kept is the one
-    before the fall, so that the next run goes on from there; the weights are those after it.
+    before the fall, so that the next run goes on from there; the weights are those after it. `compiler_cache` is a file
+    that spares a fresh machine the time to compile: read at the start if it is there, written at the end.
     """
     clock = Clock(minutes)
+    if compiler_cache is not None and compiler_cache.exists():
+        # Holds compiled code, which runs when it is used: only ever a file of one's own, named on purpose.
+        torch.compiler.load_cache_artifacts(compiler_cache.read_bytes())
     with joined(device) as processes:
         trainer = Trainer(config, processes, init)
         if resume:
@@ -219,6 +224,8 @@ def pretrain(
             }
         )
         scores = _loop(trainer, directory, clock, decay_minutes, parts, say, write)
+        if compiler_cache is not None and processes.is_first:
+            _save_compiler_cache(compiler_cache)
         say(format_scores(scores) if scores else "")
         processes.wait()
         return scores
@@ -330,6 +337,15 @@ def _initial_model(config: PretrainingConfig, init: str | Path | None) -> ArrowM
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return ArrowModel(config.model)
+
+
+def _save_compiler_cache(path: Path) -> None:
+    """Write what has been compiled, if anything was."""
+    artifacts = torch.compiler.save_cache_artifacts()
+    if artifacts is not None:
+        part = path.with_name(f"{path.name}.part")
+        part.write_bytes(artifacts[0])
+        part.replace(path)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,81 @@
+"""`causal-arrow speed`: how fast a model answers on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import console, grid
+
+SHAPES = ("500x50", "2000x100")
+
+
+def speed(
+    model: Annotated[str, typer.Option(help="A bundled name, a folder or a file.")] = "arrow-base",
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Observations x variables; can be given several times. [default: {' '.join(SHAPES)}]"),
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Forward passes that are timed; the median is shown.", min=1)] = 5,
+    device: options.Device = "auto",
+) -> None:
+    """Time the forward pass of a model on random tables, and show the peak memory of the process."""
+    import statistics
+    import sys
+    import time
+
+    import torch
+
+    from causal_arrow.inference import chunk_size, ready_model
+
+    network = ready_model(model, device)
+    place = next(network.parameters()).device
+    table = grid("observations", "variables", "seconds", "peak memory", right=("observations", "variables", "seconds"))
+    for text in shape or SHAPES:
+        observations, variables = parse_shape(text)
+        data = torch.randn(
+            1, observations, variables, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        ).to(place)
+        seconds = []
+        for _ in range(repeats + 1):  # the first one warms up
+            started = time.perf_counter()
+            with torch.inference_mode():
+                network(data, chunk_size(network, observations, variables)).edge_marginals().cpu()
+            seconds.append(time.perf_counter() - started)
+        memory = f"{peak_memory_gb():.2f} GB" if sys.platform != "win32" else ""
+        table.add_row(f"{observations:,}", str(variables), f"{statistics.median(seconds[1:]):.2f}", memory)
+    screen = console()
+    screen.print(f"{model} on {place.type}, {torch.get_num_threads()} threads")
+    screen.print(table)
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """Numbers of observations and variables from "500x50"."""
+    from causal_arrow.errors import ConfigurationError
+
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(part.strip().isdigit() for part in parts) or min(map(int, parts)) < 2:
+        raise ConfigurationError(f"Expected a shape such as 500x50, both numbers 2 or more, got {text!r}.")
+    return int(parts[0]), int(parts[1])
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has held so far."""
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
+
+
+EXAMPLES = {
+    "speed": """
+**Examples**
+
+`causal-arrow speed`
+
+`causal-arrow speed --shape 1000x30 --shape 300x200 --device cpu`
+"""
+}
