@@ -45,20 +45,25 @@ class Part:
     operations: float = 0.0
 
 
+CALLS_IN_A_ROW = 4
+"""As in training, the device does not wait for the host after each call."""
+
+
 def seconds_of(run: Callable[[], object], device: torch.device, least_seconds: float = 0.3) -> float:
-    """Median time of a call, after two calls that only warm up."""
+    """Median time of a call, in rows of calls, after two calls that only warm up."""
     for _ in range(2):
         run()
     times: list[float] = []
     started = time.perf_counter()
-    while len(times) < 5 or (time.perf_counter() - started < least_seconds and len(times) < 200):
+    while len(times) < 5 or (time.perf_counter() - started < least_seconds and len(times) < 50):
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         before = time.perf_counter()
-        run()
+        for _ in range(CALLS_IN_A_ROW):
+            run()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - before)
+        times.append((time.perf_counter() - before) / CALLS_IN_A_ROW)
     return sorted(times)[len(times) // 2]
 
 
@@ -141,6 +146,30 @@ def parts_of(trainer: Trainer, shape: Shape, tasks: int) -> list[Part]:
     return parts
 
 
+def profile_of(run: Callable[[], object], kernels: int = 12) -> list[str]:
+    """Where the device spends a call, and how long the host takes to launch it: lines for people."""
+    for _ in range(2):
+        run()
+    torch.cuda.synchronize()
+    before = time.perf_counter()
+    for _ in range(CALLS_IN_A_ROW):
+        run()
+    launching = (time.perf_counter() - before) / CALLS_IN_A_ROW
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        run()
+        torch.cuda.synchronize()
+    entries = sorted(profiler.key_averages(), key=lambda entry: -entry.self_device_time_total)
+    device = sum(entry.self_device_time_total for entry in entries) / 1000
+    launches = sum(entry.count for entry in entries if entry.self_device_time_total)
+    lines = [f"device {device:.2f} ms in {launches} kernels, host {1000 * launching:.2f} ms to launch them"]
+    lines += [
+        f"  {entry.self_device_time_total / 1000:8.3f} ms {entry.count:>4} × {entry.key[:90]}"
+        for entry in entries[:kernels]
+    ]
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit status."""
     parser = argparse.ArgumentParser(
@@ -149,7 +178,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
     parser.add_argument("--observations", type=int, default=500)
     parser.add_argument("--variables", type=int, default=50)
-    parser.add_argument("--tasks", type=int, default=64)
+    parser.add_argument("--tasks", type=int, default=256)
+    parser.add_argument("--profile", action="store_true", help="also show the kernels that take the time, on a GPU")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(arguments)
     try:
@@ -172,6 +202,8 @@ def main(arguments: list[str] | None = None) -> int:
                 )
                 share = f"{floor / seconds:.0%}" if floor else ""
                 print(f"{part.name:<28} {1000 * seconds:>9.2f} {tasks / seconds:>9,.0f} {share:>13}", flush=True)
+                if options.profile and trainer.device.type == "cuda":
+                    print("\n".join(f"    {line}" for line in profile_of(part.run)), flush=True)
             if trainer.device.type == "cuda":
                 print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
     except ArrowError as error:
