@@ -4,17 +4,16 @@ BIN := .venv/bin
 
 .PHONY: demo test lint docs clean
 
-demo: .venv/installed
+demo: .venv/demo
 	$(BIN)/python examples/demo.py
 
-test: .venv/installed
+test: .venv/test
 	$(BIN)/python -m pytest
 
-docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-lint: .venv/installed
+lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -22,7 +21,11 @@ lint: .venv/installed
 clean:
 	rm -rf .venv build dist demo site
 
-.venv/installed: pyproject.toml constraints.txt
+# Each needs other packages: the demo few of them.
+.venv/demo: EXTRAS = files
+.venv/test: EXTRAS = test
+.venv/docs: EXTRAS = docs
+.venv/demo .venv/test .venv/docs: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	touch $@

@@ -88,7 +88,7 @@ def _norm_backward_kernel(d_out_ptr, products_ptr, d_products_ptr, pairs, WIDTH:
 def gate(sides: Tensor) -> tuple[Tensor, Tensor]:
     """Left and right sides times their gates, channels first, from `sides` (B, P, P, 4D).  2 × (B, D, P, P)"""
     tasks, variables, _, width = sides.shape
-    outputs = tuple(sides.new_empty(tasks, width // 4, variables, variables) for _ in range(2))
+    outputs = tuple(sides.new_empty((tasks, width // 4, variables, variables)) for _ in range(2))
     with torch.cuda.device_of(sides):
         for side, output in enumerate(outputs):
             _gate_kernel[_grid(tasks, variables, width // 4)](
@@ -112,7 +112,7 @@ def gate_backward(d_left: Tensor, d_right: Tensor, sides: Tensor) -> Tensor:
 def norm(products: Tensor) -> Tensor:
     """Products (B, D, P, P) with channels last, normalized over them.  (B, P, P, D)"""
     tasks, width, variables, _ = products.shape
-    output = products.new_empty(tasks, variables, variables, width)
+    output = products.new_empty((tasks, variables, variables, width))
     grid = (triton.cdiv(variables**2, NORM_BLOCK_PAIRS), tasks)
     with torch.cuda.device_of(products):
         _norm_kernel[grid](
