@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from causal_arrow import dag
 from causal_arrow.benchmarks import herman, networks, sachs
 from causal_arrow.benchmarks.datasets import Dataset
 from causal_arrow.benchmarks.linear_gaussian import LinearGaussianModel
-from causal_arrow.benchmarks.suites import SUITES, Row, suite
+from causal_arrow.benchmarks.suites import SUITES, Row, Suite, suite
 from causal_arrow.errors import BenchmarkError
 
 ALL_ROWS = [pytest.param(row, id=f"{row.suite}/{row.name}") for built in SUITES.values() for row in built.rows()]
@@ -135,9 +137,23 @@ def test_a_component_row_holds_that_component_only_and_the_other_rows_all() -> N
     assert {details["mechanism"] for details in mixed} == {"linear", "mlp"}
 
 
+def _details(rows: Suite, count: int) -> dict[str, list[Mapping[str, Any]]]:
+    return {row.name: [row.dataset(index).details for index in range(count)] for row in rows.rows()}
+
+
+def test_the_broad_mixture_holds_its_recipes_and_each_recipe_has_a_row_of_its_own() -> None:
+    rows = suite("broad")
+    drawn = _details(rows, 30)
+    families = {name: {details["graph_family"] for details in several} for name, several in drawn.items()}
+    weighted = {name: sum(details["mechanism"] == "mlp" for details in several) for name, several in drawn.items()}
+    assert families["raw_equations"] == {"erdos_renyi", "scale_free"}
+    assert families["widened"] > families["raw_equations"]
+    assert weighted["raw_equations"] < weighted["mixture"]  # a quarter of the one, about two fifths of the other
+    assert families["mixture"] & families["widened"] - families["raw_equations"]
+
+
 def test_a_shift_replaces_what_it_names_and_nothing_else() -> None:
-    drawn = {row.name: [row.dataset(index).details for index in range(4)] for row in suite("shifted").rows()}
-    for name, several in drawn.items():
+    for name, several in _details(suite("shifted"), 4).items():
         for details in several:
             assert (details["graph_family"] == "small_world") == (name in ("graphs", "all"))
             assert (details["mechanism"] == "splines") == (name in ("functions", "all"))

@@ -32,6 +32,15 @@ def draw_paper_dataset(
     return _draw_task(distribution, *draw_shape(generator, observations, variables), generator)
 
 
+def draw_broad_dataset(generator: np.random.Generator, *, recipe: str | None = None) -> Dataset:
+    """A dataset of the mixture that the bundled model learned from, or of one recipe in it."""
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+    broad = TaskDistribution.broad()
+    distribution = broad if recipe is None else TaskDistribution({recipe: broad.recipes[recipe]})
+    return _draw_task(distribution, *draw_shape(generator), generator)
+
+
 def draw_shifted_dataset(generator: np.random.Generator, *, shifts: tuple[str, ...]) -> Dataset:
     """A dataset of the paper's distribution with graphs, functions or noise replaced by kinds never trained on."""
     from causal_arrow.synthetic.tasks import TaskDistribution

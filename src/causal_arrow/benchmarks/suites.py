@@ -21,6 +21,7 @@ from causal_arrow.benchmarks.datasets import Dataset, shuffle_variables
 from causal_arrow.benchmarks.generated import (
     INDEPENDENT_NOISE,
     MOST_HIDDEN,
+    draw_broad_dataset,
     draw_confounded_dataset,
     draw_independent_dataset,
     draw_paper_dataset,
@@ -142,6 +143,14 @@ def _by_component(name: str) -> list[Row]:
     ]
 
 
+def _broad() -> list[Row]:
+    recipes = ("raw_equations", "widened")  # the third is the paper's
+    return [
+        Row("broad", "mixture", draw_broad_dataset, "recipe"),
+        *(Row("broad", name, partial(draw_broad_dataset, recipe=name), "recipe", {"recipe": name}) for name in recipes),
+    ]
+
+
 def _shifted() -> list[Row]:
     shifts: dict[str, tuple[str, ...]] = {
         "none": (),
@@ -229,6 +238,7 @@ SUITES = {
                 *_by_component("in-distribution"),
             ),
         ),
+        Suite("broad", "The mixture that the bundled model learned from", tuple(_broad())),
         Suite(
             "shifted",
             "Small-world graphs, spline functions, gamma noise: never trained on (section 6.3)",
