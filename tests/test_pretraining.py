@@ -480,6 +480,34 @@ def test_shipped_configurations_are_read_whole() -> None:
     assert paper.optimization.optimizer == "adamw"
 
 
+def test_settings_of_the_file_can_be_changed_one_by_one() -> None:
+    smoke = CONFIGS / "smoke.toml"
+    changes = ["batch.slots=7", "tasks.without=['mlp']", "tasks.weights.normal=2", "seed = 3", "log.every_steps=9"]
+    changed = read_config(smoke, [*changes, "model.stages=5", "optimization.optimizer=adamw"])
+    assert (changed.batch.slots, changed.tasks.without, changed.tasks.weights) == (7, ("mlp",), {"normal": 2.0})
+    assert (changed.seed, changed.log.every_steps, changed.model.encoder.stages) == (3, 9, 5)
+    assert changed.optimization.optimizer == "adamw"
+    assert changed.shapes == read_config(smoke).shapes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("batch.slots", "SECTION.KEY=VALUE, got 'batch.slots'"),
+        ("=3", "SECTION.KEY=VALUE, got '=3'"),
+        ("batch.slot=3", "Unknown setting 'slot' in"),
+        ("batch.slots=many", "Expected int for batch.slots, got 'many'"),
+        ("seed.slots=3", "seed is not a section"),
+        ("model.depth=3", "Unknown setting 'depth' for the pairwise encoder"),
+    ],
+)
+def test_a_change_that_does_not_fit_is_refused_in_one_sentence(
+    change: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(CONFIGS / "smoke.toml"), "--set", change]) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

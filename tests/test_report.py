@@ -444,6 +444,54 @@ def test_a_rolling_mean_is_the_mean_of_the_last_values() -> None:
     np.testing.assert_allclose(rolling_mean(values, 25), expected)
 
 
+def test_runs_are_compared_by_what_differs_and_where_they_ended(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.training import write_comparison
+
+    configs = {
+        "base": {"seed": 0, "model": {"encoder": "pairwise", "stages": 4}, "tasks": {"without": []}},
+        "deeper": {"seed": 0, "model": {"encoder": "pairwise", "stages": 6}, "tasks": {"without": []}},
+    }
+    folders = [
+        write_log(
+            tmp_path / name,
+            [
+                {"event": "start", "step": 0, "config": config, "parameters": 1234},
+                {**step(10, 2.0), "seconds": 60.0},
+                {**validation(10, 1.9), "seconds": 66.0, "tasks": 100},
+                {"event": "start", "step": 10, "config": config, "parameters": 1234},
+                {**validation(20, 1.5 + number), "seconds": 54.0, "tasks": 200},
+            ],
+        )
+        for number, (name, config) in enumerate(configs.items())
+    ]
+    text = write_comparison(folders, output=tmp_path / "both.md").read_text(encoding="utf-8")
+    lines = {
+        line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")]
+        for line in text.split("\n")
+        if "|" in line
+    }
+    assert "model.stages = 4" in text
+    assert "model.stages = 6" in text
+    assert "seed" not in text
+    assert lines["base"][2:7] == ["1,234", "2.0", "20", "200", "1.5000"]  # the minutes of both starts
+    assert lines["deeper"][6] == "2.5000"
+    assert (tmp_path / "both-figures" / "runs.png").stat().st_size > 5000
+
+
+def test_only_validated_pretraining_runs_can_be_compared(tmp_path: Path) -> None:
+    from causal_arrow.benchmarks.training import write_comparison
+
+    good = write_log(tmp_path / "good", [validation(10, 1.0)])
+    young = write_log(tmp_path / "young", [step(10, 1.0)])
+    (tmp_path / "other").mkdir()
+    with pytest.raises(BenchmarkError, match=r"other has no log\.jsonl"):
+        write_comparison([good, tmp_path / "other"], output=tmp_path / "both.md")
+    with pytest.raises(BenchmarkError, match="young has not been validated"):
+        write_comparison([good, young], output=tmp_path / "both.md")
+    assert not (tmp_path / "both.md").exists()
+
+
 @pytest.mark.parametrize("validations", [True, False])
 def test_a_run_gets_its_trajectory_and_its_last_validation(validations: bool, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")

@@ -1,9 +1,12 @@
-"""The trajectory of a pretraining run, from the log it writes: the figure of the paper's appendix D, and the end."""
+"""The trajectory of a pretraining run, from the log it writes: the figure of the paper's appendix D, and the end.
+
+Several runs are compared at equal time: what differs in their configurations, and what that gave.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 LOG_FILE = "log.jsonl"
 ROLLING_RECORDS = 25  # as in the paper
+SCORES = {"nll": "NLL / p", "nshd": "nSHD", "f1": "F1", "ap": "AP"}
+RUN_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 VALIDATION_MEASURES = {"nshd": ("nSHD", "#0072B2", "s"), "f1": ("F1", "#D55E00", "o"), "ap": ("AP", "#009E73", "^")}
 
 
@@ -29,6 +34,8 @@ class Trajectory:
 
     steps: tuple[dict[str, Any], ...]
     validations: tuple[dict[str, Any], ...]
+    start: dict[str, Any]
+    """How it was started last: its configuration, and the number of parameters."""
 
 
 def is_training_run(folder: Path) -> bool:
@@ -39,6 +46,8 @@ def is_training_run(folder: Path) -> bool:
 def read_trajectory(path: Path) -> Trajectory:
     """The log of a run; a last line that is still being written is left out."""
     events: dict[str, dict[int, dict[str, Any]]] = {"step": {}, "validation": {}}
+    start: dict[str, Any] = {}
+    before = now = 0.0  # seconds in training: at this start, and at this record
     lines = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines[:-1], start=1):
         try:
@@ -50,10 +59,15 @@ def read_trajectory(path: Path) -> Trajectory:
             for kept in events.values():
                 for step in [step for step in kept if step > record.get("step", 0)]:
                     del kept[step]
+            start = record
+            before = now = max(
+                (kept["seconds"] for by_step in events.values() for kept in by_step.values()), default=0.0
+            )
         elif record.get("event") in events:
+            now = record["seconds"] = before + record["seconds"] if "seconds" in record else now
             events[record["event"]][record["step"]] = record
     steps, validations = (tuple(events[name][step] for step in sorted(events[name])) for name in events)
-    return Trajectory(steps, validations)
+    return Trajectory(steps, validations, start)
 
 
 def write_training_report(
@@ -77,6 +91,90 @@ def write_training_report(
         blocks += [Heading("Last validation"), _validation_table(trajectory.validations[-1])]
     write_blocks(blocks, output, format)
     return output
+
+
+def write_comparison(
+    folders: Sequence[Path], *, format: str = "markdown", figure_format: str = "png", output: Path | None = None
+) -> Path:
+    """Compare runs: what differs between them, and where each ended."""
+    for folder in folders:
+        if not is_training_run(folder):
+            raise BenchmarkError(f"Expected folders of pretraining runs to compare, but {folder} has no {LOG_FILE}.")
+    trajectories = {name: read_trajectory(folder / LOG_FILE) for name, folder in _names(folders).items()}
+    for name, trajectory in trajectories.items():
+        if not trajectory.validations:
+            raise BenchmarkError(f"The run {name} has not been validated yet: there is nothing to compare.")
+    output = output or Path(f"comparison{FORMATS[format]}")
+    picture = output.parent / f"{output.stem}-figures" / f"runs.{figure_format}"
+    save_figure(draw_comparison(trajectories), picture)
+    blocks: list[Block] = [
+        Heading("Pretraining runs compared", 1),
+        Table(("Run", "Settings that are not the same in all"), tuple(_differences(trajectories)), text_columns=2),
+        Heading("Where they ended"),
+        _comparison_table(trajectories),
+        Picture(picture, "Validation of each run over its time in training."),
+    ]
+    write_blocks(blocks, output, format)
+    return output
+
+
+def _names(folders: Sequence[Path]) -> dict[str, Path]:
+    """Folders by their last part, or by all of them where that is not enough to tell them apart."""
+    names = [folder.resolve().name for folder in folders]
+    return {
+        (name if names.count(name) == 1 else str(folder)): folder for name, folder in zip(names, folders, strict=True)
+    }
+
+
+def _differences(trajectories: Mapping[str, Trajectory]) -> list[tuple[Cell, ...]]:
+    settings = {name: _flat(trajectory.start.get("config", {})) for name, trajectory in trajectories.items()}
+    keys = list(dict.fromkeys(key for flat in settings.values() for key in flat))
+    different = [key for key in keys if len({json.dumps(flat.get(key)) for flat in settings.values()}) > 1]
+    return [
+        (Cell(name), Cell(", ".join(f"{key} = {json.dumps(flat[key])}" for key in different if key in flat) or "–"))
+        for name, flat in settings.items()
+    ]
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dots in its keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
+    return flat
+
+
+def _comparison_table(trajectories: Mapping[str, Trajectory]) -> Table:
+    header = ("Run", "Parameters", "Minutes", "Steps", "Tasks seen", *SCORES.values())
+    rows = []
+    for name, trajectory in trajectories.items():
+        last, parameters = trajectory.validations[-1], trajectory.start.get("parameters")
+        rows.append(
+            (
+                Cell(name),
+                Cell("–" if parameters is None else f"{parameters:,}"),
+                Cell(f"{last['seconds'] / 60:.1f}"),
+                Cell(f"{last['step']:,}"),
+                Cell(f"{last.get('tasks', 0):,}"),
+                *_scores(last["mean"]),
+            )
+        )
+    return Table(header, tuple(rows))
+
+
+def draw_comparison(trajectories: Mapping[str, Trajectory]) -> Figure:
+    """Validation likelihood and average precision of each run over its minutes."""
+    figure, axes = panels(2, width=11, height=3.8)
+    for number, (name, trajectory) in enumerate(trajectories.items()):
+        minutes = [record["seconds"] / 60 for record in trajectory.validations]
+        style: dict[str, Any] = {"color": RUN_COLORS[number % len(RUN_COLORS)], "marker": "os^Dv"[number % 5]}
+        for axis, measure in zip(axes, ("nll", "ap"), strict=True):
+            values = [record["mean"][measure] for record in trajectory.validations]
+            axis.plot(minutes, values, label=name, linewidth=1.3, markersize=5, **style)
+    for axis, title in zip(axes, ("Negative log-likelihood / p", "AP"), strict=True):
+        axis.set(xlabel="Minutes", ylabel=f"{title}, validation")
+    axes[0].legend(frameon=False, fontsize=9)
+    return figure
 
 
 def draw_trajectory(trajectory: Trajectory) -> Figure:
@@ -131,24 +229,19 @@ def _where_it_stands(trajectory: Trajectory) -> str:
 
 
 def _validation_table(record: dict[str, Any]) -> Table:
-    header = ("Distribution", "n", "p", "Tasks", "NLL / p", "nSHD", "F1", "AP")
+    header = ("Distribution", "n", "p", "Tasks", *SCORES.values())
     scores: Sequence[dict[str, Any]] = record.get("scores", [])
     rows = [
         (
             Cell(score["distribution"]),
             *(Cell(f"{score[name]:,}") for name in ("observations", "variables", "tasks")),
-            *(Cell(f"{score[name]:.4f}") for name in ("nll", "nshd", "f1", "ap")),
+            *_scores(score),
         )
         for score in scores
     ]
-    mean = record["mean"]
-    rows.append(
-        (
-            Cell("mean"),
-            Cell(""),
-            Cell(""),
-            Cell(""),
-            *(Cell(f"{mean[name]:.4f}") for name in ("nll", "nshd", "f1", "ap")),
-        )
-    )
+    rows.append((Cell("mean"), Cell(""), Cell(""), Cell(""), *_scores(record["mean"])))
     return Table(header, tuple(rows))
+
+
+def _scores(means: Mapping[str, float]) -> tuple[Cell, ...]:
+    return tuple(Cell(f"{means[name]:.4f}") for name in SCORES)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from causal_arrow.cli.console import PIPED_WIDTH, console, grid
+from causal_arrow.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from causal_arrow.benchmarks.document import Table
@@ -80,10 +81,12 @@ def benchmark(
 
 
 def report(
-    source: Annotated[
-        Path,
+    sources: Annotated[
+        list[Path],
         typer.Argument(
-            help="Folder written by benchmark, a file of packed records, or the folder of a pretraining run."
+            metavar="SOURCE...",
+            help="Folder written by benchmark, a file of packed records, or the folder of a pretraining run. "
+            "Several pretraining runs are compared.",
         ),
     ],
     format: Annotated[
@@ -100,12 +103,19 @@ def report(
         typer.Option(help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report."),
     ] = None,
 ) -> None:
-    """Turn benchmark records, or the log of a pretraining run, into tables and figures."""
+    """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""
     from causal_arrow.benchmarks.packed import write_packed
     from causal_arrow.benchmarks.records import read_records
     from causal_arrow.benchmarks.report import write_report
-    from causal_arrow.benchmarks.training import is_training_run, write_training_report
+    from causal_arrow.benchmarks.training import is_training_run, write_comparison, write_training_report
 
+    source = sources[0]
+    if len(sources) > 1:
+        if pack is not None:
+            raise BenchmarkError(f"Expected one folder of records to pack, got {len(sources)}.")
+        written = write_comparison(sources, format=format, figure_format=figure_format, output=output)
+        typer.echo(f"Wrote {written}")
+        return
     if pack is not None:
         records = read_records(source)
         write_packed(records, pack)
@@ -313,5 +323,7 @@ EXAMPLES = {
 `causal-arrow report results --pack results.jsonl.gz`
 
 `causal-arrow report runs/base`
+
+`causal-arrow report runs/base runs/deeper --output comparison.md`
 """,
 }

@@ -14,6 +14,15 @@ def pretrain(
     config: Annotated[
         Path, typer.Argument(help="TOML file that describes the run, as in configs/.", show_default=False)
     ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting of the file, as in model.pair_width=192. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder of a new run; runs/NAME OF CONFIG by default.", show_default=False)
     ] = None,
@@ -48,7 +57,7 @@ def pretrain(
     from causal_arrow.pretraining.train import pretrain as train
 
     train(
-        read_config(config),
+        read_config(config, changes or ()),
         resume or output or Path("runs") / config.stem,
         resume=resume is not None,
         init=init,
@@ -67,6 +76,8 @@ EXAMPLES = {
 `causal-arrow pretrain configs/smoke.toml --device cpu`
 
 `causal-arrow pretrain configs/base.toml --minutes 30`
+
+`causal-arrow pretrain configs/base.toml --set model.stages=6 --minutes 30 --output runs/deeper`
 
 `causal-arrow pretrain configs/base.toml --resume runs/base --minutes 30 --decay-minutes 10`
 """

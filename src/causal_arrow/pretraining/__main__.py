@@ -18,6 +18,13 @@ def main(arguments: list[str] | None = None) -> int:
         description="Train a network on a stream of synthetic tasks. Several processes: start it with torchrun.",
     )
     parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the file, as in model.pair_width=192; may be given several times",
+    )
     parser.add_argument("--output", type=Path, help="folder of a new run [runs/NAME OF CONFIG]")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
     parser.add_argument("--init", help="start from these weights: a folder, a safetensors file, or a bundled name")
@@ -35,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         pretrain(
-            read_config(options.config),
+            read_config(options.config, options.set),
             options.resume or options.output or Path("runs") / options.config.stem,
             resume=options.resume is not None,
             init=options.init,

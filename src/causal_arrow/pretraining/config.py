@@ -6,6 +6,7 @@ import dataclasses
 import sys
 import types
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,8 @@ class PretrainingConfig:
         return {**dataclasses.asdict(self), "model": self.model.to_dict()}
 
 
-def read_config(path: Path | str) -> PretrainingConfig:
-    """The run described by a TOML file."""
+def read_config(path: Path | str, changes: Sequence[str] = ()) -> PretrainingConfig:
+    """The run described by a TOML file, with changes such as "batch.slots=2" or 'tasks.without=["trees"]'."""
     try:
         with open(path, "rb") as file:
             settings = tomllib.load(file)
@@ -134,7 +135,25 @@ def read_config(path: Path | str) -> PretrainingConfig:
         raise ConfigurationError(f"Cannot read the configuration {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not a TOML file: {error}.") from error
+    for change in changes:
+        _change(settings, change)
     return PretrainingConfig.from_dict(settings)
+
+
+def _change(settings: dict[str, Any], change: str) -> None:
+    """Put one value, written KEY=VALUE as in a TOML file, in its place. Words need no quotes."""
+    key, equals, text = change.partition("=")
+    *sections, name = (part.strip() for part in key.split("."))
+    if not equals or not all((*sections, name)):
+        raise ConfigurationError(f"Expected a change of the form SECTION.KEY=VALUE, got {change!r}.")
+    for section in sections:
+        settings = settings.setdefault(section, {})
+        if not isinstance(settings, dict):
+            raise ConfigurationError(f"Expected SECTION.KEY=VALUE, got {change!r}: {section} is not a section.")
+    try:
+        settings[name] = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        settings[name] = text.strip()
 
 
 _Section = typing.TypeVar("_Section")

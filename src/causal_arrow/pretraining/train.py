@@ -220,6 +220,7 @@ def pretrain(
                 "event": "start",
                 "step": trainer.step_number,
                 "config": config.to_dict(),
+                "parameters": trainer.model.parameter_count(),
                 "memory": asdict(trainer.memory),
             }
         )
@@ -274,7 +275,12 @@ def _loop(
                 if not decaying:
                     trainer.save(directory)
                 trainer.save_weights(directory / "weights", scores)
-        record = {"event": "validation", "step": trainer.step_number, "tasks": trainer.tasks_seen}
+        record = {
+            "event": "validation",
+            "step": trainer.step_number,
+            "seconds": clock.seconds_spent(),
+            "tasks": trainer.tasks_seen,
+        }
         if processes.is_first:
             write({**record, "mean": mean_score(scores), "scores": [asdict(score) for score in scores]})
             mean = mean_score(scores)
