@@ -75,8 +75,8 @@ def save_model(
         raise CheckpointError(f"`extra` must be what JSON can hold: {error}.") from error
     metadata = {"format": "pt", "config": config_text, "checksum": _checksum(config_text, weights)}
     directory = _make_folder(directory)
-    _replace_file(directory / WEIGHTS_FILE, safetensors.torch.save(weights, metadata))
-    _replace_file(directory / CONFIG_FILE, config_text.encode())
+    replace_file(directory / WEIGHTS_FILE, safetensors.torch.save(weights, metadata))
+    replace_file(directory / CONFIG_FILE, config_text.encode())
 
 
 def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowModel:
@@ -240,7 +240,7 @@ def save_state(
         "scalars": scalars,
     }
     index["checksum"] = zlib.crc32(json.dumps(index).encode())
-    _replace_file(directory / STATE_FILE, json.dumps(index).encode())
+    replace_file(directory / STATE_FILE, json.dumps(index).encode())
     for path in directory.glob("state-*.safetensors"):
         if path.name not in shards:
             path.unlink()
@@ -315,7 +315,7 @@ def _write_through(path: Path, content: bytes) -> None:
         raise CheckpointError(f"Cannot write {path}: {error.strerror}.") from error
 
 
-def _replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Give `path` this content in one step: at any moment it is the old file or the new one, whole."""
     part = path.with_name(f"{path.name}.part")
     _write_through(part, content)

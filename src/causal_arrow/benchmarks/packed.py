@@ -31,6 +31,8 @@ DIGITS, DIGITS_OF_SECONDS = 4, 3
 
 def write_packed(records: Iterable[Record], path: Path) -> None:
     """Pack the records into a file. The same records give the same bytes."""
+    from causal_arrow.checkpoint import replace_file
+
     blocks: dict[tuple[str, str, int, int], list[Record]] = {}
     methods: dict[str, int] = {}
     runs: dict[str, int] = {}
@@ -55,7 +57,7 @@ def write_packed(records: Iterable[Record], path: Path) -> None:
         lines.append(json.dumps(block, ensure_ascii=False, separators=(",", ":")))
     content = "".join(line + "\n" for line in lines).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(content, 9, mtime=0))
+    replace_file(path, gzip.compress(content, 9, mtime=0))
 
 
 def read_packed(path: Path) -> Iterator[Record]:

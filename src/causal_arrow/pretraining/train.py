@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from causal_arrow.checkpoint import load_model, load_state, save_model, save_state
+from causal_arrow.checkpoint import load_model, load_state, replace_file, save_model, save_state
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.model import ArrowModel
 from causal_arrow.pretraining.clock import Clock, Stopwatch
@@ -349,9 +349,7 @@ def _save_compiler_cache(path: Path) -> None:
     """Write what has been compiled, if anything was."""
     artifacts = torch.compiler.save_cache_artifacts()
     if artifacts is not None:
-        part = path.with_name(f"{path.name}.part")
-        part.write_bytes(artifacts[0])
-        part.replace(path)
+        replace_file(path, artifacts[0])
 
 
 @contextlib.contextmanager
