@@ -67,9 +67,9 @@ def test_standardizing_uses_the_n_minus_one_deviation_and_leaves_a_constant_at_z
     assert torch.equal(rows[1], torch.zeros(3))
 
 
-def explained(strength: str, tasks: int = 2000, variables: int = 10) -> torch.Tensor:
+def explained(strength: str, tasks: int = 2000, variables: int = 10, causes: int = 1) -> torch.Tensor:
     codes = torch.full((tasks,), CODES[strength]), torch.full((tasks,), CODES["restandardized"])
-    relative, absolute = draw_noise_variances(*codes, torch.ones(tasks, variables, dtype=torch.bool), seeded())
+    relative, absolute = draw_noise_variances(*codes, torch.full((tasks, variables), causes), seeded())
     assert (absolute == 0).all()
     return 1 / (1 + relative.double())
 
@@ -102,10 +102,18 @@ def test_other_strengths_fill_their_range(strength: str, low: float, high: float
     assert logit.max() > ends[1] - tenth
 
 
+def test_accumulating_signals_have_odds_in_proportion_to_the_number_of_causes() -> None:
+    few, many = (torch.logit(explained("accumulating_signal", causes=causes)).exp() for causes in (1, 9))
+    assert torch.allclose(many, 9 * few, rtol=1e-4)
+    assert 0.02 - 1e-6 <= few.min() < 0.03
+    assert 0.33 < few.max() <= 0.5 + 1e-6
+    assert abs(few.log().median() - np.log(0.1)) < 0.1  # even on a log scale: the middle of 0.02 and 0.5
+
+
 def test_raw_equations_have_noise_of_their_own_and_roots_have_variance_one() -> None:
     scales = torch.tensor([CODES["restandardized"], CODES["raw_equal_noise"], CODES["raw_unequal_noise"]])
     has_causes = torch.arange(3000) % 2 == 0
-    relative, absolute = draw_noise_variances(torch.zeros(3), scales, has_causes.expand(3, -1), seeded())
+    relative, absolute = draw_noise_variances(torch.zeros(3), scales, 2 * has_causes.expand(3, -1), seeded())
     assert ((relative[0] > 0) == has_causes).all()
     assert ((absolute[0] > 0) == ~has_causes).all()
     assert (relative[1:] == 0).all()

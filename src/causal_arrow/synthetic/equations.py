@@ -123,7 +123,8 @@ def _in_order(
     variables = parents.shape[1]
     values = _noise(choices, on_host, variables, observations, generator)  # a variable takes the place of its noise
     has_causes = parents.any(2)  # (B, P)
-    relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], has_causes, generator)
+    causes = parents.sum(2)
+    relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], causes, generator)
     coupling = _couplings(choices, on_host, has_causes, generator)
     raw = choices["scales"][:, None] != CODES["restandardized"]  # (B, 1)
     scale = None

@@ -183,7 +183,13 @@ def widened() -> Recipe:
         weight_ranges={"weights_near_one": 1.0, "wide_weights": 1.0},
         noises={"normal": 3.0, "uniform": 1.0, "beta": 1.0, "laplace": 1.0, "student_t": 2.0, "lognormal": 1.0},
         noise_couplings={"additive_noise": 9.0, "heteroscedastic_noise": 1.0},
-        signal_strengths={"moderate_signal": 2.0, "weak_signal": 1.0, "strong_signal": 1.0, "spread_signal": 1.0},
+        signal_strengths={
+            "moderate_signal": 2.0,
+            "weak_signal": 1.0,
+            "strong_signal": 1.0,
+            "spread_signal": 1.0,
+            "accumulating_signal": 0.0,  # the bundled model has not seen it yet; see docs/training.md
+        },
         scales={"restandardized": 2.0, "raw_equal_noise": 1.0, "raw_unequal_noise": 1.0},
         hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},
         distortions={"undistorted": 2.0, "alike_distortions": 1.0, "mixed_distortions": 1.0},

@@ -21,15 +21,18 @@ from causal_arrow.synthetic.noise import beta
 LARGEST_LOGIT_R2 = math.log(0.999 / 0.001)
 SMALLEST_LOGIT_R2 = math.log(0.01 / 0.99)
 
-# From a Beta(a, b) draw in [0, 1] to the noise's share of the variance, 1 − R². (1 − R² and not R², for the sake of
-# digits when R² is near 1.) a and b are Unif(1, 10), drawn once a task.
-SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "moderate_signal": lambda draw: 0.9 - 0.8 * draw,  # the paper's R² in [0.1, 0.9]
-    "weak_signal": lambda draw: 0.99 - 0.19 * draw,  # R² in [0.01, 0.2]
-    "strong_signal": lambda draw: 0.1 * 0.01**draw,  # R² in [0.9, 0.999], 1 − R² even on a log scale
-    "spread_signal": lambda draw: torch.sigmoid(  # R² in [0.01, 0.999], even on the logit scale
+# From a Beta(a, b) draw in [0, 1] and the number of causes to the noise's share of the variance, 1 − R². (Not R²: for
+# the sake of digits when it is near 1.) a and b are Unif(1, 10), drawn once a task.
+SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "moderate_signal": lambda draw, causes: 0.9 - 0.8 * draw,  # the paper's R² in [0.1, 0.9]
+    "weak_signal": lambda draw, causes: 0.99 - 0.19 * draw,  # R² in [0.01, 0.2]
+    "strong_signal": lambda draw, causes: 0.1 * 0.01**draw,  # R² in [0.9, 0.999], 1 − R² even on a log scale
+    "spread_signal": lambda draw, causes: torch.sigmoid(  # R² in [0.01, 0.999], even on the logit scale
         -(SMALLEST_LOGIT_R2 + (LARGEST_LOGIT_R2 - SMALLEST_LOGIT_R2) * draw)
     ),
+    # Every cause adds its share, as genes do to a trait: R² / (1 − R²) is their number times 0.02 to 0.5, even on a log
+    # scale. With a target that knows nothing of their number, many causes of one effect are each too weak to be seen.
+    "accumulating_signal": lambda draw, causes: 1 / (1 + causes * 0.02 * 25**draw),
 }
 
 # Raw structural equations: the noise has this standard deviation, exp(spread · Unif(−1, 1)), and nothing is
@@ -42,19 +45,20 @@ SCALES: Mapping[str, float | None] = {
 
 
 def draw_noise_variances(
-    strength: Tensor, scale: Tensor, has_causes: Tensor, generator: torch.Generator
+    strength: Tensor, scale: Tensor, causes: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """`relative` and `absolute` noise variance of every variable.  (B, P), (B, P)
 
-    `strength` (B,) indexes SIGNAL_STRENGTHS and `scale` (B,) indexes SCALES; `has_causes` is (B, P) bool.
+    `strength` (B,) indexes SIGNAL_STRENGTHS and `scale` (B,) indexes SCALES; `causes` (B, P) is how many each has.
     """
-    tasks, variables = has_causes.shape
-    device = has_causes.device
+    tasks, variables = causes.shape
+    device = causes.device
+    has_causes = causes > 0
     shapes = 1 + 9 * torch.rand(2, tasks, 1, generator=generator, device=device).expand(2, tasks, variables)
     draw = beta(shapes[0], shapes[1], generator)
     share = torch.zeros_like(draw)
     for code, law in enumerate(SIGNAL_STRENGTHS.values()):
-        share = torch.where(strength[:, None] == code, law(draw), share)
+        share = torch.where(strength[:, None] == code, law(draw, causes), share)
 
     exponent = 2 * torch.rand(tasks, variables, generator=generator, device=device) - 1
     absolute = torch.where(has_causes, 0.0, 1.0)
