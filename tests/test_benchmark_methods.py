@@ -282,6 +282,17 @@ def test_a_method_whose_package_is_missing_names_the_extra(monkeypatch: pytest.M
         prepare("boss", MethodOptions())
 
 
+def test_the_oracle_answers_with_members_of_the_true_class_each_as_it_may() -> None:
+    chain = np.zeros((4, 4), dtype=bool)
+    chain[0, 1] = chain[1, 2] = chain[2, 3] = True
+    method = prepare("class-oracle", MethodOptions())
+    assert method.is_oracle
+    answers = [method.start()(chain.astype(float), np.random.default_rng(seed)) for seed in range(60)]
+    assert all(dag.markov_equivalent(answer.adjacency, chain) for answer in answers)
+    assert len({answer.adjacency.tobytes() for answer in answers}) == 4  # of the class of a chain of four
+    np.testing.assert_array_equal(answers[0].scores, 0.5 * dag.skeleton_of(chain))
+
+
 def test_every_method_has_a_title_of_its_own_and_a_description() -> None:
     titles = [kind.title for kind in METHODS.values()]
     assert len(set(titles)) == len(titles)

@@ -50,6 +50,7 @@ STYLES = {
     "r2sort": ("#8F8F8F", ">"),
     "random": ("#BBBBBB", "x"),
     "empty": ("#BBBBBB", "+"),
+    "class-oracle": ("#000000", "_"),
 }
 SPARE_STYLES = (("#1B9E77", "8"), ("#E7298A", "*"), ("#66A61E", "H"), ("#A6761D", "s"))
 

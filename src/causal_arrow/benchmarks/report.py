@@ -16,6 +16,7 @@ from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
     FURTHER_MEASURES,
     MEASURES,
+    ORACLES,
     PAPER_MEASURES,
     Estimate,
     RowSummary,
@@ -157,6 +158,12 @@ def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResul
     if any(without_edges.values()) and not only_empty:
         counts = ", ".join(f"{count} in {row}" for row, count in without_edges.items() if count)
         remarks.append(f"Datasets whose true graph has no edges are left out of nSHD and AP: {counts}.")
+    if not only_empty and any(entry.variant.method in ORACLES for row in rows for entry in row.entries):
+        remarks.append(
+            "The oracle of the class is given the true graph and answers with a random member of its Markov "
+            "equivalence class: what perfect independence tests would know. Linear models with normal noise tell no "
+            "more than that, unless scales or strengths follow the causal order. It takes no part in bold."
+        )
     if any(not entry.complete for row in rows for entry in row.entries):
         remarks.append(
             "Methods that failed or ran out of time on some datasets are measured on the others only. Those may be the "

@@ -23,7 +23,7 @@ import numpy as np
 
 from causal_arrow import metrics
 from causal_arrow.benchmarks.datasets import Dataset
-from causal_arrow.benchmarks.methods import Answer, MethodOptions, Solve, prepare
+from causal_arrow.benchmarks.methods import Answer, Method, MethodOptions, Solve, prepare
 from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.errors import ArrowError
@@ -57,10 +57,11 @@ def work(job: dict[str, Any], say: Say) -> None:
     """Run one method on one dataset. Whatever goes wrong is an answer too."""
     try:
         dataset = _dataset(job["suite"], job["row"], job["index"])
-        solve = _started(job["method"], json.dumps(job["options"]))
+        method, solve = _started(job["method"], json.dumps(job["options"]))
+        shown = dataset.adjacency.astype(np.float64) if method.is_oracle else dataset.data.copy()
         seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
         say({"event": "started"})
-        answer = solve(dataset.data.copy(), np.random.default_rng(seed))
+        answer = solve(shown, np.random.default_rng(seed))
         say({"event": "answered"})
         say({"event": "finished", "status": "ok", "dataset": describe(dataset), **measure(dataset, answer)})
     except Exception as error:
@@ -95,8 +96,9 @@ def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
 
 
 @lru_cache
-def _started(method: str, options_json: str) -> Solve:
-    return prepare(method, options_from_json(json.loads(options_json))).start()
+def _started(name: str, options_json: str) -> tuple[Method, Solve]:
+    method = prepare(name, options_from_json(json.loads(options_json)))
+    return method, method.start()
 
 
 def options_to_json(options: MethodOptions) -> dict[str, str | None]:

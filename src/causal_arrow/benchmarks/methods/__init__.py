@@ -41,12 +41,14 @@ def title_of(name: str) -> str:
     return f"{title} ({argument})" if argument else title
 
 
-def _baseline(name: str, start: Callable[[], Solve]) -> Callable[[str, MethodOptions], Method]:
+def _baseline(
+    name: str, start: Callable[[], Solve], *, is_oracle: bool = False
+) -> Callable[[str, MethodOptions], Method]:
     """The `prepare` of a method of our own without any settings."""
 
     def prepare_baseline(argument: str, options: MethodOptions) -> Method:
         refuse_argument(name, argument)
-        return Method(name, {}, {"causal-arrow": __version__}, start)
+        return Method(name, {}, {"causal-arrow": __version__}, start, is_oracle)
 
     return prepare_baseline
 
@@ -129,4 +131,9 @@ METHODS = {
     ),
     "random": MethodKind("Random graph", "A random graph with 2p edges", _baseline("random", baselines.start_random)),
     "empty": MethodKind("Empty graph", "No edges", _baseline("empty", baselines.start_empty)),
+    "class-oracle": MethodKind(
+        "Oracle of the class",
+        "A random graph of the true equivalence class: all that independences can tell",
+        _baseline("class-oracle", baselines.start_class_oracle, is_oracle=True),
+    ),
 }

@@ -1,4 +1,5 @@
-"""Baselines that show how easy a dataset is: no edges, random edges, and orders read off variances or R²."""
+"""Baselines that show how easy a dataset is, or how hard: no edges, random edges, orders read off variances or R², and
+all that independences can tell."""
 
 from __future__ import annotations
 
@@ -6,8 +7,16 @@ from collections.abc import Callable
 
 import numpy as np
 
+from causal_arrow import dag
 from causal_arrow.benchmarks.datasets import FloatArray
-from causal_arrow.benchmarks.methods.protocol import Answer, Solve, answer_from_weights, standardized, timed
+from causal_arrow.benchmarks.methods.protocol import (
+    Answer,
+    Solve,
+    answer_from_pdag,
+    answer_from_weights,
+    standardized,
+    timed,
+)
 
 # The number of edges of the paper's tasks is uniform from 0 to 4p (section 4.1): 2p on average.
 RANDOM_EDGES_PER_VARIABLE = 2
@@ -41,6 +50,22 @@ def start_random() -> Solve:
 
         scores, seconds = timed(draw)
         return Answer(scores > 1 - probability, scores, None, seconds)
+
+    return solve
+
+
+def start_class_oracle() -> Solve:
+    """The true equivalence class, and a random graph of it: what perfect independence tests would know.
+
+    Linear models with normal noise tell no more than that, unless scales or strengths follow the causal order.
+    """
+
+    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+        order = generator.permutation(len(data))  # which member of the class comes out depends on the order
+        back = np.argsort(order)
+        answer = answer_from_pdag(dag.cpdag(data[np.ix_(order, order)] > 0), 0.0)
+        here = np.ix_(back, back)
+        return Answer(answer.adjacency[here], answer.scores[here], None, 0.0)
 
     return solve
 

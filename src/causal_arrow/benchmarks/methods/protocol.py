@@ -30,7 +30,7 @@ class Answer:
 
 
 class Solve(Protocol):
-    """A method ready to work. All its randomness comes from the generator."""
+    """A method ready to work. Its randomness comes from the generator. (An oracle gets the true graph as `data`.)"""
 
     def __call__(self, data: FloatArray, generator: np.random.Generator) -> Answer: ...
 
@@ -52,6 +52,7 @@ class Method:
     settings: Mapping[str, Any]  # plain JSON values
     versions: Mapping[str, str]
     start: Callable[[], Solve]  # imports and loads; called once in each worker process
+    is_oracle: bool = False  # it is given the true graph instead of the table
 
 
 @dataclass(frozen=True)
