@@ -402,6 +402,23 @@ def test_each_panel_of_a_suite_gets_its_figure_and_the_same_records_the_same_fil
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
 
 
+def test_methods_that_take_no_time_are_drawn_without_their_time(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.figures import benchmark_figures, save_figure
+
+    plans = {
+        plan.name: plan
+        for plan in benchmark_figures(summarize(random_records(["in-distribution", "shifted"], ["empty"], 2)))
+    }
+    assert plans
+    assert not any(name.endswith("pareto") for name in plans)
+    for name, plan in plans.items():
+        save_figure(plan.draw(), tmp_path / f"{name}.png")
+    assert not list(recwarn)
+
+
 # Pretraining runs
 
 

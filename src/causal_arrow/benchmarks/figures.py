@@ -329,7 +329,8 @@ def _finish_measure(axis: Axes, measure: str, spread: bool = False) -> None:
     lower_is_better = MEASURES[measure].lower_is_better
     axis.set_title(f"{MEASURES[measure].title} {'↓' if lower_is_better else '↑'}", fontsize=11)
     if measure == "seconds":
-        axis.set_yscale("log")
+        if axis.dataLim.y1 > 0:  # there is anything to show
+            axis.set_yscale("log")
     elif measure == "nshd":
         top = axis.get_ylim()[1]
         axis.set_ylim(0, min(top, LARGEST_NSHD) if top > 1 else 1.02)
@@ -384,7 +385,9 @@ def _entry(row: RowSummary, variant: Variant) -> Entry | None:
 
 def _values(row: RowSummary, variant: Variant, measure: str) -> list[float]:
     entry = _entry(row, variant)
-    return [] if entry is None else entry.values(measure)
+    if entry is None or (measure == "seconds" and variant.method in INSTANT):
+        return []
+    return entry.values(measure)
 
 
 def _estimate(row: RowSummary, variant: Variant, measure: str) -> Estimate:
