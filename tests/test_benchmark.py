@@ -440,3 +440,45 @@ def test_the_machine_is_described_in_words() -> None:
     machine = describe_machine()
     assert machine["cpu"].strip()
     assert isinstance(machine["cores"], int)
+
+
+# Weights by themselves
+
+
+def test_weights_are_compared_on_the_datasets_and_by_the_measures_of_the_benchmark(
+    tmp_path: Path, small_model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from causal_arrow.benchmarks.weights import main
+
+    rows = ["sachs/pooled-raw", "sachs/observational-raw"]
+    assert (
+        main([str(small_model_folder), "--rows", *rows, "--datasets", "3", "--processes", "1", "--device", "cpu"]) == 0
+    )
+    _, pooled, observational = capsys.readouterr().out.splitlines()
+    run(tmp_path, select_rows(rows), ["arrow"], 3, options=MethodOptions(weights=str(small_model_folder)))
+    records = [record.measures for record in read_records(tmp_path) if record.row == "pooled-raw"]
+    assert len(records) == 3
+    for measure in ("nshd", "f1", "ap", "skeleton_f1"):
+        values = [record[measure] for record in records]
+        assert f"{np.mean(values):.3f} ({np.std(values, ddof=1) / 3**0.5:.3f})" in pooled
+    assert "(–)" in observational  # of one dataset there is no standard error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(["nowhere"], "No model 'nowhere'"), (["arrow-base", "--rows", "sachs/x"], "no row 'x'")]
+)
+def test_comparing_weights_that_do_not_exist_is_refused_in_one_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from causal_arrow.benchmarks.weights import main
+
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_comparing_weights_needs_torch_numpy_and_safetensors_alone() -> None:
+    code = (
+        "import sys, causal_arrow.benchmarks.weights; "
+        "assert not {'pandas', 'scipy', 'sklearn', 'networkx', 'matplotlib', 'typer', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

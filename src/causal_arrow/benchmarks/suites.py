@@ -99,6 +99,13 @@ def suite(name: str) -> Suite:
     return SUITES[name]
 
 
+def rows_named(name: str) -> tuple[Row, ...]:
+    """The rows that SUITE or SUITE/ROW stands for."""
+    suite_name, _, row_name = name.partition("/")
+    chosen = suite(suite_name)
+    return (chosen.row(row_name),) if row_name else chosen.rows()
+
+
 def _over_observations(name: str, counts: tuple[int, ...], variables: int | None = None) -> list[Row]:
     """The paper's distribution with each number of observations; variables as given, or drawn as in section 4.1."""
     fixed = {} if variables is None else {"variables": variables}

@@ -137,15 +137,10 @@ def report(
 
 def select_rows(names: Sequence[str]) -> list[Row]:
     """The rows that SUITE, SUITE/ROW and 'all' stand for, each once."""
-    from causal_arrow.benchmarks.suites import SUITES, suite
+    from causal_arrow.benchmarks.suites import SUITES, rows_named
 
-    rows: dict[tuple[str, str], Row] = {}
-    for name in SUITES if "all" in names else names:
-        suite_name, _, row_name = name.partition("/")
-        chosen = suite(suite_name)
-        for row in [chosen.row(row_name)] if row_name else chosen.rows():
-            rows[row.suite, row.name] = row
-    return list(rows.values())
+    chosen = [row for name in (SUITES if "all" in names else names) for row in rows_named(name)]
+    return list({(row.suite, row.name): row for row in chosen}.values())
 
 
 def _list_suites_and_methods() -> None:
