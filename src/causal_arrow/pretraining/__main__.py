@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from causal_arrow.errors import ArrowError
-from causal_arrow.pretraining.config import read_config
+from causal_arrow.pretraining.config import add_config_arguments, read_config
 from causal_arrow.pretraining.train import pretrain
 
 
@@ -17,14 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m causal_arrow.pretraining",
         description="Train a network on a stream of synthetic tasks. Several processes: start it with torchrun.",
     )
-    parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting of the file, as in model.pair_width=192; may be given several times",
-    )
+    add_config_arguments(parser)
     parser.add_argument("--output", type=Path, help="folder of a new run [runs/NAME OF CONFIG]")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
     parser.add_argument("--init", help="start from these weights: a folder, a safetensors file, or a bundled name")

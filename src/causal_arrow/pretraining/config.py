@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import sys
 import types
@@ -138,6 +139,18 @@ def read_config(path: Path | str, changes: Sequence[str] = ()) -> PretrainingCon
     for change in changes:
         _change(settings, change)
     return PretrainingConfig.from_dict(settings)
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments `config` and `set` of a command, for `read_config`."""
+    parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the file, as in model.pair_width=192; may be given several times",
+    )
 
 
 def _change(settings: dict[str, Any], change: str) -> None:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from torch import Tensor
 from causal_arrow.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
 from causal_arrow.encoders.statistics import describe
 from causal_arrow.errors import ArrowError
-from causal_arrow.pretraining.config import read_config
+from causal_arrow.pretraining.config import add_config_arguments, read_config
 from causal_arrow.pretraining.processes import joined
 from causal_arrow.pretraining.shapes import Shape
 from causal_arrow.pretraining.stream import draw_tasks
@@ -175,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m causal_arrow.pretraining.speed", description=__doc__.split("\n")[0]
     )
-    parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
+    add_config_arguments(parser)
     parser.add_argument("--observations", type=int, default=500)
     parser.add_argument("--variables", type=int, default=50)
     parser.add_argument("--tasks", type=int, default=256)
@@ -183,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(arguments)
     try:
-        config = read_config(options.config)
+        config = read_config(options.config, options.set)
         with joined(options.device) as processes:
             trainer = Trainer(config, processes)
             ceilings = measure_ceilings(trainer.device, PRECISIONS[config.optimization.precision])
