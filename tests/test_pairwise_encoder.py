@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from causal_arrow.encoders import statistics
+from causal_arrow.encoders import pairwise, statistics
 from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
@@ -77,6 +77,17 @@ def test_units_of_measurement_do_not_matter() -> None:
 def test_reading_observations_in_chunks_changes_nothing(observations_per_chunk: int) -> None:
     model, data = shaken(), tables(2, 80, 6)
     assert distance(model(data), model(data, observations_per_chunk)) < 1e-4
+
+
+@pytest.mark.parametrize("observations_per_chunk", [None, 3, 33])
+@torch.no_grad()
+def test_working_in_a_small_cache_changes_nothing(
+    observations_per_chunk: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = shaken(), tables(2, 80, 6)
+    expected = model(data)
+    monkeypatch.setattr(pairwise, "CELLS_IN_CACHE", 60)  # five observations of two tables with six variables
+    assert distance(expected, model(data, observations_per_chunk)) < 1e-4
 
 
 @torch.no_grad()

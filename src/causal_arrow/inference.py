@@ -32,11 +32,14 @@ from causal_arrow.tables import Finding, Table
 
 Floats = NDArray[np.float64]
 
-# What the cells of one chunk may take while a block works on them. Fixed, so that the same table is read in the same
-# chunks on every machine.
-CHUNK_BYTES = 1_000_000_000
+# What the cells of one chunk may take. Fixed, so that the same table is read in the same chunks on every machine. Two
+# million cells fit on a CPU: 100,000 observations of 20 variables.
+CHUNK_BYTES = 2**31
 # Floats alive at once for each cell, in cell widths: the stream itself, values and gates, the hidden layer. Measured.
-WIDTHS_ALIVE = {PairwiseConfig: 16, PaperConfig: 16}
+# On a CPU the pairwise encoder works on a few cells at a time, and only the streams around a block are whole.
+WIDTHS_ALIVE = {"cpu": {PairwiseConfig: 4, PaperConfig: 16}, "cuda": {PairwiseConfig: 16, PaperConfig: 16}}
+# Cells of resampled tables that go through the network together: more do not make it faster.
+RESAMPLED_CELLS = 250_000
 
 
 # Models
@@ -146,7 +149,8 @@ def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | No
     """How many observations to read at a time so that memory stays bounded; None for all of them."""
     encoder = model.config.encoder
     width = encoder.cell_width if isinstance(encoder, PairwiseConfig) else encoder.width
-    bytes_per_observation = 4 * variables * width * WIDTHS_ALIVE[type(encoder)]
+    device = next(model.parameters()).device.type
+    bytes_per_observation = 4 * variables * width * WIDTHS_ALIVE[device][type(encoder)]
     fitting = max(1, CHUNK_BYTES // bytes_per_observation)
     return None if fitting >= observations else fitting
 
@@ -174,9 +178,7 @@ def infer_resampled(
 ) -> Iterator[SkeletonOrder]:
     """The distribution for each of `count` tables made of the observations drawn with replacement."""
     observations, variables = arranged.values.shape
-    fitting = chunk_size(model, 10**9, variables)
-    assert fitting is not None
-    tables_per_pass = min(max(1, fitting // observations), count)
+    tables_per_pass = min(max(1, RESAMPLED_CELLS // (observations * variables)), count)
     batches = (
         arranged.values[random.integers(observations, size=(min(tables_per_pass, count - start), observations))]
         for start in range(0, count, tables_per_pass)

@@ -14,6 +14,7 @@ A stage:  cells ← mix across variables with weights read off the pairs, then f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -264,11 +265,7 @@ class PairwiseEncoder(nn.Module):
     def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]
-        at_once = observations
-        if not channels.is_cuda and not torch.is_grad_enabled():
-            # Pieces of cells that stay in a processor's cache while a block works on them: twice as fast.
-            at_once = max(1, CELLS_IN_CACHE // (channels.shape[0] * channels.shape[2]))
-        pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in chunks(observations, at_once)]
+        pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in _pieces(channels)]
         for stage in self._stages():
             weights = stage.mixing_weights(pairs)
             pieces = [stage.cell_block(piece, weights) for piece in pieces]
@@ -288,14 +285,20 @@ class PairwiseEncoder(nn.Module):
         observations = channels.shape[1]
         weights: list[Tensor] = []
         stages = self._stages()
-        for number, stage in enumerate(stages, 1):
+
+        def projected(channels: Tensor) -> Tensor:
+            cells = self.embed_cells(channels, pairs.dtype)
+            for stage, stage_weights in zip(stages, weights, strict=False):  # as many as there are weights for
+                cells = stage.cell_block(cells, stage_weights)
+            return stages[len(weights) - 1].outer_product.project(cells)
+
+        for stage in stages:
             weights.append(stage.mixing_weights(pairs))
             total: Tensor | None = None
             for part in chunks(observations, observations_per_chunk):
-                cells = self.embed_cells(channels[:, part], pairs.dtype)
-                for past, past_weights in zip(stages[:number], weights, strict=True):
-                    cells = past.cell_block(cells, past_weights)
-                products = stage.outer_product(cells, observations).float()
+                chunk = channels[:, part]
+                sides = torch.cat([projected(chunk[:, piece]) for piece in _pieces(chunk)], dim=1)
+                products = stage.outer_product.products(sides, observations).float()
                 total = products if total is None else total + products
             assert total is not None
             pairs = stage.update_pairs(pairs, total)
@@ -303,3 +306,13 @@ class PairwiseEncoder(nn.Module):
 
     def _stages(self) -> list[Stage]:
         return [stage for stage in self.stages if isinstance(stage, Stage)]
+
+
+def _pieces(channels: Tensor) -> Iterator[slice]:
+    """Slices of the observations that go through a block together: all of them in training and on a GPU.
+
+    A processor is twice as fast with pieces of cells that stay in its cache while a block works on them.
+    """
+    tasks, observations, variables, _ = channels.shape
+    at_once = max(1, CELLS_IN_CACHE // (tasks * variables))
+    return chunks(observations, None if channels.is_cuda or torch.is_grad_enabled() else at_once)
