@@ -1,0 +1,87 @@
+"""Documents say what commands printed: the page of benchmarks, and the accuracies in README and training notes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from causal_arrow.benchmarks.published import published_results
+from causal_arrow.benchmarks.records import read_records
+from causal_arrow.benchmarks.report import write_report
+from causal_arrow.benchmarks.summaries import RowSummary, summarize
+
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "docs" / "benchmarks.jsonl.gz"
+SHOWN = ("nshd", "f1", "ap")
+
+Rows = dict[str, RowSummary]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    """Every row that was measured, by the name the benchmark command knows it by."""
+    return {f"{row.suite}/{row.row}": row for row in summarize(read_records(RECORDS)).rows}
+
+
+def cells_of_table(document: Path, title: str) -> tuple[list[str], list[list[str]]]:
+    """Header and lines of the first table after a title."""
+    text = document.read_text(encoding="utf-8").split(f"## {title}\n", 1)[1]
+    lines = re.search(r"(^\|.*\n)+", text, re.MULTILINE)
+    assert lines is not None
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[0].splitlines()]
+    return cells[0], cells[2:]
+
+
+def measured(row: RowSummary, method: str) -> str:
+    entry = next(entry for entry in row.entries if entry.variant.label == method)
+    return " ".join(f"{entry.estimate(name).mean:.2f}" for name in SHOWN)
+
+
+def published(row: RowSummary) -> str:
+    table = published_results().table(row.suite, row.row)
+    return "" if table is None else " ".join(f"{table.methods['Arrow'][name][0]:.2f}" for name in SHOWN)
+
+
+def test_the_page_of_benchmarks_is_the_report_of_the_records_beside_it(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    pictures = re.compile(r"!\[(?P<caption>[^\]]*)\]\([^)]*\)\n\n\*(?P=caption)\*\n\n")
+    written = write_report(RECORDS, figures=False, output=tmp_path / "benchmarks.md")
+    assert pictures.sub("", page) == written.read_text(encoding="utf-8")
+    assert all((ROOT / "docs" / path).is_file() for path in re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page))
+
+
+def test_the_accuracies_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
+    header, lines = cells_of_table(ROOT / "README.md", "How good it is")
+    assert len(lines) >= 10
+    for name, *cells in lines:
+        row = rows[name]
+        expected = [published(row) if "published" in title else measured(row, title) for title in header[1:]]
+        assert cells == expected, name
+
+
+def test_the_accuracies_of_the_training_notes_are_those_of_the_records(rows: Rows) -> None:
+    header, lines = cells_of_table(ROOT / "docs" / "training.md", "Where it stands")
+    assert header[:2] == ["Data", "arrow-base"]
+    assert len(lines) >= 11
+    for name, now, *_ in lines:
+        assert now == measured(rows[name], "Arrow"), name
+
+
+def test_the_largest_standard_errors_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
+    header, lines = cells_of_table(ROOT / "README.md", "How good it is")
+    methods = [title for title in header[1:] if "published" not in title]
+    largest = {
+        method: max(
+            entry.estimate(name).standard_error
+            for line in lines
+            for entry in rows[line[0]].entries
+            if entry.variant.label == method
+            for name in SHOWN
+        )
+        for method in methods
+    }
+    others = max(error for method, error in largest.items() if method != "Arrow")
+    sentence = f"Standard errors are at most {largest['Arrow']:.2f} for Arrow and {others:.2f} for the others"
+    assert sentence in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
