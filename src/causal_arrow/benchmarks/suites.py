@@ -37,6 +37,7 @@ EDITION = "1"
 
 NETWORK_OBSERVATIONS = 100
 SACHS_OBSERVATIONS = 100
+AXES = {"observations": "n", "variables": "p"}  # in the names of rows
 
 
 @dataclass(frozen=True)
@@ -106,33 +107,12 @@ def rows_named(name: str) -> tuple[Row, ...]:
     return (chosen.row(row_name),) if row_name else chosen.rows()
 
 
-def _over_observations(name: str, counts: tuple[int, ...], variables: int | None = None) -> list[Row]:
-    """The paper's distribution with each number of observations; variables as given, or drawn as in section 4.1."""
-    fixed = {} if variables is None else {"variables": variables}
+def _over(name: str, axis: str, counts: tuple[int, ...], **fixed: int) -> list[Row]:
+    """The paper's distribution with each number of observations, or of variables; the other one fixed, or drawn as in
+    section 4.1."""
+    shapes: list[dict[str, Any]] = [{axis: count, **fixed} for count in counts]
     return [
-        Row(
-            name,
-            f"n={n}",
-            partial(draw_paper_dataset, observations=n, variables=variables),
-            "observations",
-            {"observations": n, **fixed},
-        )
-        for n in counts
-    ]
-
-
-def _over_variables(name: str, counts: tuple[int, ...], observations: int | None = None) -> list[Row]:
-    """The paper's distribution with each number of variables; observations as given, or drawn as in section 4.1."""
-    fixed = {} if observations is None else {"observations": observations}
-    return [
-        Row(
-            name,
-            f"p={p}",
-            partial(draw_paper_dataset, observations=observations, variables=p),
-            "variables",
-            {"variables": p, **fixed},
-        )
-        for p in counts
+        Row(name, f"{AXES[axis]}={shape[axis]}", partial(draw_paper_dataset, **shape), axis, shape) for shape in shapes
     ]
 
 
@@ -240,8 +220,8 @@ SUITES = {
             "in-distribution",
             "The paper's task distribution, one part of it held fixed (section 6.2, appendix E.2)",
             (
-                *_over_observations("in-distribution", (100, 250, 500, 1000, 2000)),
-                *_over_variables("in-distribution", (5, 10, 25, 50, 100)),
+                *_over("in-distribution", "observations", (100, 250, 500, 1000, 2000)),
+                *_over("in-distribution", "variables", (5, 10, 25, 50, 100)),
                 *_by_component("in-distribution"),
             ),
         ),
@@ -254,13 +234,21 @@ SUITES = {
         Suite("networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks())),
         Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman())),
         Suite("sachs", "Flow cytometry of Sachs et al. (appendix E.3), and variants", tuple(_sachs())),
-        Suite("wide", "More variables than in training", tuple(_over_variables("wide", (100, 200, 500), 1000))),
+        Suite(
+            "wide",
+            "More variables than in training",
+            tuple(_over("wide", "variables", (100, 200, 500), observations=1000)),
+        ),
         Suite(
             "long",
             "More observations than in training",
-            tuple(_over_observations("long", (2000, 10_000, 30_000, 100_000), 20)),
+            tuple(_over("long", "observations", (2000, 10_000, 30_000, 100_000), variables=20)),
         ),
-        Suite("small", "Fewer observations than in training", tuple(_over_observations("small", (20, 50, 100), 20))),
+        Suite(
+            "small",
+            "Fewer observations than in training",
+            tuple(_over("small", "observations", (20, 50, 100), variables=20)),
+        ),
         Suite("confounded", "Hidden common causes", tuple(_confounded())),
         Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
     )

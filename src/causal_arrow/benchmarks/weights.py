@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,11 +18,13 @@ import torch
 
 from causal_arrow import metrics
 from causal_arrow.benchmarks.datasets import Dataset
+from causal_arrow.benchmarks.evaluate import usable_cores
+from causal_arrow.benchmarks.methods.arrow import infer
 from causal_arrow.benchmarks.suites import Row, rows_named, suite
 from causal_arrow.benchmarks.summaries import MEASURES, Estimate
 from causal_arrow.checkpoint import load_model
 from causal_arrow.errors import ArrowError
-from causal_arrow.inference import chunk_size, resolve_device
+from causal_arrow.inference import resolve_device
 from causal_arrow.model import ArrowModel
 
 SHOWN = ("nshd", "f1", "ap", "skeleton_f1", "orientation_accuracy")
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--rows", nargs="+", default=["networks", "herman", "sachs"], help="SUITE or SUITE/ROW [networks herman sachs]"
     )
     parser.add_argument("--datasets", type=int, default=100, help="datasets a row [100]")
-    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that draw datasets [one a core]")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="that draw datasets [one a core]")
     parser.add_argument("--device", default="auto", help="cpu, cuda, or auto [auto]")
     options = parser.parse_args(arguments)
     try:
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(_line("row", "weights", [MEASURES[name].title for name in SHOWN], widths))
     for row, datasets in drawn(rows, options.datasets, options.processes):
         for name, model in models.items():
-            measures = [judged(model, dataset, device) for dataset in datasets]
+            measures = [judged(model, dataset) for dataset in datasets]
             estimates = [Estimate.of(each[measure] for each in measures) for measure in SHOWN]
             print(_line(f"{row.suite}/{row.name}", name, [_cell(one) for one in estimates], widths), flush=True)
     return 0
@@ -89,11 +90,7 @@ def _draw(place: tuple[str, str, int]) -> Dataset:
     return suite(suite_name).row(row_name).dataset(index)
 
 
-@torch.inference_mode()
-def judged(model: ArrowModel, dataset: Dataset, device: torch.device) -> dict[str, float]:
+def judged(model: ArrowModel, dataset: Dataset) -> dict[str, float]:
     """All measures of the most probable graph and of the edge probabilities."""
-    table = torch.from_numpy(dataset.data).to(device)[None]
-    graphs = model(table, observations_per_chunk=chunk_size(model, *dataset.data.shape)).to("cpu")[0]
-    return metrics.evaluate(
-        dataset.adjacency, graphs.most_probable_dag().numpy(), scores=graphs.edge_marginals().double().numpy()
-    )
+    adjacency, probabilities = infer(model, dataset.data)
+    return metrics.evaluate(dataset.adjacency, adjacency, scores=probabilities)

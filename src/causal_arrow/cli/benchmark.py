@@ -110,18 +110,16 @@ def report(
     from causal_arrow.benchmarks.training import is_training_run, write_comparison, write_training_report
 
     source = sources[0]
-    if len(sources) > 1:
-        if pack is not None:
-            raise BenchmarkError(f"Expected one folder of records to pack, got {len(sources)}.")
-        written = write_comparison(sources, format=format, figure_format=figure_format, output=output)
-        typer.echo(f"Wrote {written}")
-        return
     if pack is not None:
+        if len(sources) > 1:
+            raise BenchmarkError(f"Expected one folder of records to pack, got {len(sources)}.")
         records = read_records(source)
         write_packed(records, pack)
         typer.echo(f"{len(records)} records in {pack.stat().st_size:,} bytes: {pack}")
         return
-    if is_training_run(source):
+    if len(sources) > 1:
+        written = write_comparison(sources, format=format, figure_format=figure_format, output=output)
+    elif is_training_run(source):
         written = write_training_report(source, format=format, figure_format=figure_format, output=output)
     else:
         written = write_report(

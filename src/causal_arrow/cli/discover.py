@@ -236,7 +236,8 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
     from causal_arrow import exports, pictures
 
     for name, export in exports.TEXT_FORMATS.items():
-        (folder / name).write_text(export(answer), encoding="utf-8", newline="")
+        if name != "graph.json":  # which also holds the extras
+            (folder / name).write_text(export(answer), encoding="utf-8", newline="")
     whole = json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "graph.json").write_text(whole + "\n", encoding="utf-8")
     if extras.ancestors is not None:

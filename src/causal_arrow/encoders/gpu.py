@@ -1,8 +1,9 @@
-"""Where our Triton kernels run: bfloat16 tensors on Hopper GPUs (H100, H200)."""
+"""Where our Triton kernels run, bfloat16 tensors on Hopper GPUs (H100, H200), and what their operators share."""
 
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,3 +22,8 @@ def _on_hopper() -> bool:
 
 # What torch.compiler.assume_constant_result sets, without the three seconds that importing the compiler takes.
 _on_hopper._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def save_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """What autograd keeps of our operators: their inputs, and nothing computed on the way."""
+    ctx.save_for_backward(*inputs)

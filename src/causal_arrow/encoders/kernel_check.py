@@ -200,6 +200,10 @@ class Ceilings(NamedTuple):
     bytes_a_second: float
     operations_a_second: float
 
+    def floor(self, moved: float, computed: float) -> float:
+        """Seconds that so many bytes and operations take at least."""
+        return max(moved / self.bytes_a_second, computed / self.operations_a_second)
+
 
 def seconds(run: Callable[[int], object], repeats: int = 20) -> float:
     """Median time of run(i) on the device; `i` counts up, so that inputs can rotate and no cache stays warm."""
@@ -252,7 +256,7 @@ def time_against_plain(operations: Sequence[Operation]) -> None:
             for name, (moved, computed) in least_work(operation, sizes, sets[0]).items():
                 fused = seconds_of_pass(name, operation.function, sets)
                 plain = seconds_of_pass(name, compiled, sets)
-                floor = max(moved / limits.bytes_a_second, computed / limits.operations_a_second)
+                floor = limits.floor(moved, computed)
                 print(
                     f"{operation.name:<18}  {operation.in_words(sizes):<26}  {name:<7} {1e3 * fused:>9.3f} "
                     f"{1e3 * plain:>9.3f} {moved / fused / 1e12:>6.2f} {computed / fused / 1e12:>8.0f} "

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causal_arrow.encoders.kernel_check import Ceilings
 from causal_arrow.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
 from causal_arrow.encoders.statistics import describe
 from causal_arrow.errors import ArrowError
@@ -27,18 +28,11 @@ from causal_arrow.pretraining.train import PRECISIONS, Trainer
 
 
 @dataclass(frozen=True)
-class Ceilings:
-    """What the device can do at most, measured."""
-
-    bytes_per_second: float
-    operations_per_second: float
-
-
-@dataclass(frozen=True)
 class Part:
     """A piece of the training step: what runs, and what it cannot do without, for all tasks together."""
 
     name: str
+    tasks: int
     run: Callable[[], object]
     bytes_moved: float = 0.0
     operations: float = 0.0
@@ -100,6 +94,7 @@ def parts_of(trainer: Trainer, shape: Shape, tasks: int) -> list[Part]:
     parts = [
         Part(
             f"drawing ({group} groups at once)",
+            group * tasks,
             lambda: draw_tasks(trainer.stream.distribution, group * tasks, shape, 1, device),
         )
     ]
@@ -115,33 +110,36 @@ def parts_of(trainer: Trainer, shape: Shape, tasks: int) -> list[Part]:
         per_outer = 4 * sizes.cell_width * sizes.outer_width + 2 * shape.variables * sizes.outer_width**2
         per_pair = 24 * sizes.pair_width**2 + 2 * shape.variables * sizes.pair_width
         parts += [
-            Part("statistics", lambda: describe(drawn.data), 2 * drawn.data.numel() * 4),
+            Part("statistics", tasks, lambda: describe(drawn.data), 2 * drawn.data.numel() * 4),
             Part(
                 "a cell block",
+                tasks,
                 _both_passes(stage.cell_block, cells, weights),
                 5 * cell_bytes,
                 3 * per_cell * tasks * shape.cells,
             ),
             Part(
                 "an outer product",
+                tasks,
                 _both_passes(lambda inputs: stage.outer_product(inputs, shape.observations), cells),
                 3 * cell_bytes + 2 * products,
                 3 * per_outer * tasks * shape.cells,
             ),
             Part(
                 "a pair block",
+                tasks,
                 _both_passes(stage.pair_blocks[0], pairs),
                 5 * pair_bytes,
                 3 * per_pair * tasks * shape.pairs,
             ),
         ]
-    parts.append(Part("forward and backward", lambda: trainer.backward(drawn, 1.0)))
+    parts.append(Part("forward and backward", tasks, lambda: trainer.backward(drawn, 1.0)))
 
     def optimize() -> None:
         for optimizer in trainer.optimizers:
             optimizer.step()
 
-    parts.append(Part("optimizers (one step)", optimize))
+    parts.append(Part("optimizers (one step)", tasks, optimize))
     return parts
 
 
@@ -187,20 +185,17 @@ def main(arguments: list[str] | None = None) -> int:
             trainer = Trainer(config, processes)
             ceilings = measure_ceilings(trainer.device, PRECISIONS[config.optimization.precision])
             print(
-                f"copy {ceilings.bytes_per_second / 1e12:.2f} TB/s, matrix product "
-                f"{ceilings.operations_per_second / 1e12:.1f} TFLOP/s; {trainer.model.parameter_count():,} parameters; "
+                f"copy {ceilings.bytes_a_second / 1e12:.2f} TB/s, matrix product "
+                f"{ceilings.operations_a_second / 1e12:.1f} TFLOP/s; {trainer.model.parameter_count():,} parameters; "
                 f"{options.tasks} tasks of {options.observations} × {options.variables}"
             )
             print(f"{'part':<28} {'ms':>9} {'tasks/s':>9} {'of the floor':>13}")
             shape = Shape(options.observations, options.variables)
             for part in parts_of(trainer, shape, options.tasks):
                 seconds = seconds_of(part.run, trainer.device)
-                tasks = options.tasks * (8 if part.name.startswith("drawing") else 1)
-                floor = max(
-                    part.bytes_moved / ceilings.bytes_per_second, part.operations / ceilings.operations_per_second
-                )
+                floor = ceilings.floor(part.bytes_moved, part.operations)
                 share = f"{floor / seconds:.0%}" if floor else ""
-                print(f"{part.name:<28} {1000 * seconds:>9.2f} {tasks / seconds:>9,.0f} {share:>13}", flush=True)
+                print(f"{part.name:<28} {1000 * seconds:>9.2f} {part.tasks / seconds:>9,.0f} {share:>13}", flush=True)
                 if options.profile and trainer.device.type == "cuda":
                     print("\n".join(f"    {line}" for line in profile_of(part.run)), flush=True)
             if trainer.device.type == "cuda":

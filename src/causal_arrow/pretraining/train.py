@@ -275,15 +275,18 @@ def _loop(
                 if not decaying:
                     trainer.save(directory)
                 trainer.save_weights(directory / "weights", scores)
-        record = {
-            "event": "validation",
-            "step": trainer.step_number,
-            "seconds": clock.seconds_spent(),
-            "tasks": trainer.tasks_seen,
-        }
         if processes.is_first:
-            write({**record, "mean": mean_score(scores), "scores": [asdict(score) for score in scores]})
             mean = mean_score(scores)
+            write(
+                {
+                    "event": "validation",
+                    "step": trainer.step_number,
+                    "seconds": clock.seconds_spent(),
+                    "tasks": trainer.tasks_seen,
+                    "mean": mean,
+                    "scores": [asdict(score) for score in scores],
+                }
+            )
             say(
                 f"step {trainer.step_number:>7,}  validation  NLL/p {mean['nll']:.4f}  nSHD {mean['nshd']:.3f}  "
                 f"F1 {mean['f1']:.3f}  AP {mean['ap']:.3f}"

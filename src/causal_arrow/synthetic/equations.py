@@ -122,8 +122,8 @@ def _in_order(
     """
     variables = parents.shape[1]
     values = _noise(choices, on_host, variables, observations, generator)  # a variable takes the place of its noise
-    has_causes = parents.any(2)  # (B, P)
-    causes = parents.sum(2)
+    causes = parents.sum(2)  # (B, P)
+    has_causes = causes > 0
     relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], causes, generator)
     coupling = _couplings(choices, on_host, has_causes, generator)
     raw = choices["scales"][:, None] != CODES["restandardized"]  # (B, 1)

@@ -47,7 +47,7 @@ def start_arrow(source: str, rule: str) -> Solve:
     model = load_model(source)
 
     def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
-        (adjacency, probabilities), seconds = timed(lambda: _infer(model, data, rule))
+        (adjacency, probabilities), seconds = timed(lambda: infer(model, data, rule))
         # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
         return Answer(adjacency, probabilities, probabilities if rule == "map" else None, seconds)
 
@@ -55,16 +55,16 @@ def start_arrow(source: str, rule: str) -> Solve:
     return solve
 
 
-def _infer(model: ArrowModel, data: FloatArray, rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """A graph by the rule, and the probability of every edge.  (P, P) each"""
+def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.ndarray, np.ndarray]:
+    """A graph by the rule, and the probability of every edge, by a model on whatever device.  (P, P) each"""
     import torch
 
     from causal_arrow.decoding import decode
     from causal_arrow.inference import chunk_size
 
     with torch.inference_mode():
-        table = torch.from_numpy(np.ascontiguousarray(data))[None]  # (1, N, P)
-        distribution = model(table, observations_per_chunk=chunk_size(model, *data.shape))[0]
+        table = torch.from_numpy(np.ascontiguousarray(data))[None].to(next(model.parameters()).device)  # (1, N, P)
+        distribution = model(table, observations_per_chunk=chunk_size(model, *data.shape)).to("cpu")[0]
         adjacency = (
             distribution.most_probable_dag().numpy() if rule == "map" else decode(distribution, rule=rule).adjacency
         )

@@ -2,7 +2,7 @@
 
 On a Hopper GPU with bfloat16 activations they run as Triton kernels, which save only x for the backward pass and
 compute the rest again; everywhere else the same formulas run in plain torch. Triton is imported when first needed.
-`python -m causal_arrow.encoders.fused` checks and times the kernels on a GPU.
+`python -m causal_arrow.encoders fused` checks and times the kernels on a GPU.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from causal_arrow.encoders.gpu import save_inputs
+
 # D width, H hidden units, O outputs, T tokens
 
 
@@ -110,10 +112,6 @@ def _(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return x.new_empty(x.shape), x.new_empty(weight.shape, dtype=torch.float32)
 
 
-def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def _feed_forward_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     x, w_gate, w_value, w_out = ctx.saved_tensors
     dx, d_weights = _feed_forward_backward(dy, x, w_gate, w_value, w_out)
@@ -127,5 +125,5 @@ def _norm_linear_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
     return dx, d_weight.to(weight.dtype)
 
 
-_feed_forward.register_autograd(_feed_forward_gradients, setup_context=_save)
-_norm_linear.register_autograd(_norm_linear_gradients, setup_context=_save)
+_feed_forward.register_autograd(_feed_forward_gradients, setup_context=save_inputs)
+_norm_linear.register_autograd(_norm_linear_gradients, setup_context=save_inputs)

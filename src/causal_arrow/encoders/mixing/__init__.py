@@ -2,7 +2,7 @@
 
 On a Hopper GPU with bfloat16 cells this runs as Triton kernels, which save only the inputs for the backward pass;
 everywhere else the same formula runs in plain torch. Triton is imported when first needed.
-`python -m causal_arrow.encoders.mixing` checks and times the kernels on a GPU.
+`python -m causal_arrow.encoders mixing` checks and times the kernels on a GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from causal_arrow.encoders.gpu import takes_kernels
+from causal_arrow.encoders.gpu import save_inputs, takes_kernels
 from causal_arrow.errors import ConfigurationError
 
 # B tasks, N observations, P variables, D width, H heads
@@ -109,13 +109,9 @@ def _(d_out: Tensor, value_and_gate: Tensor, weights: Tensor) -> tuple[Tensor, T
     return value_and_gate.new_empty(value_and_gate.shape), weights.new_empty(weights.shape)
 
 
-def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def _gradients(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor]:
     d_cells, d_weights = _mix_backward(d_out, *ctx.saved_tensors)
     return d_cells, d_weights
 
 
-_mix.register_autograd(_gradients, setup_context=_save)
+_mix.register_autograd(_gradients, setup_context=save_inputs)

@@ -3,7 +3,7 @@
 The product over the third variable is a matrix product for each channel, and wants channels first; everything around
 it works on pairs, channels last. On a Hopper GPU the two changes of layout are Triton kernels (see `kernels`) that also
 do the gating before and the norm after the product, so that each costs one pass; everywhere else plain torch does the
-same. `python -m causal_arrow.encoders.triangles` checks and times the kernels on a GPU.
+same. `python -m causal_arrow.encoders triangles` checks and times the kernels on a GPU.
 """
 
 # B tasks, P variables, D width, T = P² pairs
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.encoders.fused import rms_norm
-from causal_arrow.encoders.gpu import takes_kernels
+from causal_arrow.encoders.gpu import save_inputs, takes_kernels
 
 
 def triangle_products(sides: Tensor, incoming: bool) -> Tensor:
@@ -108,10 +108,6 @@ def _(d_normed: Tensor, products: Tensor) -> Tensor:
     return products.new_empty(products.shape)
 
 
-def _save(ctx: Any, inputs: tuple[Tensor], output: Any) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def _differentiate_gate(ctx: Any, d_left: Tensor, d_right: Tensor) -> Tensor:
     (sides,) = ctx.saved_tensors
     d_sides: Tensor = _gate_backward(d_left, d_right, sides)
@@ -124,5 +120,5 @@ def _differentiate_norm(ctx: Any, d_normed: Tensor) -> Tensor:
     return d_products
 
 
-_gate.register_autograd(_differentiate_gate, setup_context=_save)
-_norm.register_autograd(_differentiate_norm, setup_context=_save)
+_gate.register_autograd(_differentiate_gate, setup_context=save_inputs)
+_norm.register_autograd(_differentiate_norm, setup_context=save_inputs)

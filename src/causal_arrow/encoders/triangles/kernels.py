@@ -12,9 +12,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from causal_arrow.encoders.fused.tiles import EPSILON
+
 # T pairs of a task, D width. Channels last: (T, D) or (T, 4D); channels first: (D, T).
 
-EPSILON = tl.constexpr(1e-6)
 BLOCK_PAIRS, BLOCK_CHANNELS = 64, 64  # of the gating kernels
 NORM_BLOCK_PAIRS = 32  # the norm needs all channels of its pairs at once
 
