@@ -20,8 +20,10 @@ import torch
 
 from causal_arrow import metrics
 from causal_arrow.checkpoint import load_model, load_state
+from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.model import ArrowConfig
 from causal_arrow.pretraining import train
 from causal_arrow.pretraining.__main__ import main
 from causal_arrow.pretraining.config import OptimizationConfig, PretrainingConfig, ShapeConfig, read_config
@@ -164,6 +166,38 @@ def test_weights_alone_can_be_the_start(whole: Path, tmp_path: Path) -> None:
         if name.startswith("model.")
     ]
     assert 0 < max(moved) < 0.05
+
+
+def test_a_deeper_network_starts_with_the_answers_of_the_weights_it_grows_from(whole: Path, tmp_path: Path) -> None:
+    encoder = TINY.model.encoder
+    assert isinstance(encoder, PairwiseConfig)
+    deeper = ArrowConfig(dataclasses.replace(encoder, stages=encoder.stages + 2, pair_blocks=encoder.pair_blocks + 1))
+    still = dataclasses.replace(until(1).optimization, learning_rate=0.0, adamw_learning_rate=0.0)
+    pretrain(
+        dataclasses.replace(until(1), model=deeper, optimization=still),
+        tmp_path,
+        init=whole / "weights",
+        device="cpu",
+        echo=quiet,
+    )
+    before, after = load_model(whole / "weights"), load_model(tmp_path / "weights")
+    assert after.parameter_count() > 1.5 * before.parameter_count()
+    data = torch.randn(2, 30, 6, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected, found = before(data), after(data)
+    assert torch.allclose(found.skeleton_logits, expected.skeleton_logits, atol=1e-5)
+    assert torch.allclose(found.order_scores, expected.order_scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", ["stages", "cell_width"])
+def test_a_network_grows_in_depth_alone(size: str, whole: Path, tmp_path: Path) -> None:
+    sizes = dataclasses.asdict(TINY.model.encoder)
+    other = ArrowConfig(PairwiseConfig(**{**sizes, size: sizes[size] * 2}))
+    larger = dataclasses.replace(until(1), model=other)
+    pretrain(larger, tmp_path / "larger", device="cpu", echo=quiet)
+    start, config = (tmp_path / "larger" / "weights", TINY) if size == "stages" else (whole / "weights", larger)
+    with pytest.raises(ConfigurationError, match="only stages and pair_blocks of the pairwise encoder may grow"):
+        pretrain(config, tmp_path / "run", init=start, device="cpu", echo=quiet)
 
 
 def test_a_run_is_not_overwritten_by_another(whole: Path) -> None:
@@ -331,6 +365,23 @@ def test_slots_change_shapes_at_different_steps() -> None:
                 changes[slot].append(step)
             stream.tasks(step, slot)
     assert changes == {0: [0, 4, 8], 1: [0, 2, 6, 10]}
+
+
+def test_shapes_in_turn_keep_the_draws_large_and_change_the_shape_at_every_step() -> None:
+    batch = dataclasses.replace(TINY.batch, slots=1, steps_per_shape=4, shapes_in_turn=3)
+    stream = TaskStream(dataclasses.replace(TINY, batch=batch), torch.device("cpu"))
+    shapes, draws, seen = [], [], []
+    for step in range(36):
+        draws.append(stream.needs_draw(step, 0))
+        tasks = stream.tasks(step, 0)
+        shapes.append(tasks.shape)
+        seen += [float(table.sum()) for table in tasks.data.abs()]
+    assert len(set(seen)) == len(seen) == 36 * len(tasks)
+    assert sum(draws[3:]) in (8, 9)  # one draw in four steps, after the first round
+    assert all(len(set(shapes[step : step + 3])) > 1 for step in range(0, 36, 3))
+    for lane in range(3):  # a lane keeps its shape but where it draws
+        steps = range(lane, 36, 3)
+        assert all(draws[now] or shapes[now] == shapes[now - 3] for now in steps if now >= 3)
 
 
 def test_one_shape_for_all_slots_means_other_tasks_of_the_same_shape() -> None:

@@ -289,6 +289,14 @@ def test_no_training_distribution_contains_what_is_only_for_evaluation() -> None
     )
 
 
+def test_a_component_with_weight_zero_can_be_switched_on() -> None:
+    waiting = TaskDistribution({"waiting": Recipe(noises={"normal": 1.0, "laplace": 0.0})})
+    assert "laplace" not in waiting.components
+    with pytest.raises(ConfigurationError, match="has no 'laplace'"):
+        waiting.only("laplace")
+    assert "laplace" in waiting.reweighted({"laplace": 2.0}).components
+
+
 @pytest.mark.parametrize("name", sorted(TaskDistribution.broad().components))
 def test_a_component_can_be_switched_off_and_singled_out(name: str) -> None:
     broad = TaskDistribution.broad()

@@ -9,6 +9,7 @@ A run lives in a folder:
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -20,8 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from causal_arrow.checkpoint import load_model, load_state, replace_file, save_model, save_state
+from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.model import ArrowModel
+from causal_arrow.model import ArrowModel, EncoderConfig
 from causal_arrow.pretraining.clock import Clock, Stopwatch
 from causal_arrow.pretraining.config import PretrainingConfig
 from causal_arrow.pretraining.optimizer import AveragedWeights, build_optimizers, schedule, set_learning_rates
@@ -338,14 +340,27 @@ def _loop(
 
 def _initial_model(config: PretrainingConfig, init: str | Path | None) -> ArrowModel:
     """A network with fresh weights, the same for the same seed, or with those of `init`."""
-    if init is not None:
-        model = load_model(init)
-        if model.config != config.model:
-            raise ConfigurationError(f"The weights {init} belong to another [model] than the configuration's.")
-        return model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return ArrowModel(config.model)
+        model = ArrowModel(config.model)
+    if init is not None:
+        start = load_model(init)
+        if not _deepens(config.model.encoder, start.config.encoder):
+            raise ConfigurationError(
+                f"The weights {init} belong to another [model] than the configuration's; only stages and pair_blocks "
+                "of the pairwise encoder may grow."
+            )
+        # Blocks that the weights do not know start as identities: the deeper network answers as the given one does.
+        model.load_state_dict(start.state_dict(), strict=False)
+    return model
+
+
+def _deepens(config: EncoderConfig, start: EncoderConfig) -> bool:
+    """Whether a network is another one with blocks added at the ends of its lists of blocks, or the very same."""
+    if isinstance(config, PairwiseConfig) and isinstance(start, PairwiseConfig):
+        deeper = config.stages >= start.stages and config.pair_blocks >= start.pair_blocks
+        return deeper and dataclasses.replace(start, stages=config.stages, pair_blocks=config.pair_blocks) == config
+    return config == start
 
 
 def _save_compiler_cache(path: Path) -> None:

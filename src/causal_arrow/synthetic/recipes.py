@@ -114,6 +114,10 @@ class Recipe:
             possible |= _possible(self.table(table_name))
         return frozenset(possible)
 
+    def names(self) -> frozenset[str]:
+        """Everything its tables list, with whatever weight."""
+        return frozenset(name for table_name in COMPONENTS for name in self.table(table_name))
+
     def reweighted(self, weights: Table) -> Recipe:
         """The same with other weights for some components. Names it does not hold are passed over."""
         tables = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import torch
@@ -121,8 +122,8 @@ class TaskDistribution:
         return self._restricted(names, keep=lambda name, table: name in names or not table & set(names))
 
     def reweighted(self, weights: Table) -> TaskDistribution:
-        """The same with other weights for some of its components or recipes."""
-        self._check_names(weights)
+        """The same with other weights for some of its components or recipes; those with weight 0 can be switched on."""
+        self._check_names(weights, set(self.recipes).union(*(recipe.names() for recipe in self.recipes.values())))
         recipes = {
             name: dataclasses.replace(recipe.reweighted(weights), weight=weights.get(name, recipe.weight))
             for name, recipe in self.recipes.items()
@@ -138,13 +139,12 @@ class TaskDistribution:
         with torch.no_grad(), torch.autocast(generator.device.type, enabled=False):
             return _sample(list(self.recipes.values()), tasks, observations, variables, generator)
 
-    def _check_names(self, names: Iterable[str]) -> None:
-        known = self.components | set(self.recipes)
+    def _check_names(self, names: Iterable[str], known: AbstractSet[str]) -> None:
         if unknown := set(names) - known:
             raise ConfigurationError(f"This task distribution has no {listed(unknown)}. It has {listed(known)}.")
 
     def _restricted(self, names: Sequence[str], keep: Callable[[str, set[str]], bool]) -> TaskDistribution:
-        self._check_names(names)
+        self._check_names(names, self.components | set(self.recipes))
         recipes = {}
         for name, recipe in self.recipes.items():
             restricted = recipe.restricted(keep)
