@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from causal_arrow import metrics
-from causal_arrow.checkpoint import load_model, load_state
+from causal_arrow.checkpoint import load_model, load_state, read_extra
 from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.graph_distribution import SkeletonOrder
@@ -166,6 +166,19 @@ def test_weights_alone_can_be_the_start(whole: Path, tmp_path: Path) -> None:
         if name.startswith("model.")
     ]
     assert 0 < max(moved) < 0.05
+
+
+def test_weights_remember_the_runs_they_come_from(whole: Path, tmp_path: Path) -> None:
+    first = read_extra(whole / "weights")["training"]
+    assert first["earlier"] == []
+    assert first["tasks"] == 12 * 2 * 4
+    run = tmp_path / "run"
+    pretrain(until(2), run, init=whole / "weights", device="cpu", echo=quiet)
+    pretrain(until(3), run, resume=True, device="cpu", echo=quiet)
+    pretrain(until(1), tmp_path / "next", init=run / "weights" / "model.safetensors", device="cpu", echo=quiet)
+    last = read_extra(tmp_path / "next" / "weights")["training"]
+    assert [(record["steps"], record["tasks"]) for record in last["earlier"]] == [(12, 96), (3, 24)]
+    assert all("validation" not in record for record in last["earlier"])
 
 
 def test_a_deeper_network_starts_with_the_answers_of_the_weights_it_grows_from(whole: Path, tmp_path: Path) -> None:
@@ -365,23 +378,6 @@ def test_slots_change_shapes_at_different_steps() -> None:
                 changes[slot].append(step)
             stream.tasks(step, slot)
     assert changes == {0: [0, 4, 8], 1: [0, 2, 6, 10]}
-
-
-def test_shapes_in_turn_keep_the_draws_large_and_change_the_shape_at_every_step() -> None:
-    batch = dataclasses.replace(TINY.batch, slots=1, steps_per_shape=4, shapes_in_turn=3)
-    stream = TaskStream(dataclasses.replace(TINY, batch=batch), torch.device("cpu"))
-    shapes, draws, seen = [], [], []
-    for step in range(36):
-        draws.append(stream.needs_draw(step, 0))
-        tasks = stream.tasks(step, 0)
-        shapes.append(tasks.shape)
-        seen += [float(table.sum()) for table in tasks.data.abs()]
-    assert len(set(seen)) == len(seen) == 36 * len(tasks)
-    assert sum(draws[3:]) in (8, 9)  # one draw in four steps, after the first round
-    assert all(len(set(shapes[step : step + 3])) > 1 for step in range(0, 36, 3))
-    for lane in range(3):  # a lane keeps its shape but where it draws
-        steps = range(lane, 36, 3)
-        assert all(draws[now] or shapes[now] == shapes[now - 3] for now in steps if now >= 3)
 
 
 def test_one_shape_for_all_slots_means_other_tasks_of_the_same_shape() -> None:

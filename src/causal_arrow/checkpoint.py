@@ -85,13 +85,7 @@ def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowM
     `source` is the name of a bundled model, a folder written by `save_model`, its `.safetensors` file alone, or a file
     published for ArrowFM. A folder that has the name of a bundled model is reached as `./name`.
     """
-    bundled = bundled_models()
-    path = bundled[source] if isinstance(source, str) and source in bundled else Path(source).expanduser()
-    if not path.exists():
-        names = ", ".join(bundled) or "there are none in this installation"
-        raise CheckpointError(
-            f"No model {str(source)!r}: it is neither a bundled model ({names}) nor a file or folder that exists."
-        )
+    path = _find_model(source)
     if path.is_dir():
         config, weights = _read_model_folder(path)
     elif _is_torch_file(path):
@@ -99,6 +93,30 @@ def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowM
     else:
         config, weights = _read_model_file(path)
     return _build(config, weights, path).to(device).eval()
+
+
+def read_extra(source: str | Path) -> dict[str, Any]:
+    """The `extra` that the model of `source` was saved with; empty for a file of another program."""
+    path = _find_model(source)
+    path = path / WEIGHTS_FILE if path.is_dir() else path
+    if _is_torch_file(path):
+        return {}
+    _, metadata = _parse_safetensors(_read_bytes(path), path)
+    settings = json.loads(metadata["config"]) if "config" in metadata else {}
+    extra = settings.get("extra", {})
+    return extra if isinstance(extra, dict) else {}
+
+
+def _find_model(source: str | Path) -> Path:
+    """The folder or file that `source` names."""
+    bundled = bundled_models()
+    path = bundled[source] if isinstance(source, str) and source in bundled else Path(source).expanduser()
+    if not path.exists():
+        names = ", ".join(bundled) or "there are none in this installation"
+        raise CheckpointError(
+            f"No model {str(source)!r}: it is neither a bundled model ({names}) nor a file or folder that exists."
+        )
+    return path
 
 
 def _read_model_folder(folder: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:

@@ -53,10 +53,11 @@ def _training_lines(record: dict[str, Any]) -> list[str]:
     if not record:
         return ["no record of its training"]
     tasks, shapes = record["task_distribution"], record["shapes"]
+    seen = record["tasks"] + sum(run["tasks"] for run in record.get("earlier", []))
     without = f" without {', '.join(tasks['without'])}" if tasks["without"] else ""
     observations, variables = shapes["observations"], shapes["variables"]
     lines = [
-        f"trained on {record['tasks']:,} tasks of the distribution '{tasks['distribution']}'{without}, "
+        f"trained on {seen:,} tasks of the distribution '{tasks['distribution']}'{without}, "
         f"{observations[0]} to {observations[1]} observations, {variables[0]} to {variables[1]} variables",
         f"on {sum(part['tasks'] for part in record['validation']):,} tasks it never saw:",
     ]

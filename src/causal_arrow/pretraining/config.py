@@ -56,9 +56,7 @@ class BatchConfig:
     one_shape: bool = False
     """All groups of a step have the same shape, as in the paper."""
     steps_per_shape: int = 1
-    """This many steps of a slot have the same shape, so that their tasks can be drawn in one large batch."""
-    shapes_in_turn: int = 1
-    """A slot goes round this many shapes, a step each, so that steps of one shape do not follow each other."""
+    """A slot keeps its shape for this many steps, so that its tasks can be drawn in one large batch."""
 
 
 @dataclass(frozen=True)

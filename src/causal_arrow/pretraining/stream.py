@@ -1,7 +1,7 @@
 """The tasks of each step. Fresh ones every time, and the same ones for the same step, however often a run is resumed.
 
-Seeds are made of (run, draw, lane), so no generator state has to be saved, and any number of processes share one
-stream: process r of K takes the slots r, r + K, r + 2K, ... A slot has as many lanes as it takes shapes in turn.
+Seeds are made of (run, draw, slot), so no generator state has to be saved, and any number of processes share one
+stream: process r of K takes the slots r, r + K, r + 2K, ...
 """
 
 from __future__ import annotations
@@ -58,19 +58,10 @@ def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: i
     return Tasks(batch.data, batch.adjacency)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where the tasks of a step come from: a part of one draw of a lane."""
-
-    draw: int
-    part: int
-    lane: int
-
-
 class TaskStream:
-    """The tasks of slot s at step t. A lane draws the tasks of several steps at once: large batches are cheap.
+    """The tasks of slot s at step t. A slot draws the tasks of several steps at once: large batches are cheap.
 
-    On a GPU the next draw of each lane is made ahead, by a thread with a stream of its own: drawing is many small
+    On a GPU the next draw of each slot is made ahead, by a thread with a stream of its own: drawing is many small
     kernels, which cost more time to launch than to run, and fit in beside the training step.
     """
 
@@ -85,61 +76,56 @@ class TaskStream:
 
     def needs_draw(self, step: int, slot: int) -> bool:
         """Whether `tasks` will have to draw."""
-        place = self._place(step, slot)
-        return self._drawn.get(place.lane, (None,))[0] != place.draw
+        return self._drawn.get(slot, (None,))[0] != self._draw_of(step, slot)[0]
 
     def tasks(self, step: int, slot: int) -> Tasks:
         """What one slot contributes to a step."""
-        place = self._place(step, slot)
+        steps = self.config.batch.steps_per_shape
+        draw, position = self._draw_of(step, slot)
         if self.needs_draw(step, slot):
-            self._drawn[place.lane] = (place.draw, self._next(place.draw, place.lane))
-        tasks = self._drawn[place.lane][1]
-        count = len(tasks) // self.config.batch.steps_per_shape
-        return tasks[place.part * count : (place.part + 1) * count]
+            self._drawn[slot] = (draw, self._next(draw, slot))
+        tasks = self._drawn[slot][1]
+        count = len(tasks) // steps
+        return tasks[position * count : (position + 1) * count]
 
-    def _next(self, draw: int, lane: int) -> Tasks:
+    def _next(self, draw: int, slot: int) -> Tasks:
         """The tasks of a draw, made ahead if there was the chance; and the one after it is begun."""
         if self._thread is None:
-            return self._draw(draw, lane)
-        ahead = self._ahead.pop((draw, lane), None)
-        # What a jump has left behind is of no use.
-        self._ahead = {key: future for key, future in self._ahead.items() if key[1] != lane}
+            return self._draw(draw, slot)
+        ahead = self._ahead.pop((draw, slot), None)
+        self._ahead = {(d, s): future for (d, s), future in self._ahead.items() if s != slot}  # after a jump: useless
         if ahead is None:
-            tasks = self._draw(draw, lane)
+            tasks = self._draw(draw, slot)
         else:
             tasks, ready = ahead.result()
             stream = torch.cuda.current_stream(self.device)
             stream.wait_event(ready)
             for tensor in (tasks.data, tasks.adjacency):
                 tensor.record_stream(stream)
-        self._ahead[draw + 1, lane] = self._thread.submit(self._draw_aside, draw + 1, lane)
+        self._ahead[draw + 1, slot] = self._thread.submit(self._draw_aside, draw + 1, slot)
         return tasks
 
-    def _draw_aside(self, draw: int, lane: int) -> tuple[Tasks, torch.cuda.Event]:
+    def _draw_aside(self, draw: int, slot: int) -> tuple[Tasks, torch.cuda.Event]:
         with torch.cuda.stream(self._side_stream):
-            tasks = self._draw(draw, lane)
+            tasks = self._draw(draw, slot)
             return tasks, torch.cuda.current_stream(self.device).record_event()
 
-    def _draw(self, draw: int, lane: int) -> Tasks:
-        shape_seed, task_seed = self._seeds(draw, lane)
+    def _draw(self, draw: int, slot: int) -> Tasks:
+        shape_seed, task_seed = self._seeds(draw, slot)
         shape = draw_shape(self.config.shapes, np.random.default_rng(shape_seed))
         count = tasks_per_slot(self.config.batch, shape) * self.config.batch.steps_per_shape
         return draw_tasks(self.distribution, count, shape, task_seed, self.device)
 
-    def _place(self, step: int, slot: int) -> Place:
-        """Which part of which draw a slot uses at a step. Lanes change their shapes at different steps."""
+    def _draw_of(self, step: int, slot: int) -> tuple[int, int]:
+        """Which draw of a slot a step uses, and which part of it. Slots change their shapes at different steps."""
         batch = self.config.batch
-        turn, shape = divmod(step, batch.shapes_in_turn)
-        lane = slot * batch.shapes_in_turn + shape
-        lanes = batch.slots * batch.shapes_in_turn
-        offset = 0 if batch.one_shape else lane * batch.steps_per_shape // lanes
-        return Place(*divmod(turn + offset, batch.steps_per_shape), lane)
+        offset = 0 if batch.one_shape else slot * batch.steps_per_shape // batch.slots
+        return divmod(step + offset, batch.steps_per_shape)
 
-    def _seeds(self, draw: int, lane: int) -> tuple[int, int]:
-        batch = self.config.batch
-        shape_lane = lane % batch.shapes_in_turn if batch.one_shape else lane
-        shape_seed = np.random.SeedSequence([self.config.seed, draw, shape_lane, 0])
-        task_seed = np.random.SeedSequence([self.config.seed, draw, lane, 1])
+    def _seeds(self, draw: int, slot: int) -> tuple[int, int]:
+        shape_slot = 0 if self.config.batch.one_shape else slot
+        shape_seed = np.random.SeedSequence([self.config.seed, draw, shape_slot, 0])
+        task_seed = np.random.SeedSequence([self.config.seed, draw, slot, 1])
         return _integer(shape_seed), _integer(task_seed)
 
 

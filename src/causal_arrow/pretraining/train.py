@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from causal_arrow.checkpoint import load_model, load_state, replace_file, save_model, save_state
+from causal_arrow.checkpoint import load_model, load_state, read_extra, replace_file, save_model, save_state
 from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.model import ArrowModel, EncoderConfig
@@ -73,6 +73,7 @@ class Trainer:
         self.memory = UNLIMITED
         self.step_number = 0
         self.tasks_seen = 0
+        self.earlier = _earlier_training(init)
 
     def precision(self) -> contextlib.AbstractContextManager[Any]:
         """The arithmetic of forward passes."""
@@ -144,7 +145,7 @@ class Trainer:
             for parameter, state in optimizer.state.items():
                 for key, value in state.items():
                     tensors[f"optimizer.{index}.{key}.{names[parameter]}"] = value
-        counters = {"step": self.step_number, "tasks_seen": self.tasks_seen}
+        counters = {"step": self.step_number, "tasks_seen": self.tasks_seen, "earlier": self.earlier}
         save_state(directory, tensors, {**counters, "config": self.config.to_dict()})
 
     def load(self, directory: Path) -> None:
@@ -167,6 +168,7 @@ class Trainer:
                 parameter = parameters[parameter_name]
                 self.optimizers[int(index)].state[parameter][key] = tensor.to(parameter.device)
         self.step_number, self.tasks_seen = scalars["step"], scalars["tasks_seen"]
+        self.earlier = scalars.get("earlier", [])
 
     def save_weights(self, directory: Path, scores: list[Score]) -> None:
         """The averaged weights as a model of their own, in half the bytes."""
@@ -175,6 +177,7 @@ class Trainer:
             "tasks": self.tasks_seen,
             "task_distribution": asdict(self.config.tasks),
             "shapes": asdict(self.config.shapes),
+            "earlier": self.earlier,
             "validation": [asdict(score) for score in scores],
         }
         with _weights_of(self.model, self.averaged.tensors):
@@ -353,6 +356,16 @@ def _initial_model(config: PretrainingConfig, init: str | Path | None) -> ArrowM
         # Blocks that the weights do not know start as identities: the deeper network answers as the given one does.
         model.load_state_dict(start.state_dict(), strict=False)
     return model
+
+
+def _earlier_training(init: str | Path | None) -> list[dict[str, Any]]:
+    """The runs that the weights of `init` come from, oldest first, without their validation."""
+    record = {} if init is None else dict(read_extra(init).get("training", {}))
+    if not record:
+        return []
+    earlier = record.pop("earlier", [])
+    record.pop("validation", None)
+    return [*earlier, record]
 
 
 def _deepens(config: EncoderConfig, start: EncoderConfig) -> bool:

@@ -192,7 +192,7 @@ def widened() -> Recipe:
             "weak_signal": 1.0,
             "strong_signal": 1.0,
             "spread_signal": 1.0,
-            "accumulating_signal": 0.0,  # the bundled model has not seen it yet; see docs/training.md
+            "accumulating_signal": 0.0,  # for training alone: configs/base.toml gives it a weight
         },
         scales={"restandardized": 2.0, "raw_equal_noise": 1.0, "raw_unequal_noise": 1.0},
         hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},

@@ -75,7 +75,11 @@ class TaskDistribution:
 
     @classmethod
     def broad(cls) -> TaskDistribution:
-        """What the shipped weights learn from: half of the tasks as in the paper, half beyond it."""
+        """What the shipped weights learn from: half of the tasks as in the paper, half beyond it.
+
+        It is also the yardstick of validation and of the benchmark, and stays as it is; a run that wants other weights
+        for some components sets them, as configs/base.toml does.
+        """
         return cls(
             {
                 "paper": Recipe(weight=3.0),
