@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -88,6 +89,22 @@ def test_working_in_a_small_cache_changes_nothing(
     expected = model(data)
     monkeypatch.setattr(pairwise, "CELLS_IN_CACHE", 60)  # five observations of two tables with six variables
     assert distance(expected, model(data, observations_per_chunk)) < 1e-4
+
+
+@pytest.mark.parametrize("observations_per_chunk", [None, 7])
+@torch.no_grad()
+def test_two_rounds_are_twice_the_stages_with_the_same_weights(observations_per_chunk: int | None) -> None:
+    once, data = shaken(), tables(2, 40, 6)
+    twice = ArrowModel(ArrowConfig(dataclasses.replace(SMALL, rounds=2))).eval()
+    twice.load_state_dict(once.state_dict())
+    unrolled = ArrowModel(ArrowConfig(dataclasses.replace(SMALL, stages=2 * SMALL.stages))).eval()
+    weights = once.state_dict()
+    for name, tensor in once.state_dict().items():
+        if match := re.match(r"encoder\.stages\.(\d+)\.(.*)", name):
+            weights[f"encoder.stages.{int(match[1]) + SMALL.stages}.{match[2]}"] = tensor
+    unrolled.load_state_dict(weights)
+    assert distance(twice(data, observations_per_chunk), unrolled(data, observations_per_chunk)) < 1e-6
+    assert distance(twice(data), once(data)) > 1e-2
 
 
 @torch.no_grad()

@@ -43,6 +43,8 @@ class PairwiseConfig:
     mixing_heads: int = 8
     outer_width: int = 16
     """Cells are projected to this many numbers a side before their outer product."""
+    rounds: int = 1
+    """How often the stages are gone through, with the same weights."""
 
     def __post_init__(self) -> None:
         for name, size in vars(self).items():
@@ -234,6 +236,7 @@ class PairwiseEncoder(nn.Module):
 
     def __init__(self, config: PairwiseConfig) -> None:
         super().__init__()
+        self.rounds = config.rounds
         self.cell_embedding = Linear(4 * CHANNELS, config.cell_width, bias=True)
         self.pair_embedding = Linear(STATISTICS, config.pair_width, bias=True)
         self.first_pair_blocks = pair_blocks(config)
@@ -305,7 +308,8 @@ class PairwiseEncoder(nn.Module):
         return pairs
 
     def _stages(self) -> list[Stage]:
-        return [stage for stage in self.stages if isinstance(stage, Stage)]
+        """The stages in the order in which they work, those of every round."""
+        return self.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
 
 
 def _pieces(channels: Tensor) -> Iterator[slice]:
