@@ -8,9 +8,11 @@ import torch
 from scipy import stats
 
 from causal_arrow.synthetic.columns import DISTORTION_SHAPES, change_columns, ordinal, rounded
+from causal_arrow.synthetic.conditions import MOST_CONDITIONS, push_by_conditions
 from causal_arrow.synthetic.noise import NOISES, draw_noise, standardize
 from causal_arrow.synthetic.recipes import CODES
 from causal_arrow.synthetic.strengths import draw_noise_variances
+from causal_arrow.synthetic.tasks import TaskDistribution
 
 # Dials 0.1 and 0.7: a law that took one for the other would be found out.
 LAWS = {
@@ -174,3 +176,40 @@ def _cube(columns: torch.Tensor, dials: torch.Tensor) -> torch.Tensor:
 
 def _halves(columns: torch.Tensor, dials: torch.Tensor) -> torch.Tensor:
     return (columns > 0).float()
+
+
+# --- pooled conditions
+
+
+def test_conditions_push_noise_in_pooled_tasks_alone() -> None:
+    noise = standardize(torch.randn(40, 10, 2000, generator=seeded()))
+    pushed = push_by_conditions(noise, torch.arange(40) < 30, seeded(1))
+    assert torch.allclose(pushed[30:], noise[30:], atol=1e-5)
+    assert pushed.mean(2).abs().max() < 1e-5
+    assert (pushed.std(2) - 1).abs().max() < 1e-4
+    touched = (pushed - noise).abs().amax(2)[:30] > 0.1  # (30, 10)
+    assert 0.3 < touched.double().mean() < 0.9
+
+
+def test_a_condition_is_a_pattern_of_few_pushes() -> None:
+    tasks, variables = 50, 6
+    pushed = push_by_conditions(torch.zeros(tasks, variables, 4000), torch.ones(tasks, dtype=torch.bool), seeded())
+    patterns = [len(task.T.unique(dim=0)) for task in pushed]
+    assert max(patterns) <= MOST_CONDITIONS
+    assert len(set(patterns)) > 3
+    # The commonest value of a variable is the one without a push: most conditions leave it alone.
+    pushes = [row.unique(return_counts=True)[1] for task in pushed for row in task]
+    assert sum(int(counts.max()) for counts in pushes) / (tasks * variables * 4000) > 0.6
+
+
+def test_pooled_conditions_make_normal_roots_uneven() -> None:
+    broad = TaskDistribution.broad().reweighted({"pooled_conditions": 1.0})
+    plain = ("widened", "linear", "normal", "additive_noise", "restandardized", "undistorted", "continuous")
+
+    def skewness_of_roots(setting: str) -> float:
+        batch = broad.only(*plain, setting).sample(200, 2000, 6, seeded())
+        roots = batch.adjacency.sum(1) == 0  # (B, P)
+        return float(batch.data.mT[roots].double().pow(3).mean(1).abs().mean())
+
+    assert skewness_of_roots("no_hidden_causes") < 0.1
+    assert skewness_of_roots("pooled_conditions") > 0.3

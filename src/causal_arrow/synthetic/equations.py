@@ -13,6 +13,7 @@ from torch import Tensor
 
 from causal_arrow.synthetic.choices import Choices, count_codes
 from causal_arrow.synthetic.columns import DISTORTION_SHAPES, ROUNDINGS, change_columns
+from causal_arrow.synthetic.conditions import push_by_conditions
 from causal_arrow.synthetic.graph_families import draw_edge_counts, sample_graphs, sample_hidden_causes
 from causal_arrow.synthetic.mechanisms import ACTIVATIONS, MECHANISMS, Equations, Mechanism, draw_weight_bounds
 from causal_arrow.synthetic.noise import NOISES, TINY, draw_noise, standardize
@@ -93,7 +94,11 @@ def _noise(choices: Choices, on_host: Choices, slots: int, observations: int, ge
     kind_counts = count_codes(on_host["noises"][:, -slots:], len(NOISES))
     dials = torch.rand(len(choices), slots, 2, generator=generator, device=generator.device)
     homogeneous = (choices["noise_settings"] == CODES["homogeneous"])[:, None, None]
-    return draw_noise(kinds, kind_counts, torch.where(homogeneous, dials[:, :1], dials), observations, generator)
+    noise = draw_noise(kinds, kind_counts, torch.where(homogeneous, dials[:, :1], dials), observations, generator)
+    if CODES["pooled_conditions"] in on_host.present("hidden_variables"):
+        pooled = choices["hidden_variables"] == CODES["pooled_conditions"]
+        noise = push_by_conditions(noise, pooled, generator)
+    return noise
 
 
 def _couplings(choices: Choices, on_host: Choices, has_causes: Tensor, generator: torch.Generator) -> Tensor | None:

@@ -47,7 +47,7 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "noise_couplings": ("additive_noise", "heteroscedastic_noise"),
     "signal_strengths": tuple(SIGNAL_STRENGTHS),
     "scales": tuple(SCALES),
-    "hidden_variables": ("no_hidden_causes", "hidden_causes"),
+    "hidden_variables": ("no_hidden_causes", "hidden_causes", "pooled_conditions"),
     "distortions": ("undistorted", "alike_distortions", "mixed_distortions"),
     "distortion_shapes": tuple(DISTORTION_SHAPES),
     "roundings": tuple(ROUNDINGS),
@@ -195,7 +195,11 @@ def widened() -> Recipe:
             "accumulating_signal": 0.0,  # for training alone: configs/base.toml gives it a weight
         },
         scales={"restandardized": 2.0, "raw_equal_noise": 1.0, "raw_unequal_noise": 1.0},
-        hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},
+        hidden_variables={
+            "no_hidden_causes": 3.0,
+            "hidden_causes": 1.0,
+            "pooled_conditions": 0.0,  # for training alone; see docs/training.md
+        },
         distortions={"undistorted": 2.0, "alike_distortions": 1.0, "mixed_distortions": 1.0},
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
     )
