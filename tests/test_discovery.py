@@ -147,11 +147,13 @@ def test_frames_arrays_and_files_are_the_same_table(
     assert not hasattr(clone(arrow).fit(table).fit(table.to_numpy()), "feature_names_in_")
 
 
-def test_units_of_the_columns_do_not_matter(arrow: Arrow, small_model_folder: Path, table: pd.DataFrame) -> None:
-    rescaled = table * 1e-9 + 5e-7
-    np.testing.assert_allclose(
-        Arrow(small_model_folder).fit(rescaled).edge_probabilities_, arrow.edge_probabilities_, atol=1e-3
-    )
+@pytest.mark.parametrize(("scale", "zero"), [("auto", 0.0), ("log", 0.0), ("given", 5e-7)])
+def test_units_of_the_columns_do_not_matter(
+    scale: str, zero: float, small_model_folder: Path, table: pd.DataFrame
+) -> None:
+    arrow = Arrow(small_model_folder, scale=scale)
+    expected = arrow.fit(table).edge_probabilities_
+    np.testing.assert_allclose(arrow.fit(table * 1e-9 + zero).edge_probabilities_, expected, atol=1e-3)
 
 
 def test_reading_in_chunks_changes_only_the_rounding(
@@ -444,8 +446,9 @@ def test_every_adjustment_set_blocks_all_paths_that_are_not_causal(kind: str) ->
 
 
 def test_bootstrap_counts_what_resampled_tables_would_answer(
-    arrow: Arrow, small_model_folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+    small_model_folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    arrow = Arrow(small_model_folder, scale="given").fit(table)
     stability = arrow.bootstrap(table, k=6, random_state=1)
     assert stability.resamples == 6
     assert np.isin(np.round(stability.frequencies * 6, 9), range(7)).all()

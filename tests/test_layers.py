@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "knowledge": 1,
     "orders": 1,
     "decoding": 1,
+    "scales": 1,
     "layout": 1,
     "graph_files": 1,
     "metrics": 1,

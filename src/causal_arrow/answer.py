@@ -82,6 +82,8 @@ class Answer:
     observations: int | None = None
     model: str | None = None
     findings: tuple[Finding, ...] = ()
+    log_columns: tuple[str, ...] = ()
+    """Variables that were read on a log scale."""
 
     def __post_init__(self) -> None:
         if len(self.names) != self.distribution.order_scores.shape[-1]:

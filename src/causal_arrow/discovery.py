@@ -55,6 +55,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     knowledge
         What is already known: a `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's
         ExpertKnowledge. No graph, fitted or sampled, contradicts it.
+    scale
+        How to read positive, skewed columns: "auto" reads the table as it is "given" and with such columns on a "log"
+        scale, and keeps the reading of whose graph the network is surer.
     missing
         What to do about missing values: "error", "drop" incomplete observations, or "impute".
     observations_per_chunk
@@ -90,6 +93,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         decode: str = "map",
         threshold: float = 0.5,
         knowledge: KnowledgeSource = None,
+        scale: str = "auto",
         missing: str = "error",
         observations_per_chunk: int | None = None,
     ) -> None:
@@ -98,6 +102,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.decode = decode
         self.threshold = threshold
         self.knowledge = knowledge
+        self.scale = scale
         self.missing = missing
         self.observations_per_chunk = observations_per_chunk
 
@@ -118,6 +123,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             knowledge=knowledge,
             rule=self.decode,
             threshold=self.threshold,
+            scale=self.scale,
             name=inference.model_name(self.model),
             findings=report.findings,
             observations_per_chunk=self.observations_per_chunk,

@@ -51,6 +51,7 @@ def to_dict(answer: Answer) -> dict[str, Any]:
         "model": answer.model,
         "observations": answer.observations,
         "variables": list(answer.names),
+        "log_columns": list(answer.log_columns),
         "edges": [edge_record(edge) for edge in answer.edges],
         "order": list(answer.order),
         "order_scores": scores,

@@ -106,6 +106,16 @@ class SkeletonOrder:
         """Log-odds of each directed edge; they still rank edges whose marginals round to 0 or 1.  (..., P, P)"""
         return self._edge_logits().masked_fill(~self._pairs(), -math.inf)
 
+    def doubt(self) -> Tensor:
+        """Bits of doubt an edge: Σ_{j<k} [H(ν_jk) + ν_jk H(q_jk)] over the expected number of edges Σ ν, or 1.  (...)
+
+        H is the entropy of a coin. Zero is certainty; an edge of unknown direction alone is 1.
+        """
+        skeleton, order = _coin_entropy(self._logits()), _coin_entropy(self._score_differences())
+        adjacent = self.skeleton_probabilities()
+        entropy = (skeleton + adjacent * order).masked_fill(~self._pairs(), 0.0).sum(dim=(-2, -1)) / 2
+        return entropy / (adjacent.sum(dim=(-2, -1)) / 2).clamp_min(1.0)
+
     # Likelihoods
 
     def composite_nll(self, adjacency: Tensor) -> Tensor:
@@ -254,6 +264,12 @@ def order_consistency(edge_marginals: Tensor, variable_mask: Tensor | None = Non
         largest_curl = largest_curl.maximum(curls.abs().amax(dim=(-2, -1)))
     cyclic_share = torch.where(size > 0, cyclic_size / size, 0.0)
     return OrderConsistency(cyclic_share, largest_curl)
+
+
+def _coin_entropy(logits: Tensor) -> Tensor:
+    """Entropy in bits of coins with these log-odds."""
+    size = logits.abs()
+    return (torch.log1p(torch.exp(-size)) + size * torch.sigmoid(-size)) / math.log(2)
 
 
 def _widened(values: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ the same input to the last bit, and get the same answer.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
 from causal_arrow.knowledge import Knowledge
 from causal_arrow.model import ArrowModel
+from causal_arrow.scales import readings, surest, with_logarithms
+from causal_arrow.table_report import listed
 from causal_arrow.tables import Finding, Table
 
 # B tables, N observations, P variables
@@ -99,6 +101,7 @@ def answer_table(
     knowledge: Knowledge | None = None,
     rule: str = "map",
     threshold: float = 0.5,
+    scale: str = "auto",
     name: str | None = None,
     findings: tuple[Finding, ...] | None = None,
     observations_per_chunk: int | None = None,
@@ -106,18 +109,47 @@ def answer_table(
     """The answer of the network for a table. `name` and `findings` are what it says of the model and the table."""
     knowledge = knowledge or Knowledge()
     knowledge.compile(table.names)  # a misspelled name should not have to wait for the network
-    arranged = arrange(table)
+    ways = [
+        tuple(name for name, log in zip(table.names, columns, strict=True) if log)
+        for columns in readings(table.values, scale)
+    ]
+    tables = [arrange(on_log_scale(table, names)) for names in ways]
+    distributions = [infer(model, arranged, observations_per_chunk) for arranged in tables]
+    chosen = surest(distributions)
+    arrangement = tables[chosen].arrangement
+    noticed = table.findings if findings is None else findings
     return Answer(
         names=table.names,
-        distribution=in_table_order(infer(model, arranged, observations_per_chunk), arranged.arrangement),
+        distribution=in_table_order(distributions[chosen], arrangement),
         knowledge=knowledge,
         rule=rule,
         threshold=threshold,
-        arrangement=arranged.arrangement,
+        arrangement=arrangement,
         observations=table.observations,
         model=name or model_name(model),
-        findings=table.findings if findings is None else findings,
+        findings=(*noticed, *_reading_finding(ways[-1], chosen, distributions)),
+        log_columns=ways[chosen],
     )
+
+
+def on_log_scale(table: Table, names: Sequence[str]) -> Table:
+    """The table with the logarithms of some columns in their place."""
+    columns = np.isin(np.array(table.names, dtype=object), list(names))
+    return replace(table, values=with_logarithms(table.values, columns))
+
+
+def _reading_finding(names: tuple[str, ...], chosen: int, distributions: Sequence[SkeletonOrder]) -> list[Finding]:
+    """Which of two readings counts, and why; nothing where there was no choice."""
+    if len(distributions) < 2:
+        return []
+    doubts = [float(distribution.doubt()) for distribution in distributions]
+    is_, they = ("is", "it is") if len(names) == 1 else ("are", "they are")
+    what = f"{is_} read on a log scale" if chosen else f"{is_} read as {they}, not on a log scale"
+    message = (
+        f"{listed(names)}, positive and skewed, {what}: the network is surer of its graph that way ("
+        f"{min(doubts):.2f} bits of doubt an edge, otherwise {max(doubts):.2f}). Scale 'given' or 'log' decides it."
+    )
+    return [Finding("log_scale", "note", names, message)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -199,7 +199,7 @@ def _missing_values(facts: _Facts) -> list[Finding]:
     columns = facts.named(facts.missing > 0)
     share = facts.missing.sum() / (facts.observations * len(facts.names))
     message = (
-        f"{facts.missing.sum()} values ({share:.1%}) are missing, in {_listed(columns)}. Choose --missing drop, which "
+        f"{facts.missing.sum()} values ({share:.1%}) are missing, in {listed(columns)}. Choose --missing drop, which "
         "is fair if what is missing does not depend on the values, or --missing impute, which makes relations look "
         "tidier than they are."
     )
@@ -211,7 +211,7 @@ def _copies(facts: _Facts) -> list[Finding]:
     for group in _groups_of_copies(facts):
         columns = tuple(facts.names[place] for place in group)
         message = (
-            f"{_listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
+            f"{listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
             f"Keep one, for example: {how_to_drop(columns[1:])}."
         )
         findings.append(Finding("copies", "warning", columns, message))
@@ -233,7 +233,7 @@ def _collinear(facts: _Facts) -> list[Finding]:
     for group in _connected(together):
         columns = tuple(facts.names[kept[place]] for place in group)
         message = (
-            f"{_listed(columns)} determine each other almost exactly (a linear combination of them is all but "
+            f"{listed(columns)} determine each other almost exactly (a linear combination of them is all but "
             "constant). Edges and directions among them are close to guesswork; consider leaving out one, such as a "
             "total of others."
         )
@@ -249,12 +249,12 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
     columns = facts.named(heavy)
     worst = int(np.argmax(np.where(heavy, facts.farthest, 0)))
     message = (
-        f"{_listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.names[worst]!r} reaches "
+        f"{listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.names[worst]!r} reaches "
         f"{facts.farthest[worst]:.0f} standard deviations): a few extreme observations can decide an edge. Check them."
     )
     skewed = facts.named(heavy & (facts.lowest > 0) & (facts.skewness > SKEWED))
     if skewed:
-        message += f" A logarithm may help with {_listed(skewed)}, positive and skewed."
+        message += f" {listed(skewed)}, positive and skewed, may belong on a log scale; by default both are tried."
     return [Finding("heavy_tails", "warning", columns, message)]
 
 
@@ -275,7 +275,7 @@ def _discrete(facts: _Facts) -> list[Finding]:
             columns = facts.named(chosen)
             has, is_ = ("has", "is") if len(columns) == 1 else ("have", "are")
             message = (
-                f"{_listed(columns)} {has} {what} and {is_} used as numbers. The network has mostly learned from "
+                f"{listed(columns)} {has} {what} and {is_} used as numbers. The network has mostly learned from "
                 f"continuous variables: trust such edges, and above all their directions, less.{more}"
             )
             findings.append(Finding(kind, "note", columns, message))
@@ -289,7 +289,7 @@ def _ordered_in_time(facts: _Facts) -> list[Finding]:
         return []
     columns = facts.named(chosen)
     message = (
-        f"Neighboring observations resemble each other in {_listed(columns)}, as in a time series or a sorted table. "
+        f"Neighboring observations resemble each other in {listed(columns)}, as in a time series or a sorted table. "
         "The network takes observations as independent: there is less information than their number says, and "
         "probabilities are too confident."
     )
@@ -327,7 +327,7 @@ def _connected(related: NDArray[np.bool_]) -> list[list[int]]:
     return groups
 
 
-def _listed(names: Sequence[str], most: int = 6) -> str:
+def listed(names: Sequence[str], most: int = 6) -> str:
     """Names for a sentence, the first few of many."""
     shown = [repr(name) for name in names[:most]]
     if len(names) > most:

@@ -155,7 +155,7 @@ def bootstrap(
     """
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
-    arranged = inference.arrange(table)
+    arranged = inference.arrange(inference.on_log_scale(table, answer.log_columns))
     distributions: Iterator[SkeletonOrder] = (
         inference.in_table_order(distribution, arranged.arrangement)
         for distribution in inference.infer_resampled(model, arranged, count, random, observations_per_chunk)

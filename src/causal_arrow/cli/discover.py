@@ -48,6 +48,13 @@ def discover(
     threshold: Annotated[
         float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")
     ] = 0.5,
+    scale: Annotated[
+        Literal["auto", "given", "log"],
+        typer.Option(
+            help="How to read positive, skewed columns: as given, on a log scale, or whichever makes the network surer "
+            "of its graph (auto)."
+        ),
+    ] = "auto",
     samples: Annotated[
         int | None,
         typer.Option(help="Draw this many graphs for the probabilities of indirect causes.", min=1, show_default=False),
@@ -140,6 +147,7 @@ def discover(
         knowledge=known,
         rule=decode,
         threshold=threshold,
+        scale=scale,
         name=model,
         findings=inspect_table(read).findings,
     )
@@ -281,6 +289,8 @@ def _print_summary(answer: Answer, extras: Extras, title: str, show: int) -> Non
         screen.print("No two variables are adjacent with enough probability to show an edge.")
     count = f"{len(answer.edges)} edge{'s' * (len(answer.edges) != 1)}."
     screen.print(f"\n[bold]{count}[/bold] Causal order: {escape(', '.join(answer.order))}")
+    if answer.log_columns:
+        screen.print(f"Read on a log scale: {escape(', '.join(answer.log_columns))}")
     linked = {name for edge in answer.edges for name in (edge.source, edge.target)}
     alone = [name for name in answer.names if name not in linked]
     if alone and answer.edges:

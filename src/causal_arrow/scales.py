@@ -1,0 +1,70 @@
+"""On which scale to read a column: as it is given, or its logarithm.
+
+Concentrations, expression levels and incomes act by factors more than by amounts, and a table of them says more about
+its graph in logarithms. Other positive, skewed columns act by amounts, and logarithms would spoil what they say. The
+values of one column do not tell which; the network does. It reads the table both ways, and the reading counts that
+leaves it less doubt an edge (`SkeletonOrder.doubt`).
+"""
+
+# N observations, P variables
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.graph_distribution import SkeletonOrder
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+SCALES = ("auto", "given", "log")
+
+LEAST_GAIN = 0.1
+"""Log-likelihood that a log-normal law must be ahead of a normal one, per observation, for a column to be a candidate.
+A log-normal column with a log-standard deviation of 0.36 is ahead by that much, an exponential one by 0.33."""
+
+
+def log_candidates(values: Floats) -> Bools:
+    """Columns whose logarithms are worth trying: positive, and nearer to a log-normal law than to a normal one.  (P,)
+
+    By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
+    """
+    positive = values.min(axis=0) > 0
+    kept = np.where(positive, values, 1.0)
+    kept = kept / kept.max(axis=0)  # squares of very large numbers would overflow
+    logarithms = np.log(kept)
+    spread, log_spread = kept.std(axis=0), logarithms.std(axis=0)
+    varies = positive & (spread > 0) & (log_spread > 0)
+    ratio = np.divide(spread, log_spread, out=np.ones_like(spread), where=varies)
+    return np.asarray(varies & (np.log(ratio) - logarithms.mean(axis=0) > LEAST_GAIN))
+
+
+def readings(values: Floats, scale: str) -> list[Bools]:
+    """The ways to read the values, each as the columns to take logarithms of; the first is the one to keep in a tie."""
+    if scale not in SCALES:
+        raise ConfigurationError(f"Unknown scale {scale!r}: expected one of {', '.join(SCALES)}.")
+    given = np.zeros(values.shape[1], dtype=bool)
+    if scale == "given":
+        return [given]
+    candidates = log_candidates(values)
+    if scale == "log":
+        return [candidates]
+    return [given, candidates] if candidates.any() else [given]
+
+
+def with_logarithms(values: Floats, columns: Bools) -> Floats:
+    """The values with the logarithms of some columns in their place.  (N, P)"""
+    if not columns.any():
+        return values
+    changed: Floats = values.copy()
+    changed[:, columns] = np.log(values[:, columns])
+    return changed
+
+
+def surest(distributions: Sequence[SkeletonOrder]) -> int:
+    """Which of the distributions, one a reading, leaves the least doubt an edge; the first among equals."""
+    return int(np.argmin([float(distribution.doubt()) for distribution in distributions]))

@@ -1,0 +1,150 @@
+"""On which scale columns are read: what is tried, what is kept, and that the answer says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from causal_arrow.discovery import Arrow
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.scales import log_candidates, readings, surest, with_logarithms
+
+NAMES = ("a", "b", "c", "d")
+
+
+def chain(random: np.random.Generator, observations: int = 400, noise: str = "normal") -> np.ndarray:
+    """a -> b -> c, and d by itself."""
+    values: np.ndarray = getattr(random, noise)(size=(observations, 4))
+    values[:, 1] += 1.5 * values[:, 0]
+    values[:, 2] += 1.5 * values[:, 1]
+    return values
+
+
+# Candidates
+
+
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (lambda random: random.lognormal(sigma=1.0, size=500), True),
+        (lambda random: random.lognormal(mean=7, sigma=0.6, size=500), True),
+        (lambda random: random.exponential(size=500), True),
+        (lambda random: random.lognormal(sigma=0.1, size=500), False),  # all but symmetric
+        (lambda random: random.normal(20, 3, size=500), False),
+        (lambda random: random.uniform(1, 2, size=500), False),
+        (lambda random: random.normal(size=500), False),
+        (lambda random: np.append(random.lognormal(size=499), 0.0), False),  # zero has no logarithm
+        (lambda random: -random.lognormal(size=500), False),
+        (lambda random: np.full(500, 3.0), False),
+    ],
+)
+def test_positive_skewed_columns_are_candidates(law: object, expected: bool) -> None:
+    column = law(np.random.default_rng(0))  # type: ignore[operator]
+    assert log_candidates(column[:, None]).tolist() == [expected]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-6, 1e6, 1e300])
+def test_units_do_not_make_a_candidate(unit: float) -> None:
+    random = np.random.default_rng(1)
+    columns = np.stack([random.lognormal(size=300), random.normal(10, 1, size=300)], axis=1)
+    assert log_candidates(unit * columns).tolist() == [True, False]
+
+
+def test_readings_are_what_the_scale_says() -> None:
+    random = np.random.default_rng(2)
+    plain, skewed = random.normal(size=(100, 2)), random.lognormal(size=(100, 2))
+    both = np.concatenate([plain, skewed], axis=1)
+
+    def tried(values: np.ndarray, scale: str) -> list[list[bool]]:
+        return [columns.tolist() for columns in readings(values, scale)]
+
+    assert tried(plain, "auto") == [[False, False]]
+    assert tried(both, "auto") == [[False] * 4, [False, False, True, True]]
+    assert tried(both, "given") == [[False] * 4]
+    assert tried(both, "log") == [[False, False, True, True]]
+    with pytest.raises(ConfigurationError, match="Unknown scale 'square': expected one of auto, given, log"):
+        readings(both, "square")
+    logs = with_logarithms(both, np.array([False, False, True, False]))
+    np.testing.assert_array_equal(logs[:, [0, 1, 3]], both[:, [0, 1, 3]])
+    np.testing.assert_allclose(np.exp(logs[:, 2]), both[:, 2])
+
+
+# How sure
+
+
+def distribution(logit: float, margin: float) -> SkeletonOrder:
+    """Two variables, adjacent with this logit, the first before the second with this one."""
+    return SkeletonOrder(torch.full((2, 2), logit), torch.tensor([margin, 0.0]))
+
+
+def test_doubt_is_none_for_certainty_and_a_bit_for_an_unknown_direction() -> None:
+    assert float(distribution(60.0, 60.0).doubt()) == pytest.approx(0.0, abs=1e-6)
+    assert float(distribution(60.0, 0.0).doubt()) == pytest.approx(1.0)
+    assert float(distribution(-60.0, 0.0).doubt()) == pytest.approx(0.0, abs=1e-6)
+    # Adjacent with probability ¾, in a certain direction; fewer edges than one count as one.
+    quarter = -(0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
+    assert float(distribution(np.log(3.0), 60.0).doubt()) == pytest.approx(quarter)
+    # Six edges and their order, all certain but for the directions of a tie.
+    tie = SkeletonOrder(torch.full((4, 4), 60.0), torch.tensor([90.0, 60.0, 0.0, 0.0]))
+    assert float(tie.doubt()) == pytest.approx(1 / 6)
+    padded = SkeletonOrder(torch.zeros(4, 4), torch.zeros(4), torch.tensor([True, True, False, False]))
+    assert float(padded.doubt()) == pytest.approx(float(distribution(0.0, 0.0).doubt())) == pytest.approx(1.5)
+    assert SkeletonOrder(torch.randn(3, 5, 5), torch.randn(3, 5)).doubt().shape == (3,)
+    assert surest([distribution(0.5, 1.0), distribution(3.0, 5.0), distribution(1.0, 1.0)]) == 1
+    assert surest([distribution(1.0, 1.0), distribution(1.0, 1.0)]) == 0
+
+
+# Answers
+
+
+def test_what_acts_by_factors_is_read_on_a_log_scale() -> None:
+    logarithms = pd.DataFrame(chain(np.random.default_rng(3)), columns=NAMES)
+    table = np.exp(logarithms)
+    table["d"] = logarithms["d"]  # one column that has no logarithm
+    arrow = Arrow().fit(table)
+    assert arrow.answer_.log_columns == ("a", "b", "c")
+    pd.testing.assert_frame_equal(arrow.edge_probabilities_, Arrow().fit(logarithms).edge_probabilities_, atol=1e-5)
+    (note,) = [finding for finding in arrow.answer_.findings if finding.kind == "log_scale"]
+    assert "'a', 'b' and 'c', positive and skewed, are read on a log scale" in note.message
+    assert json.loads(arrow.to_json())["log_columns"] == ["a", "b", "c"]
+    given = Arrow(scale="given").fit(table)
+    assert given.answer_.log_columns == ()
+    assert not given.edge_probabilities_.equals(arrow.edge_probabilities_)
+    assert not [finding for finding in given.answer_.findings if finding.kind == "log_scale"]
+
+
+@pytest.mark.parametrize("noise", ["exponential", "lognormal"])
+def test_what_acts_by_amounts_is_read_as_it_is(noise: str) -> None:
+    table = pd.DataFrame(chain(np.random.default_rng(4), noise=noise), columns=NAMES)
+    assert log_candidates(table.to_numpy()).any()
+    arrow = Arrow().fit(table)
+    assert arrow.answer_.log_columns == ()
+    assert {(edge.source, edge.target) for edge in arrow.edges_} == {("a", "b"), ("b", "c")}
+    pd.testing.assert_frame_equal(arrow.edge_probabilities_, Arrow(scale="given").fit(table).edge_probabilities_)
+    assert Arrow(scale="log").fit(table).answer_.log_columns != ()
+
+
+def test_resampled_tables_are_read_as_the_table_was() -> None:
+    logarithms = pd.DataFrame(chain(np.random.default_rng(5), 150), columns=NAMES)
+    raw = Arrow(scale="log").fit(np.exp(logarithms))
+    assert raw.answer_.log_columns == NAMES
+    expected = Arrow().fit(logarithms).bootstrap(logarithms, k=4, progress=False)
+    found = raw.bootstrap(np.exp(logarithms), k=4, progress=False)
+    np.testing.assert_allclose(found.mean_probabilities, expected.mean_probabilities, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", ["auto", "log"])
+def test_shuffling_a_skewed_table_changes_nothing(scale: str) -> None:
+    random = np.random.default_rng(6)
+    table = pd.DataFrame(np.exp(chain(random, 200)), columns=NAMES)
+    shuffled = table.sample(frac=1, random_state=1)[["c", "a", "d", "b"]]
+    first, second = Arrow(scale=scale).fit(table), Arrow(scale=scale).fit(shuffled)
+    assert set(first.answer_.log_columns) == set(second.answer_.log_columns)
+    pd.testing.assert_frame_equal(
+        first.edge_probabilities_, second.edge_probabilities_.loc[list(NAMES), list(NAMES)], check_exact=True
+    )
