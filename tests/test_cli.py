@@ -351,12 +351,43 @@ def test_compare_counts_missing_extra_and_reversed_edges(run: Run, tmp_path: Pat
     assert "missing" not in out.split("\n\n")[1].split("sid")[1]
 
 
+def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_path: Path) -> None:
+    demo = Path(__file__).parents[1] / "demo" / "sachs.csv"
+    logarithms = pd.read_csv(demo)
+    raw = tmp_path / "raw.csv"
+    logarithms.pipe(np.exp).round(2).to_csv(raw, index=False)
+    status, out, _ = run("discover", str(raw))
+    assert status == 0
+    assert "Read on a log scale: raf, mek, plc" in " ".join(out.split())
+    answers = {
+        name: json.loads(run("discover", str(path), "--json", *options)[1])
+        for name, path, options in (
+            ("raw", raw, ()),
+            ("logarithms", demo, ()),
+            ("given", raw, ("--scale", "given")),
+        )
+    }
+
+    def edges(name: str) -> set[tuple[str, str]]:
+        return {(edge["source"], edge["target"]) for edge in answers[name]["edges"]}
+
+    assert edges("raw") == edges("logarithms") != edges("given")
+    assert answers["raw"]["log_columns"] == list(logarithms)
+    assert answers["given"]["log_columns"] == answers["logarithms"]["log_columns"] == []
+    assert any("bits of doubt an edge" in note for note in answers["raw"]["notes"])
+
+
 def test_models_lists_what_is_bundled(run: Run) -> None:
     from causal_arrow.checkpoint import bundled_models
 
     status, out, _ = run("models", "--json")
     assert status == 0
-    assert set(json.loads(out)["models"]) == set(bundled_models())
+    described = json.loads(out)["models"]
+    assert set(described) == set(bundled_models())
+    training = described["arrow-base"]["training"]["training"]
+    seen = sum(run["tasks"] for run in [training, *training["earlier"]])
+    assert len(training["earlier"]) > 0
+    assert f"trained on {seen:,} tasks" in " ".join(run("models")[1].split())
     assert "observational" in run("models")[1]
 
 
