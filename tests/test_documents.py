@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -67,6 +68,22 @@ def test_the_accuracies_of_the_training_notes_are_those_of_the_records(rows: Row
     assert len(lines) >= 11
     for name, now, *_ in lines:
         assert now == measured(rows[name], "Arrow"), name
+
+
+@pytest.mark.parametrize(("title", "runs"), [("The recipe", 8), ("Ablations", 4)])
+def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
+    header, lines = cells_of_table(ROOT / "docs" / "training.md", title)
+    assert header[3:] == ["NLL/p", "nSHD", "F1", "AP"]
+    assert len(lines) == runs
+    for name, *cells in lines:
+        log = (ROOT / "docs" / "training-runs" / name / "log.jsonl").read_text(encoding="utf-8")
+        validated = [record for record in map(json.loads, log.splitlines()) if record["event"] == "validation"]
+        means = [(record["step"], record["tasks"], record["mean"]) for record in validated]
+        shown = [
+            [f"{step:,}", f"{tasks:,}", f"{mean['nll']:.4f}", *(f"{mean[measure]:.3f}" for measure in SHOWN)]
+            for step, tasks, mean in means
+        ]
+        assert cells in shown, name
 
 
 def test_the_largest_standard_errors_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
