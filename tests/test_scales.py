@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 import torch
 
+from causal_arrow.dag import topological_order
 from causal_arrow.discovery import Arrow
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
 from causal_arrow.scales import log_candidates, readings, surest, with_logarithms
+from causal_arrow.synthetic.tasks import TaskDistribution
 
 NAMES = ("a", "b", "c", "d")
 
@@ -127,6 +129,24 @@ def test_what_acts_by_amounts_is_read_as_it_is(noise: str) -> None:
     assert {(edge.source, edge.target) for edge in arrow.edges_} == {("a", "b"), ("b", "c")}
     pd.testing.assert_frame_equal(arrow.edge_probabilities_, Arrow(scale="given").fit(table).edge_probabilities_)
     assert Arrow(scale="log").fit(table).answer_.log_columns != ()
+
+
+def test_the_reading_is_right_for_most_tables() -> None:
+    """Tables that act by factors, exponentials of the paper's tasks, and tables of sums of positive parts."""
+    tasks, observations, variables = 30, 200, 10
+    batch = TaskDistribution.paper().sample(tasks, observations, variables, torch.Generator().manual_seed(5))
+    random = np.random.default_rng(5)
+    factors = sums = 0
+    for values, adjacency in zip(batch.data.double().numpy(), batch.adjacency.numpy(), strict=True):
+        factors += bool(Arrow().fit(np.exp(values)).answer_.log_columns)
+        parts = random.lognormal(size=values.shape)
+        for variable in topological_order(adjacency):
+            causes = adjacency[:, variable]
+            parts[:, variable] += parts[:, causes] @ random.uniform(0.3, 1.5, size=int(causes.sum()))
+        assert log_candidates(parts).any()
+        sums += bool(Arrow().fit(parts).answer_.log_columns)
+    assert factors > 0.85 * tasks
+    assert sums < 0.15 * tasks
 
 
 def test_resampled_tables_are_read_as_the_table_was() -> None:
