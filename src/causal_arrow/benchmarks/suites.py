@@ -233,7 +233,11 @@ SUITES = {
         ),
         Suite("networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks())),
         Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman())),
-        Suite("sachs", "Flow cytometry of Sachs et al. (appendix E.3), and variants", tuple(_sachs())),
+        Suite(
+            "sachs",
+            "Flow cytometry of Sachs et al. (appendix E.3), and variants; Arrow tries raw cells on a log scale too",
+            tuple(_sachs()),
+        ),
         Suite(
             "wide",
             "More variables than in training",
