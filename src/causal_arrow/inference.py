@@ -134,7 +134,7 @@ def answer_table(
 
 def on_log_scale(table: Table, names: Sequence[str]) -> Table:
     """The table with the logarithms of some columns in their place."""
-    columns = np.isin(np.array(table.names, dtype=object), list(names))
+    columns = np.array([name in names for name in table.names])
     return replace(table, values=with_logarithms(table.values, columns))
 
 

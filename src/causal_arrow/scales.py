@@ -11,12 +11,15 @@ leaves it less doubt an edge (`SkeletonOrder.doubt`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.graph_distribution import SkeletonOrder
+
+if TYPE_CHECKING:
+    from causal_arrow.graph_distribution import SkeletonOrder
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -33,14 +36,16 @@ def log_candidates(values: Floats) -> Bools:
 
     By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
     """
-    positive = values.min(axis=0) > 0
-    kept = np.where(positive, values, 1.0)
-    kept = kept / kept.max(axis=0)  # squares of very large numbers would overflow
-    logarithms = np.log(kept)
-    spread, log_spread = kept.std(axis=0), logarithms.std(axis=0)
-    varies = positive & (spread > 0) & (log_spread > 0)
-    ratio = np.divide(spread, log_spread, out=np.ones_like(spread), where=varies)
-    return np.asarray(varies & (np.log(ratio) - logarithms.mean(axis=0) > LEAST_GAIN))
+    return np.array([_is_nearer_to_log_normal(column) for column in values.T], dtype=bool)
+
+
+def _is_nearer_to_log_normal(column: Floats) -> bool:
+    if not column.min() > 0:
+        return False
+    scaled = column / column.max()  # squares of very large numbers would overflow
+    logarithms = np.log(scaled)
+    spread, log_spread = scaled.std(), logarithms.std()
+    return bool(spread > 0 and log_spread > 0 and np.log(spread / log_spread) - logarithms.mean() > LEAST_GAIN)
 
 
 def readings(values: Floats, scale: str) -> list[Bools]:

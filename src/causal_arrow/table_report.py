@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.scales import log_candidates
 from causal_arrow.table_columns import how_to_drop
 from causal_arrow.tables import Finding, Table
 
@@ -24,7 +25,6 @@ FEW_VALUES = 10  # a column with no more distinct values than this is called dis
 DOMINATED = 0.5  # ... and one with a value more frequent than this, lumpy
 HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
 FAR_OUT = 10.0  # standard deviations
-SKEWED = 2.0  # an exponential distribution has skewness 2
 COPY = 1 - 1e-9  # correlation
 DETERMINED = 100.0  # variance inflation, 1 / (1 − R²)
 PARTNERS = 0.5  # partial correlation that makes two variables members of the same group
@@ -92,8 +92,7 @@ class _Facts:
     varies: NDArray[np.bool_]
     distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
     largest_share: Floats  # of a single value, where above one half
-    lowest: Floats
-    skewness: Floats
+    log_candidate: NDArray[np.bool_]  # whether its logarithm is worth trying
     kurtosis: Floats  # 0 for a normal distribution
     farthest: Floats  # largest distance from the mean in standard deviations
     autocorrelation: Floats  # of each observation with the next
@@ -113,13 +112,12 @@ def _gather(table: Table) -> _Facts:
     scale = np.where(varies, spread, 1.0)
 
     correlation = np.zeros((p, p))
-    skewness, kurtosis, farthest, neighbors = (np.zeros(p) for _ in range(4))
+    kurtosis, farthest, neighbors = (np.zeros(p) for _ in range(3))
     last = np.zeros(p)
     for start in range(0, len(values), OBSERVATIONS_PER_CHUNK):
         z = np.nan_to_num((values[start : start + OBSERVATIONS_PER_CHUNK] - mean) / scale)  # (chunk, P)
         correlation += z.T @ z
         squares = z * z
-        skewness += np.einsum("np,np->p", squares, z)
         kurtosis += np.einsum("np,np->p", squares, squares)
         farthest = np.maximum(farthest, np.abs(z).max(axis=0))
         neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
@@ -134,8 +132,7 @@ def _gather(table: Table) -> _Facts:
         varies=varies,
         distinct=np.array([distinct for distinct, _ in counts], dtype=np.intp),
         largest_share=np.array([share for _, share in counts]),
-        lowest=np.nanmin(values, axis=0) if p else np.zeros(0),
-        skewness=skewness / n,
+        log_candidate=log_candidates(np.where(np.isnan(values), mean, values) if missing.any() else values),
         kurtosis=kurtosis / n - 3,
         farthest=farthest,
         autocorrelation=neighbors / n,
@@ -252,7 +249,7 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
         f"{listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.names[worst]!r} reaches "
         f"{facts.farthest[worst]:.0f} standard deviations): a few extreme observations can decide an edge. Check them."
     )
-    skewed = facts.named(heavy & (facts.lowest > 0) & (facts.skewness > SKEWED))
+    skewed = facts.named(heavy & facts.log_candidate)
     if skewed:
         message += f" {listed(skewed)}, positive and skewed, may belong on a log scale; by default both are tried."
     return [Finding("heavy_tails", "warning", columns, message)]

@@ -31,7 +31,10 @@ def pretrain(
     ] = None,
     init: Annotated[
         str | None,
-        typer.Option(help="Start from these weights: a folder, a file, or a bundled name.", show_default=False),
+        typer.Option(
+            help="Start from these weights, of this network or a shallower one: a folder, a file, or a bundled name.",
+            show_default=False,
+        ),
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Stop, saved and validated, after this long.", min=0, show_default=False)

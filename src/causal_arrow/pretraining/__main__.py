@@ -20,7 +20,10 @@ def main(arguments: list[str] | None = None) -> int:
     add_config_arguments(parser)
     parser.add_argument("--output", type=Path, help="folder of a new run [runs/NAME OF CONFIG]")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
-    parser.add_argument("--init", help="start from these weights: a folder, a safetensors file, or a bundled name")
+    parser.add_argument(
+        "--init",
+        help="start from these weights, of this network or a shallower one: a folder, a file, or a bundled name",
+    )
     parser.add_argument("--minutes", type=float, help="stop in time to be done, saved and validated, after this long")
     parser.add_argument(
         "--decay-minutes", type=float, default=0.0, help="let the learning rate fall to zero over the last minutes [0]"
