@@ -13,7 +13,7 @@ from causal_arrow.dag import topological_order
 from causal_arrow.discovery import Arrow
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.scales import log_candidates, readings, surest, with_logarithms
+from causal_arrow.scales import MOST_DOUBT, chosen_reading, log_candidates, readings, with_logarithms
 from causal_arrow.synthetic.tasks import TaskDistribution
 
 NAMES = ("a", "b", "c", "d")
@@ -97,8 +97,18 @@ def test_doubt_is_none_for_certainty_and_a_bit_for_an_unknown_direction() -> Non
     padded = SkeletonOrder(torch.zeros(4, 4), torch.zeros(4), torch.tensor([True, True, False, False]))
     assert float(padded.doubt()) == pytest.approx(float(distribution(0.0, 0.0).doubt())) == pytest.approx(1.5)
     assert SkeletonOrder(torch.randn(3, 5, 5), torch.randn(3, 5)).doubt().shape == (3,)
-    assert surest([distribution(0.5, 1.0), distribution(3.0, 5.0), distribution(1.0, 1.0)]) == 1
-    assert surest([distribution(1.0, 1.0), distribution(1.0, 1.0)]) == 0
+
+
+def test_logarithms_count_unless_they_leave_clearly_more_doubt() -> None:
+    sure, unsure = distribution(60.0, 3.0), distribution(60.0, 1.0)
+    assert float(unsure.doubt()) > MOST_DOUBT * float(sure.doubt())
+    assert chosen_reading([unsure, sure]) == 1
+    assert chosen_reading([sure, unsure]) == 0
+    assert chosen_reading([sure, sure]) == 1
+    nearly = distribution(60.0, 2.8)
+    assert float(sure.doubt()) < float(nearly.doubt()) < MOST_DOUBT * float(sure.doubt())
+    assert chosen_reading([sure, nearly]) == 1
+    assert chosen_reading([unsure]) == 0
 
 
 # Answers

@@ -57,7 +57,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         ExpertKnowledge. No graph, fitted or sampled, contradicts it.
     scale
         How to read positive, skewed columns: "auto" reads the table as it is "given" and with such columns on a "log"
-        scale, and keeps the reading of whose graph the network is surer.
+        scale, and keeps the logarithms unless the network is clearly surer of its graph without them.
     missing
         What to do about missing values: "error", "drop" incomplete observations, or "impute".
     observations_per_chunk

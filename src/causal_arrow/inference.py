@@ -26,7 +26,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
 from causal_arrow.knowledge import Knowledge
 from causal_arrow.model import ArrowModel
-from causal_arrow.scales import readings, surest, with_logarithms
+from causal_arrow.scales import chosen_reading, readings, with_logarithms
 from causal_arrow.table_report import listed
 from causal_arrow.tables import Finding, Table
 
@@ -115,7 +115,7 @@ def answer_table(
     ]
     tables = [arrange(on_log_scale(table, names)) for names in ways]
     distributions = [infer(model, arranged, observations_per_chunk) for arranged in tables]
-    chosen = surest(distributions)
+    chosen = chosen_reading(distributions)
     arrangement = tables[chosen].arrangement
     noticed = table.findings if findings is None else findings
     return Answer(
@@ -142,13 +142,15 @@ def _reading_finding(names: tuple[str, ...], chosen: int, distributions: Sequenc
     """Which of two readings counts, and why; nothing where there was no choice."""
     if len(distributions) < 2:
         return []
-    doubts = [float(distribution.doubt()) for distribution in distributions]
+    given, logarithms = (f"{float(distribution.doubt()):.2f}" for distribution in distributions)
     is_, they = ("is", "it is") if len(names) == 1 else ("are", "they are")
-    what = f"{is_} read on a log scale" if chosen else f"{is_} read as {they}, not on a log scale"
-    message = (
-        f"{listed(names)}, positive and skewed, {what}: the network is surer of its graph that way ("
-        f"{min(doubts):.2f} bits of doubt an edge, otherwise {max(doubts):.2f}). Scale 'given' or 'log' decides it."
+    reason = (
+        f"{is_} read on a log scale: that leaves the network {logarithms} bits of doubt an edge, as given {given}, and "
+        "logarithms count unless they leave a quarter more"
+        if chosen
+        else f"{is_} read as {they}: that leaves the network {given} bits of doubt an edge, a log scale {logarithms}"
     )
+    message = f"{listed(names)}, positive and skewed, {reason}. Scale 'given' or 'log' decides it."
     return [Finding("log_scale", "note", names, message)]
 
 

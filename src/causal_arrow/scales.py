@@ -2,8 +2,8 @@
 
 Concentrations, expression levels and incomes act by factors more than by amounts, and a table of them says more about
 its graph in logarithms. Other positive, skewed columns act by amounts, and logarithms would spoil what they say. The
-values of one column do not tell which; the network does. It reads the table both ways, and the reading counts that
-leaves it less doubt an edge (`SkeletonOrder.doubt`).
+values of one column do not tell which; the network does. It reads the table both ways, and logarithms count unless they
+leave it clearly more doubt an edge (`SkeletonOrder.doubt`).
 """
 
 # N observations, P variables
@@ -30,6 +30,10 @@ LEAST_GAIN = 0.1
 """Log-likelihood that a log-normal law must be ahead of a normal one, per observation, for a column to be a candidate.
 A log-normal column with a log-standard deviation of 0.36 is ahead by that much, an exponential one by 0.33."""
 
+MOST_DOUBT = 1.25
+"""Logarithms count unless they leave this many times the doubt. Columns that are tried are nearer to a log-normal law,
+and most such quantities act by factors: where the network hardly sees a difference, logarithms are the better guess."""
+
 
 def log_candidates(values: Floats) -> Bools:
     """Columns whose logarithms are worth trying: positive, and nearer to a log-normal law than to a normal one.  (P,)
@@ -49,7 +53,7 @@ def _is_nearer_to_log_normal(column: Floats) -> bool:
 
 
 def readings(values: Floats, scale: str) -> list[Bools]:
-    """The ways to read the values, each as the columns to take logarithms of; the first is the one to keep in a tie."""
+    """The ways to read the values, each as the columns to take logarithms of: as given first."""
     if scale not in SCALES:
         raise ConfigurationError(f"Unknown scale {scale!r}: expected one of {', '.join(SCALES)}.")
     given = np.zeros(values.shape[1], dtype=bool)
@@ -70,6 +74,8 @@ def with_logarithms(values: Floats, columns: Bools) -> Floats:
     return changed
 
 
-def surest(distributions: Sequence[SkeletonOrder]) -> int:
-    """Which of the distributions, one a reading, leaves the least doubt an edge; the first among equals."""
-    return int(np.argmin([float(distribution.doubt()) for distribution in distributions]))
+def chosen_reading(distributions: Sequence[SkeletonOrder]) -> int:
+    """Which of `readings` counts, given the distribution that each leads to: the last, unless it leaves clearly more
+    doubt than the first."""
+    first, last = (float(distribution.doubt()) for distribution in (distributions[0], distributions[-1]))
+    return len(distributions) - 1 if last <= MOST_DOUBT * first else 0

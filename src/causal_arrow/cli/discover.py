@@ -51,8 +51,8 @@ def discover(
     scale: Annotated[
         Literal["auto", "given", "log"],
         typer.Option(
-            help="How to read positive, skewed columns: as given, on a log scale, or whichever makes the network surer "
-            "of its graph (auto)."
+            help="How to read positive, skewed columns: as given, on a log scale, or on a log scale unless the network "
+            "is clearly surer without (auto)."
         ),
     ] = "auto",
     samples: Annotated[

@@ -61,7 +61,7 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
 
     from causal_arrow.decoding import decode
     from causal_arrow.inference import chunk_size
-    from causal_arrow.scales import readings, surest, with_logarithms
+    from causal_arrow.scales import chosen_reading, readings, with_logarithms
 
     with torch.inference_mode():
         distributions = []
@@ -69,7 +69,7 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
             values = np.ascontiguousarray(with_logarithms(data, columns))
             table = torch.from_numpy(values)[None].to(next(model.parameters()).device)  # (1, N, P)
             distributions.append(model(table, observations_per_chunk=chunk_size(model, *data.shape)).to("cpu")[0])
-        distribution = distributions[surest(distributions)]
+        distribution = distributions[chosen_reading(distributions)]
         adjacency = (
             distribution.most_probable_dag().numpy() if rule == "map" else decode(distribution, rule=rule).adjacency
         )
