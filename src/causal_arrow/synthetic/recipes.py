@@ -198,7 +198,7 @@ def widened() -> Recipe:
         hidden_variables={
             "no_hidden_causes": 3.0,
             "hidden_causes": 1.0,
-            "pooled_conditions": 0.0,  # for training alone; see docs/training.md
+            "pooled_conditions": 0.0,  # likewise
         },
         distortions={"undistorted": 2.0, "alike_distortions": 1.0, "mixed_distortions": 1.0},
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
