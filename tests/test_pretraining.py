@@ -276,6 +276,14 @@ def test_a_run_with_a_clock_is_done_and_saved_in_time(tmp_path: Path) -> None:
     assert load_model(tmp_path / "weights").parameter_count() > 0
 
 
+def test_a_run_with_a_clock_finds_out_in_good_time_how_long_its_end_takes(tmp_path: Path) -> None:
+    rare = dataclasses.replace(TINY.validation, every_steps=10**6)
+    pretrain(dataclasses.replace(until(10**6), validation=rare), tmp_path, minutes=0.1, device="cpu", echo=quiet)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    first, last = (record["seconds"] for record in records if record["event"] == "validation")
+    assert 3 <= first < last
+
+
 def test_a_falling_learning_rate_leaves_the_state_from_before_the_fall(tmp_path: Path) -> None:
     endless = dataclasses.replace(until(10**6), log=dataclasses.replace(TINY.log, save_every_steps=10**6))
     pretrain(endless, tmp_path, minutes=0.15, decay_minutes=0.05, device="cpu", echo=quiet)

@@ -23,6 +23,9 @@ class Clock:
     def seconds_left(self) -> float:
         return self._limit - self.seconds_spent()
 
+    def is_half_over(self) -> bool:
+        return self.seconds_spent() > self._limit / 2
+
     def reserve(self, last_time: float) -> float:
         """Seconds to leave for the end, from how long it took last time; a tenth of all if that is not known."""
         if last_time:

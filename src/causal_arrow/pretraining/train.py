@@ -254,6 +254,7 @@ def _loop(
     scores: list[Score] = []
     decaying = False
     ending = Stopwatch(trainer.device)  # how long it takes to validate and save: the time to leave at the end
+    rehearsed = False  # whether that is known; a run with a clock finds out in good time
     began, tasks_before = time.perf_counter(), trainer.tasks_seen
 
     def check_losses() -> float | None:
@@ -272,7 +273,8 @@ def _loop(
         return mean
 
     def finish_part() -> None:
-        nonlocal scores
+        nonlocal scores, rehearsed
+        rehearsed = True
         check_losses()
         with ending:
             if processes.is_first:
@@ -299,6 +301,9 @@ def _loop(
 
     while trainer.step_number < config.optimization.steps:
         left = clock.seconds_left() - clock.reserve(ending.longest())
+        if not rehearsed and processes.any(left > 0 and (clock.is_half_over() or left < 60 * decay_minutes)):
+            finish_part()
+            continue
         if decay_minutes and not decaying and processes.any(left < 60 * decay_minutes):
             check_losses()
             if processes.is_first:
