@@ -26,7 +26,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graph_distribution import SkeletonOrder
 from causal_arrow.knowledge import Knowledge
 from causal_arrow.model import ArrowModel
-from causal_arrow.scales import chosen_reading, readings, with_logarithms
+from causal_arrow.scales import MOST_DOUBT, chosen_reading, readings, with_logarithms
 from causal_arrow.table_report import listed
 from causal_arrow.tables import Finding, Table
 
@@ -146,7 +146,7 @@ def _reading_finding(names: tuple[str, ...], chosen: int, distributions: Sequenc
     is_, they = ("is", "it is") if len(names) == 1 else ("are", "they are")
     reason = (
         f"{is_} read on a log scale: that leaves the network {logarithms} bits of doubt an edge, as given {given}, and "
-        "logarithms count unless they leave a quarter more"
+        f"logarithms count unless they leave {MOST_DOUBT - 1:.0%} more"
         if chosen
         else f"{is_} read as {they}: that leaves the network {given} bits of doubt an edge, a log scale {logarithms}"
     )

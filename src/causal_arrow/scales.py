@@ -77,5 +77,7 @@ def with_logarithms(values: Floats, columns: Bools) -> Floats:
 def chosen_reading(distributions: Sequence[SkeletonOrder]) -> int:
     """Which of `readings` counts, given the distribution that each leads to: the last, unless it leaves clearly more
     doubt than the first."""
-    first, last = (float(distribution.doubt()) for distribution in (distributions[0], distributions[-1]))
-    return len(distributions) - 1 if last <= MOST_DOUBT * first else 0
+    if len(distributions) == 1:
+        return 0
+    given, logarithms = (float(distribution.doubt()) for distribution in distributions)
+    return int(logarithms <= MOST_DOUBT * given)

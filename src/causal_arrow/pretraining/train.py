@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -254,7 +255,7 @@ def _loop(
     scores: list[Score] = []
     decaying = False
     ending = Stopwatch(trainer.device)  # how long it takes to validate and save: the time to leave at the end
-    rehearsed = False  # whether that is known; a run with a clock finds out in good time
+    rehearsed = math.isinf(clock.seconds_left())  # whether that is known; a run with a clock finds out in good time
     began, tasks_before = time.perf_counter(), trainer.tasks_seen
 
     def check_losses() -> float | None:
