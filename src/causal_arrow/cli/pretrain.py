@@ -27,7 +27,12 @@ def pretrain(
         Path | None, typer.Option(help="Folder of a new run; runs/NAME OF CONFIG by default.", show_default=False)
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Go on with the run in this folder.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on with the run in this folder; more stages and pair_blocks may be set.",
+            show_default=False,
+        ),
     ] = None,
     init: Annotated[
         str | None,

@@ -19,7 +19,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add_config_arguments(parser)
     parser.add_argument("--output", type=Path, help="folder of a new run [runs/NAME OF CONFIG]")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help="go on with the run in this folder; more stages and pair_blocks may be set",
+    )
     parser.add_argument(
         "--init",
         help="start from these weights, of this network or a shallower one: a folder, a file, or a bundled name",

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from causal_arrow.checkpoint import load_model, load_state, read_extra, replace_file, save_model, save_state
 from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.model import ArrowModel, EncoderConfig
+from causal_arrow.model import ArrowConfig, ArrowModel
 from causal_arrow.pretraining.clock import Clock, Stopwatch
 from causal_arrow.pretraining.config import PretrainingConfig
 from causal_arrow.pretraining.optimizer import AveragedWeights, build_optimizers, schedule, set_learning_rates
@@ -150,14 +150,10 @@ class Trainer:
         save_state(directory, tensors, {**counters, "config": self.config.to_dict()})
 
     def load(self, directory: Path) -> None:
-        """Go on from what `save` wrote."""
+        """Go on from what `save` wrote. Blocks that it does not know stay as they are, identities."""
         tensors, scalars = load_state(directory)
+        _check_growth(ArrowConfig.from_dict(scalars["config"]["model"]), self.config.model, f"state in {directory}")
         parameters = dict(self.model.named_parameters())
-        theirs = {name.removeprefix("model."): t.shape for name, t in tensors.items() if name.startswith("model.")}
-        if theirs != {name: parameter.shape for name, parameter in parameters.items()}:
-            raise ConfigurationError(
-                f"The state in {directory} belongs to another network: resume with the [model] it was trained with."
-            )
         for name, tensor in tensors.items():
             kind, _, rest = name.partition(".")
             if kind == "model":
@@ -354,11 +350,7 @@ def _initial_model(config: PretrainingConfig, init: str | Path | None) -> ArrowM
         model = ArrowModel(config.model)
     if init is not None:
         start = load_model(init)
-        if not _deepens(config.model.encoder, start.config.encoder):
-            raise ConfigurationError(
-                f"The weights {init} belong to another [model] than the configuration's; only stages and pair_blocks "
-                "of the pairwise encoder may grow."
-            )
+        _check_growth(start.config, config.model, f"model {init}")
         # Blocks that the weights do not know start as identities: the deeper network answers as the given one does.
         model.load_state_dict(start.state_dict(), strict=False)
     return model
@@ -374,12 +366,21 @@ def _earlier_training(init: str | Path | None) -> list[dict[str, Any]]:
     return [*earlier, record]
 
 
-def _deepens(config: EncoderConfig, start: EncoderConfig) -> bool:
-    """Whether a network is another one with blocks added at the ends of its lists of blocks, or the very same."""
-    if isinstance(config, PairwiseConfig) and isinstance(start, PairwiseConfig):
-        deeper = config.stages >= start.stages and config.pair_blocks >= start.pair_blocks
-        return deeper and dataclasses.replace(start, stages=config.stages, pair_blocks=config.pair_blocks) == config
-    return config == start
+def _check_growth(start: ArrowConfig, config: ArrowConfig, origin: str) -> None:
+    """The network of `config` is that of `start`, or that with blocks added at the ends of its lists, or an error."""
+    ours, theirs = config.encoder, start.encoder
+    if isinstance(ours, PairwiseConfig) and isinstance(theirs, PairwiseConfig):
+        grown = dataclasses.replace(
+            theirs, stages=max(theirs.stages, ours.stages), pair_blocks=max(theirs.pair_blocks, ours.pair_blocks)
+        )
+        if ours == grown:
+            return
+    elif ours == theirs:
+        return
+    raise ConfigurationError(
+        f"The {origin} belongs to another [model] than the configuration's; only stages and pair_blocks of the "
+        "pairwise encoder may grow."
+    )
 
 
 def _save_compiler_cache(path: Path) -> None:
