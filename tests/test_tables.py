@@ -438,12 +438,13 @@ def test_an_ordinary_table_has_nothing_to_report():
 
 
 def test_sizes_outside_the_training_range_are_reported():
-    assert finding(read_table(numbers(40, 3)), "training_range").severity == "warning"
     assert finding(read_table(numbers(2500, 3)), "training_range").severity == "note"
     assert finding(read_table(numbers(600, 111)), "training_range").severity == "warning"
-    wider = TrainingRange(observations=(20, 5000), variables=(2, 200))
+    longer = TrainingRange(observations=(50, 5000), variables=(2, 200))
     for shape in ((60, 3), (2500, 3), (1200, 111)):
-        assert not inspect_table(read_table(numbers(*shape)), wider).findings
+        assert not inspect_table(read_table(numbers(*shape)), longer).findings
+    (few,) = inspect_table(read_table(numbers(40, 3)), longer).findings
+    assert (few.kind, few.severity) == ("training_range", "warning")
 
 
 def test_the_training_range_is_that_of_the_bundled_model():

@@ -36,7 +36,7 @@ AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
 class TrainingRange:
     """The sizes of tables the bundled network has learned from, smallest and largest."""
 
-    observations: tuple[int, int] = (50, 2000)
+    observations: tuple[int, int] = (20, 2000)
     variables: tuple[int, int] = (2, 110)
 
 
