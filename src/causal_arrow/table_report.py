@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 SEVERITIES = ("problem", "warning", "note")  # the gravest first
 
 OBSERVATIONS_PER_CHUNK = 8192
+FEW_OBSERVATIONS = 50  # with fewer, whatever the number of variables, only strong edges are seen
 FEW_VALUES = 10  # a column with no more distinct values than this is called discrete
 DOMINATED = 0.5  # ... and one with a value more frequent than this, lumpy
 HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
@@ -180,9 +181,9 @@ def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
 
 def _few_observations(facts: _Facts) -> list[Finding]:
     n, p = facts.observations, len(facts.names)
-    if n >= 5 * p:
+    if n >= max(5 * p, FEW_OBSERVATIONS):
         return []
-    severity = "warning" if n < 2 * p else "note"
+    severity = "warning" if n < max(2 * p, FEW_OBSERVATIONS) else "note"
     message = (
         f"{n} observations are few for {p} variables: weak edges cannot be told from chance, so read the strongest "
         "only. More observations or fewer variables help."
