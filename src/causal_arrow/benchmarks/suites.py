@@ -212,7 +212,7 @@ def _controls() -> list[Row]:
 
 
 # Sections of the paper are named where the protocol is the paper's. Its text does not give the n and p of its curves
-# over n and over p; these are ours. `wide`, `long` and `small` hold one shape seen in training to start from.
+# over n and over p; these are ours. `wide` and `long` hold one shape seen in training to start from.
 SUITES = {
     built.name: built
     for built in (
@@ -250,7 +250,7 @@ SUITES = {
         ),
         Suite(
             "small",
-            "Fewer observations than in training",
+            "Few observations",
             tuple(_over("small", "observations", (20, 50, 100), variables=20)),
         ),
         Suite("confounded", "Hidden common causes", tuple(_confounded())),
