@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 import torch
 
@@ -71,7 +73,7 @@ def _cell(estimate: Estimate) -> str:
 def drawn(rows: Sequence[Row], count: int, processes: int) -> Iterator[tuple[Row, list[Dataset]]]:
     """Each row with its first `count` datasets, or as many as it has."""
     # Forked, a process would inherit the state of a GPU that it must not touch.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
         waiting = [
             pool.map(_draw, [(row.suite, row.name, index) for index in range(_available(row, count))], chunksize=4)
             for row in rows
@@ -82,6 +84,18 @@ def drawn(rows: Sequence[Row], count: int, processes: int) -> Iterator[tuple[Row
 
 def _available(row: Row, count: int) -> int:
     return count if row.distinct_datasets is None else min(count, row.distinct_datasets)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, killed or not: nobody waits for its datasets."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _draw(place: tuple[str, str, int]) -> Dataset:
