@@ -484,19 +484,23 @@ def test_comparing_weights_needs_torch_numpy_and_safetensors_alone() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def children_of(process: int) -> list[int]:
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True).stdout
-    return [child for child, parent in (map(int, line.split()) for line in listed.splitlines()) if parent == process]
-
-
 @POSIX_ONLY
-def test_comparing_weights_leaves_no_process_behind_when_it_is_killed(small_model_folder: Path) -> None:
-    rows = ["--rows", "in-distribution/p=100", "--datasets", "100", "--processes", "2", "--device", "cpu"]
-    command = [sys.executable, "-m", "causal_arrow.benchmarks", str(small_model_folder), *rows]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    wait_for(lambda: len(children_of(process.pid)) == 3, seconds=60)  # one keeps track of the others
-    children = children_of(process.pid)
-    time.sleep(3)  # until they have read the program and are at work
+def test_processes_that_draw_datasets_end_with_the_one_that_asked_even_if_it_is_killed() -> None:
+    code = (
+        "import multiprocessing\n"
+        "from causal_arrow.benchmarks.suites import rows_named\n"
+        "from causal_arrow.benchmarks.weights import drawn\n"
+        "rows = drawn([*rows_named('sachs/observational-raw'), *rows_named('in-distribution/p=100')], 100, 2)\n"
+        "next(rows)\n"
+        "print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
+        "next(rows)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        children = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(children) == 2
+    assert all(map(is_running, children))
     process.kill()
     process.wait()
     wait_for(lambda: not any(map(is_running, children)), seconds=30)

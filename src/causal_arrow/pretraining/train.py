@@ -368,19 +368,15 @@ def _earlier_training(init: str | Path | None) -> list[dict[str, Any]]:
 
 def _check_growth(start: ArrowConfig, config: ArrowConfig, origin: str) -> None:
     """The network of `config` is that of `start`, or that with blocks added at the ends of its lists, or an error."""
-    ours, theirs = config.encoder, start.encoder
-    if isinstance(ours, PairwiseConfig) and isinstance(theirs, PairwiseConfig):
-        grown = dataclasses.replace(
-            theirs, stages=max(theirs.stages, ours.stages), pair_blocks=max(theirs.pair_blocks, ours.pair_blocks)
+    ours, grown = config.encoder, start.encoder
+    if isinstance(ours, PairwiseConfig) and isinstance(grown, PairwiseConfig):
+        stages, pair_blocks = max(grown.stages, ours.stages), max(grown.pair_blocks, ours.pair_blocks)
+        grown = dataclasses.replace(grown, stages=stages, pair_blocks=pair_blocks)
+    if ours != grown:
+        raise ConfigurationError(
+            f"The {origin} belongs to another [model] than the configuration's; only stages and pair_blocks of the "
+            "pairwise encoder may grow."
         )
-        if ours == grown:
-            return
-    elif ours == theirs:
-        return
-    raise ConfigurationError(
-        f"The {origin} belongs to another [model] than the configuration's; only stages and pair_blocks of the "
-        "pairwise encoder may grow."
-    )
 
 
 def _save_compiler_cache(path: Path) -> None:
