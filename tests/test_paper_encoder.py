@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,6 +12,7 @@ from torch import Tensor
 from causal_arrow.encoders import paper
 from causal_arrow.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.model import ArrowConfig, ArrowModel
 
 SMALL = PaperConfig(
     width=24,
@@ -167,3 +171,19 @@ def test_dropout_acts_in_training_only() -> None:
 def test_sizes_that_make_no_network_are_refused(settings: dict[str, int], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         PaperConfig(**settings)
+
+
+def test_compiled_blocks_stay_compiled_in_training_and_validation_of_any_shape() -> None:
+    """torch's own limit of 8 versions of a block is used up by these runs; what comes after it would run uncompiled."""
+    blocks = {"observation_blocks": 1, "variable_blocks": 1, "context_blocks": 1}
+    model = ArrowModel(ArrowConfig(dataclasses.replace(SMALL, **blocks)))
+    limit = torch.compiler.config.recompile_limit
+    try:
+        model.compile_blocks(backend="eager")
+        with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+            for tasks, halved, training in itertools.product((1, 3), (False, True), (True, False)):
+                with torch.set_grad_enabled(training), torch.autocast("cpu", torch.bfloat16, enabled=halved):
+                    model(tables(tasks, 9, 4))
+    finally:
+        torch.compiler.config.recompile_limit = limit
+        torch.compiler.reset()

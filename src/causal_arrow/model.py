@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from causal_arrow.encoders.pairwise import (
@@ -32,6 +33,9 @@ ENCODERS: dict[str, tuple[type[EncoderConfig], type[nn.Module]]] = {
 
 COMPILED_BLOCKS = (SelfAttentionBlock, SummaryBlock, MixingWeights, CellBlock, OuterProduct, PairBlock)
 """What repeats in the encoders, and costs the time."""
+
+MOST_COMPILED_VERSIONS = 64
+"""Of one kind of block."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,14 @@ class ArrowModel(nn.Module):
         skeleton_logits, order_scores = self.encoder(standardize(data), observations_per_chunk)
         return SkeletonOrder(skeleton_logits.float(), order_scores.float())
 
-    def compile_blocks(self) -> None:
+    def compile_blocks(self, backend: str = "inductor") -> None:
         """Compile the encoder block by block, for any shape of table: one compilation serves all blocks of a kind."""
+        # Training and validation, the places of a block, and sizes beyond 32-bit indices each need a version of their
+        # own. Past torch's limit of 8 the rest would run uncompiled, with no more than a warning.
+        torch.compiler.config.recompile_limit = max(torch.compiler.config.recompile_limit, MOST_COMPILED_VERSIONS)
         for module in self.encoder.modules():
             if isinstance(module, COMPILED_BLOCKS):
-                module.compile(dynamic=True)
+                module.compile(dynamic=True, backend=backend)
 
     def parameter_count(self) -> int:
         """Number of trainable parameters."""
