@@ -87,7 +87,7 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
     assert sentence in " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
 
 
-@pytest.mark.parametrize(("title", "runs"), [("The recipe", 12), ("Ablations", 9)])
+@pytest.mark.parametrize(("title", "runs"), [("The recipe", 12), ("Ablations", 9), ("The paper's encoder", 8)])
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
     header, lines = cells_of_table(ROOT / "docs" / "training.md", title)
     assert header[3:] == ["NLL/p", "nSHD", "F1", "AP"]
@@ -101,6 +101,24 @@ def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str,
             for step, tasks, mean in means
         ]
         assert cells in shown, name
+
+
+def test_what_the_training_notes_say_of_the_papers_encoder_on_its_own_tasks_is_in_the_logs() -> None:
+    last: dict[str, list[dict[str, float]]] = {}
+    for name in ("paper-encoder", "first"):
+        log = (ROOT / "docs" / "training-runs" / name / "log.jsonl").read_text(encoding="utf-8")
+        validated = [record for record in map(json.loads, log.splitlines()) if record["event"] == "validation"]
+        last[name] = [score for score in validated[-1]["scores"] if score["distribution"] == "paper"]
+    ends = {
+        name: [float(np.mean([score[measure] for score in scores])) for measure in ("nll", "ap")]
+        for name, scores in last.items()
+    }
+    by_shape = {(score["observations"], score["variables"]): score["ap"] for score in last["paper-encoder"]}
+    said = " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
+    assert "ends at NLL/p {:.2f} and AP {:.2f};".format(*ends["paper-encoder"]) in said
+    assert "stood at {:.2f} and {:.2f} after the 12.7 minutes of the first slice".format(*ends["first"]) in said
+    small, large = by_shape[500, 10], by_shape[1000, 100]
+    assert f"(AP {small:.2f} at n = 500), and few yet among 100 ({large:.2f} at n = 1,000)" in said
 
 
 def test_the_largest_standard_errors_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
