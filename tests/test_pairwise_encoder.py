@@ -57,9 +57,10 @@ def test_permuting_observations_changes_nothing() -> None:
     assert distance(model(data), model(shuffled)) < 1e-4
 
 
+@pytest.mark.parametrize("order_head", ["potential", "pooled"])
 @torch.no_grad()
-def test_permuting_variables_permutes_the_answer() -> None:
-    model, data = shaken(), tables(3, 80, 7)
+def test_permuting_variables_permutes_the_answer(order_head: str) -> None:
+    model, data = shaken(dataclasses.replace(SMALL, order_head=order_head)), tables(3, 80, 7)
     order = torch.randperm(7, generator=torch.Generator().manual_seed(1))
     answer = model(data)
     expected = SkeletonOrder(answer.skeleton_logits[:, order][:, :, order], answer.order_scores[:, order])
@@ -153,6 +154,11 @@ def test_every_weight_gets_a_gradient() -> None:
         assert parameter.grad.any(), name
 
 
+def test_the_pooled_order_head_knows_nothing_of_pairs() -> None:
+    parameters = dict(shaken(dataclasses.replace(SMALL, order_head="pooled")).named_parameters())
+    assert [name for name in parameters if "order_head" in name] == ["encoder.order_head.own.weight"]
+
+
 @torch.no_grad()
 def test_bfloat16_gives_nearly_the_same_probabilities() -> None:
     model, data = shaken(), tables(2, 80, 7)
@@ -168,6 +174,8 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         PairwiseConfig(cell_width=20, mixing_heads=8)
     with pytest.raises(ConfigurationError, match="positive whole number for stages"):
         PairwiseConfig(stages=0)
+    with pytest.raises(ConfigurationError, match="Expected potential or pooled for order_head, got 'own'"):
+        PairwiseConfig(order_head="own")
     with pytest.raises(ConfigurationError, match="at least 2 observations"):
         shaken()(torch.zeros(3, 1, 4))
 

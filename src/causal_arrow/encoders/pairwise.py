@@ -45,10 +45,14 @@ class PairwiseConfig:
     """Cells are projected to this many numbers a side before their outer product."""
     rounds: int = 1
     """How often the stages are gone through, with the same weights."""
+    order_head: str = "potential"
+    """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
 
     def __post_init__(self) -> None:
+        if self.order_head not in ORDER_HEADS:
+            raise ConfigurationError(f"Expected {' or '.join(ORDER_HEADS)} for order_head, got {self.order_head!r}.")
         for name, size in vars(self).items():
-            if not isinstance(size, int) or size < 1:
+            if name != "order_head" and (not isinstance(size, int) or size < 1):
                 raise ConfigurationError(f"Expected a positive whole number for {name}, got {size!r}.")
         if self.cell_width % self.mixing_heads or self.mixing_heads % 2:
             raise ConfigurationError(
@@ -203,19 +207,32 @@ class SkeletonHead(nn.Module):
         return (logits + logits.transpose(1, 2)) / 2  # a matrix product may round the two halves differently
 
 
-class OrderHead(nn.Module):
+class PooledOrderHead(nn.Module):
+    """Score of each variable, larger is earlier, from the means of its row and column and from its diagonal entry."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.own = Linear(3 * width, 1, zero=True)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        diagonal = pairs.diagonal(dim1=1, dim2=2).transpose(1, 2)
+        summary = torch.cat([pairs.mean(dim=1), pairs.mean(dim=2), diagonal], dim=-1)
+        own: Tensor = self.own(summary.float()).squeeze(-1)
+        return own
+
+
+class PotentialOrderHead(PooledOrderHead):
     """Score of each variable, larger is earlier: the potential that best explains what pairs say of their direction.
 
     Each pair gives evidence e_jk = −e_kj that j comes before k, with a weight w_jk = w_kj. The scores minimize
     Σ w_jk (s_j − s_k − e_jk)² + Σ s_j², the weighted projection of the evidence on differences of a potential (the
-    Hodge view of the paper's appendix B.4); a score of the variable's own is added.
+    Hodge view of the paper's appendix B.4); the pooled score of the variable's own is added.
     """
 
     def __init__(self, width: int) -> None:
-        super().__init__()
+        super().__init__(width)
         self.hidden = Linear(width, width)
         self.evidence_and_weight = Linear(width, 2, zero=True)
-        self.own = Linear(3 * width, 1, zero=True)
 
     def forward(self, pairs: Tensor) -> Tensor:
         evidence, weight = self.evidence_and_weight(F.silu(self.hidden(pairs)).float()).unbind(-1)  # (B, P, P)
@@ -225,10 +242,10 @@ class OrderHead(nn.Module):
         laplacian = torch.diag_embed(weight.sum(dim=2) + 1.0) - weight
         divergence = (weight * evidence).sum(dim=2)
         potential: Tensor = torch.linalg.solve_ex(laplacian, divergence)[0]
-        diagonal = pairs.diagonal(dim1=1, dim2=2).transpose(1, 2)
-        summary = torch.cat([pairs.mean(dim=1), pairs.mean(dim=2), diagonal], dim=-1)
-        own: Tensor = self.own(summary.float()).squeeze(-1)
-        return potential + own
+        return potential + super().forward(pairs)
+
+
+ORDER_HEADS = {"potential": PotentialOrderHead, "pooled": PooledOrderHead}
 
 
 class PairwiseEncoder(nn.Module):
@@ -242,7 +259,7 @@ class PairwiseEncoder(nn.Module):
         self.first_pair_blocks = pair_blocks(config)
         self.stages = nn.ModuleList(Stage(config) for _ in range(config.stages))
         self.skeleton_head = SkeletonHead(config.pair_width)
-        self.order_head = OrderHead(config.pair_width)
+        self.order_head = ORDER_HEADS[config.order_head](config.pair_width)
 
     def embed_cells(self, channels: Tensor, dtype: torch.dtype) -> Tensor:
         """Cells before the first stage: their channels and a few shapes of them.  (B, N, P, D)"""
