@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,17 @@ def cells_of_table(document: Path, title: str) -> tuple[list[str], list[list[str
     assert lines is not None
     cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[0].splitlines()]
     return cells[0], cells[2:]
+
+
+def logged(run: str, event: str) -> list[dict[str, Any]]:
+    """What the log of a training run says of one kind of event."""
+    log = (ROOT / "docs" / "training-runs" / run / "log.jsonl").read_text(encoding="utf-8")
+    return [record for record in map(json.loads, log.splitlines()) if record["event"] == event]
+
+
+def training_notes() -> str:
+    """The text of the training notes, its lines joined."""
+    return " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
 
 
 def measured(row: RowSummary, method: str) -> str:
@@ -84,18 +96,19 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
         f"Arrow and {small[1]:.2f} for the oracle, with standard errors of 0.07; in the other {len(more['arrow'])} it "
         f"is {large[0]:.2f} and {large[1]:.2f}"
     )
-    assert sentence in " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
+    assert sentence in training_notes()
 
 
-@pytest.mark.parametrize(("title", "runs"), [("The recipe", 12), ("Ablations", 9), ("The paper's encoder", 8)])
+@pytest.mark.parametrize(
+    ("title", "runs"),
+    [("The recipe", 12), ("Ablations", 9), ("Small networks", 8), ("The paper's encoder", 8)],
+)
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
     header, lines = cells_of_table(ROOT / "docs" / "training.md", title)
     assert header[3:] == ["NLL/p", "nSHD", "F1", "AP"]
     assert len(lines) == runs
     for name, *cells in lines:
-        log = (ROOT / "docs" / "training-runs" / name / "log.jsonl").read_text(encoding="utf-8")
-        validated = [record for record in map(json.loads, log.splitlines()) if record["event"] == "validation"]
-        means = [(record["step"], record["tasks"], record["mean"]) for record in validated]
+        means = [(record["step"], record["tasks"], record["mean"]) for record in logged(name, "validation")]
         shown = [
             [f"{step:,}", f"{tasks:,}", f"{mean['nll']:.4f}", *(f"{mean[measure]:.3f}" for measure in SHOWN)]
             for step, tasks, mean in means
@@ -104,21 +117,35 @@ def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str,
 
 
 def test_what_the_training_notes_say_of_the_papers_encoder_on_its_own_tasks_is_in_the_logs() -> None:
-    last: dict[str, list[dict[str, float]]] = {}
-    for name in ("paper-encoder", "first"):
-        log = (ROOT / "docs" / "training-runs" / name / "log.jsonl").read_text(encoding="utf-8")
-        validated = [record for record in map(json.loads, log.splitlines()) if record["event"] == "validation"]
-        last[name] = [score for score in validated[-1]["scores"] if score["distribution"] == "paper"]
+    last = {
+        name: [score for score in logged(name, "validation")[-1]["scores"] if score["distribution"] == "paper"]
+        for name in ("paper-encoder", "first")
+    }
     ends = {
         name: [float(np.mean([score[measure] for score in scores])) for measure in ("nll", "ap")]
         for name, scores in last.items()
     }
     by_shape = {(score["observations"], score["variables"]): score["ap"] for score in last["paper-encoder"]}
-    said = " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
+    said = training_notes()
     assert "ends at NLL/p {:.2f} and AP {:.2f};".format(*ends["paper-encoder"]) in said
     assert "stood at {:.2f} and {:.2f} after the 12.7 minutes of the first slice".format(*ends["first"]) in said
     small, large = by_shape[500, 10], by_shape[1000, 100]
     assert f"(AP {small:.2f} at n = 500), and few yet among 100 ({large:.2f} at n = 1,000)" in said
+
+
+def test_what_the_training_notes_say_of_small_networks_step_by_step_is_in_the_logs() -> None:
+    """Runs of one seed see the same tasks in the same steps; up to step 400 all are at the full learning rate."""
+    said = training_notes()
+
+    def losses(name: str) -> list[float]:
+        return [record["loss"] for record in logged(name, "step") if 100 <= record["step"] <= 400]
+
+    usual = np.array(losses("small"))
+    for name in ("small-rounds", "small-pooled", "small-wider", "small-deeper"):
+        apart = np.array(losses(name)) - usual
+        assert len(apart) == 7
+        error = apart.std(ddof=1) / len(apart) ** 0.5
+        assert f"*{name}*: {apart.mean():+.3f} ({error:.3f})".replace("-0", "−0") in said
 
 
 def test_the_largest_standard_errors_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
