@@ -325,6 +325,7 @@ def test_simulated_tables_come_with_their_graphs(run: Run, tmp_path: Path) -> No
     arguments = ("--tables", 2, "--observations", 30, "--variables", 5, "--only", "linear", "--seed", 3)
     assert run("simulate", "-o", tmp_path / "made", *arguments)[0] == 0
     assert run("simulate", "-o", tmp_path / "again", *arguments)[0] == 0
+    assert run("simulate", "-o", tmp_path / "one", "--observations", 9)[2].startswith("Wrote 1 table and its graph to")
     for name in ("table-1.csv", "graph-1.json", "table-2.csv", "graph-2.json"):
         assert (tmp_path / "made" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     table = pd.read_csv(tmp_path / "made" / "table-2.csv")

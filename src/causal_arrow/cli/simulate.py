@@ -63,7 +63,8 @@ def simulate(
             _write_table(folder / f"table-{number + 1}.csv", batch, number)
             description = _describe(batch, number, list(chosen.recipes), seed)
             (folder / f"graph-{number + 1}.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    console(stderr=True).print(f"Wrote {tables} tables and their graphs to {output}", markup=False)
+    written = "1 table and its graph" if tables == 1 else f"{tables} tables and their graphs"
+    console(stderr=True).print(f"Wrote {written} to {output}", markup=False)
 
 
 EXAMPLES = {
