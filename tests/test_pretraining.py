@@ -580,6 +580,8 @@ def test_settings_of_the_file_can_be_changed_one_by_one() -> None:
         ("batch.slots=many", "Expected int for batch.slots, got 'many'"),
         ("seed.slots=3", "seed is not a section"),
         ("model.depth=3", "Unknown setting 'depth' for the pairwise encoder"),
+        ("model.encoder=['paper']", "Unknown encoder ['paper']"),
+        ("model.order_head=['pooled']", "Expected potential or pooled for order_head, got ['pooled']"),
     ],
 )
 def test_a_change_that_does_not_fit_is_refused_in_one_sentence(

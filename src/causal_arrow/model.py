@@ -64,7 +64,7 @@ class ArrowConfig:
         """The configuration `to_dict` wrote; ConfigurationError names what does not fit."""
         settings = dict(settings)
         name = settings.pop("encoder", None)
-        if name not in ENCODERS:
+        if name not in tuple(ENCODERS):  # a list in a file would be no key at all
             raise ConfigurationError(f"Unknown encoder {name!r}: expected one of {', '.join(ENCODERS)}.")
         config_type, _ = ENCODERS[name]
         known = {field.name for field in dataclasses.fields(config_type)}

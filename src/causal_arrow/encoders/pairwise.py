@@ -49,7 +49,7 @@ class PairwiseConfig:
     """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
 
     def __post_init__(self) -> None:
-        if self.order_head not in ORDER_HEADS:
+        if self.order_head not in tuple(ORDER_HEADS):  # a list in a file would be no key at all
             raise ConfigurationError(f"Expected {' or '.join(ORDER_HEADS)} for order_head, got {self.order_head!r}.")
         for name, size in vars(self).items():
             if name != "order_head" and (not isinstance(size, int) or size < 1):
