@@ -133,6 +133,16 @@ def test_what_the_training_notes_say_of_the_papers_encoder_on_its_own_tasks_is_i
     assert f"(AP {small:.2f} at n = 500), and few yet among 100 ({large:.2f} at n = 1,000)" in said
 
 
+def test_what_the_training_notes_say_of_the_papers_encoders_learning_rates_is_in_the_logs() -> None:
+    usual = {record["step"]: record["loss"] for record in logged("paper-encoder", "step")}
+    fast = {record["step"]: record["loss"] for record in logged("paper-encoder-fast", "step")}
+    assert "its training loss was lower at first and higher from step 200 on" in training_notes()
+    assert fast[20] < usual[20]
+    later = [step for step in fast if step >= 200]
+    assert len(later) == 4
+    assert all(fast[step] > usual[step] for step in later)
+
+
 def test_what_the_training_notes_say_of_small_networks_step_by_step_is_in_the_logs() -> None:
     """Runs of one seed see the same tasks in the same steps; up to step 400 all are at the full learning rate."""
     said = training_notes()

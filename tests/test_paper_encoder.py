@@ -177,13 +177,8 @@ def test_compiled_blocks_stay_compiled_in_training_and_validation_of_any_shape()
     """torch's own limit of 8 versions of a block is used up by these runs; what comes after it would run uncompiled."""
     blocks = {"observation_blocks": 1, "variable_blocks": 1, "context_blocks": 1}
     model = ArrowModel(ArrowConfig(dataclasses.replace(SMALL, **blocks)))
-    limit = torch.compiler.config.recompile_limit
-    try:
+    with torch._dynamo.config.patch(recompile_limit=8, fail_on_recompile_limit_hit=True):
         model.compile_blocks(backend="eager")
-        with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
-            for tasks, halved, training in itertools.product((1, 3), (False, True), (True, False)):
-                with torch.set_grad_enabled(training), torch.autocast("cpu", torch.bfloat16, enabled=halved):
-                    model(tables(tasks, 9, 4))
-    finally:
-        torch.compiler.config.recompile_limit = limit
-        torch.compiler.reset()
+        for tasks, halved, training in itertools.product((1, 3), (False, True), (True, False)):
+            with torch.set_grad_enabled(training), torch.autocast("cpu", torch.bfloat16, enabled=halved):
+                model(tables(tasks, 9, 4))
