@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from causal_arrow import inference, pictures
-from causal_arrow.answer import Answer
 from causal_arrow.benchmarks.networks import load_network
 from causal_arrow.benchmarks.sachs import OBSERVATIONAL, load_sachs
-from causal_arrow.knowledge import Knowledge
-from causal_arrow.tables import read_table
+from causal_arrow.discovery import inference, pictures
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.reading import read_table
 
 IMAGES = Path(__file__).parent / "images"
 MOST_BYTES = 200_000

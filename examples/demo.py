@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from causal_arrow import metrics, pictures
 from causal_arrow.benchmarks.sachs import OBSERVATIONAL, consensus_graph, load_sachs
 from causal_arrow.cli import main as causal_arrow
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery import pictures
+from causal_arrow.discovery.estimator import Arrow
+from causal_arrow.graphs import metrics
 
 
 def heading(text: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from dowhy import CausalModel
 
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery.estimator import Arrow
 
 TRUE_EFFECT = 2.0 * 3.0
 

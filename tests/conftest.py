@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     import pandas as pd
 
-    from causal_arrow.model import ArrowModel
+    from causal_arrow.network.model import ArrowModel
 
 
 os.environ["TRITON_INTERPRET"] = "1"  # which triton reads when it is imported
@@ -25,8 +25,8 @@ def small_model() -> ArrowModel:
     """A network without training but with random weights everywhere, so that it has an opinion on every table."""
     import torch
 
-    from causal_arrow.encoders.pairwise import PairwiseConfig
-    from causal_arrow.model import ArrowConfig, ArrowModel
+    from causal_arrow.network.encoders.pairwise import PairwiseConfig
+    from causal_arrow.network.model import ArrowConfig, ArrowModel
 
     small = PairwiseConfig(cell_width=16, pair_width=16, stages=1, pair_blocks=1, mixing_heads=2, outer_width=4)
     with torch.random.fork_rng(devices=[]):
@@ -42,7 +42,7 @@ def small_model() -> ArrowModel:
 @pytest.fixture(scope="session")
 def small_model_folder(small_model: ArrowModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `save_model` makes of it."""
-    from causal_arrow.checkpoint import save_model
+    from causal_arrow.network.checkpoint import save_model
 
     folder = tmp_path_factory.mktemp("models") / "small"
     save_model(small_model, folder)
@@ -52,7 +52,7 @@ def small_model_folder(small_model: ArrowModel, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def usual_model(small_model_folder: Path) -> str:
     """What a person would use: the bundled model where there is one, the small one in a checkout without weights."""
-    from causal_arrow.checkpoint import bundled_models
+    from causal_arrow.network.checkpoint import bundled_models
 
     return "arrow-base" if "arrow-base" in bundled_models() else str(small_model_folder)
 
@@ -90,7 +90,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     import triton.language as tl
     from triton.runtime import interpreter
 
-    from causal_arrow.encoders import fused, kernel_check, mixing, triangles
+    from causal_arrow.network.kernels import fused, kernel_check, mixing, triangles
 
     builder = interpreter.InterpreterBuilder
     patch_tensor, dot = interpreter._patch_lang_tensor, builder.create_dot

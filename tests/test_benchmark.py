@@ -15,14 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from causal_arrow import metrics
+from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.environments import ENVIRONMENTS, default_folder, install
 from causal_arrow.benchmarks.evaluate import describe_machine, evaluate, plan, remaining
 from causal_arrow.benchmarks.methods import MethodOptions, prepare
-from causal_arrow.benchmarks.records import RECORDS_FILE, Record, RecordWriter, read_records
+from causal_arrow.benchmarks.records import RECORDS_FILE, Record, RecordWriter
 from causal_arrow.benchmarks.suites import Row, suite
 from causal_arrow.cli.benchmark import select_rows
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import metrics
 
 POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="process groups and shell scripts are POSIX")
 CHEAP = ["varsort", "random", "empty"]

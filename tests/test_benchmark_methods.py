@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from causal_arrow import dag
 from causal_arrow.benchmarks.methods import METHODS, MethodOptions, prepare
 from causal_arrow.benchmarks.methods.arrow import weights_label
 from causal_arrow.benchmarks.methods.baselines import explained_variances, forward_regression
 from causal_arrow.benchmarks.methods.protocol import answer_from_pdag
-from causal_arrow.checkpoint import load_model, save_model
-from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.model import ArrowConfig, ArrowModel
+from causal_arrow.graphs import dag
+from causal_arrow.network.checkpoint import load_model, save_model
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 CHEAP = ["arrow", "arrow-shd", "arrow-f1", "varsort", "r2sort", "random", "empty"]
 CAUSAL_LEARN = ["boss", "grasp", "pc", "ges", "direct-lingam"]

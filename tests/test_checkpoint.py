@@ -23,12 +23,12 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from causal_arrow import checkpoint
-from causal_arrow.checkpoint import bundled_models, load_model, load_state, save_model, save_state
-from causal_arrow.encoders.pairwise import PairwiseConfig
-from causal_arrow.encoders.paper import PaperConfig
 from causal_arrow.errors import CheckpointError, ConfigurationError
-from causal_arrow.model import ArrowConfig, ArrowModel, standardize
+from causal_arrow.network import checkpoint
+from causal_arrow.network.checkpoint import bundled_models, load_model, load_state, save_model, save_state
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.encoders.paper import PaperConfig
+from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize
 
 PAPER = ArrowConfig(
     PaperConfig(

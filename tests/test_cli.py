@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow import inference, pictures
 from causal_arrow.benchmarks.sachs import load_sachs
 from causal_arrow.cli import main
 from causal_arrow.cli.console import written_together
+from causal_arrow.discovery import inference, pictures
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.graph_files import read_graph
+from causal_arrow.graphs.files import read_graph
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -378,7 +378,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
 
 
 def test_models_lists_what_is_bundled(run: Run) -> None:
-    from causal_arrow.checkpoint import bundled_models
+    from causal_arrow.network.checkpoint import bundled_models
 
     status, out, _ = run("models", "--json")
     assert status == 0
@@ -400,7 +400,7 @@ def test_pretrain_passes_everything_on(run: Run, tmp_path: Path, monkeypatch: py
         asked.update(settings, directory=directory)
 
     monkeypatch.setattr(train, "pretrain", pretend)
-    config = Path(__file__).parent.parent / "configs" / "smoke.toml"
+    config = "smoke"
     assert run("pretrain", config, "--minutes", 2, "--decay-minutes", 0.5, "--init", "there", "--device", "cpu")[0] == 0
     assert asked["directory"] == Path("runs/smoke")
     assert (asked["minutes"], asked["decay_minutes"], asked["init"], asked["resume"]) == (2, 0.5, "there", False)

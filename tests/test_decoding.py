@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causal_arrow import orders as orders_module
-from causal_arrow.dag import is_acyclic
-from causal_arrow.decoding import DECODING_RULES, decode, edge_probabilities, sample_graphs
 from causal_arrow.errors import ArrowError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.knowledge import Constraints, Knowledge
-from causal_arrow.orders import log_weight, most_probable_order, sample_orders
+from causal_arrow.graphs import orders as orders_module
+from causal_arrow.graphs.dag import is_acyclic
+from causal_arrow.graphs.decoding import DECODING_RULES, decode, edge_probabilities, sample_graphs
+from causal_arrow.graphs.knowledge import Constraints, Knowledge
+from causal_arrow.graphs.orders import log_weight, most_probable_order, sample_orders
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 
 def random_distribution(p: int, seed: int, edge_scale: float = 2.0, order_scale: float = 2.0) -> SkeletonOrder:

@@ -18,16 +18,17 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from causal_arrow import inference, uncertainty
-from causal_arrow.answer import CERTAIN_DIRECTION, LIKELY_DIRECTION, Answer
-from causal_arrow.checkpoint import save_model
-from causal_arrow.dag import cpdag, is_acyclic, topological_order
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery import inference, uncertainty
+from causal_arrow.discovery.answer import CERTAIN_DIRECTION, LIKELY_DIRECTION, Answer
+from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError, CheckpointError, ConfigurationError, KnowledgeError, TableError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.knowledge import Knowledge
-from causal_arrow.model import ArrowConfig, ArrowModel
-from causal_arrow.tables import Table, read_table
+from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.network.checkpoint import save_model
+from causal_arrow.network.model import ArrowConfig, ArrowModel
+from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.table import Table
 
 
 @pytest.fixture
@@ -533,9 +534,9 @@ def _cpu_times() -> tuple[float, float]:
 def test_two_thousand_observations_of_a_hundred_variables_fit_in_two_gigabytes() -> None:
     program = """
 import resource, torch, numpy as np
-from causal_arrow.inference import answer_table
-from causal_arrow.model import ArrowConfig, ArrowModel
-from causal_arrow.tables import read_table
+from causal_arrow.discovery.inference import answer_table
+from causal_arrow.network.model import ArrowConfig, ArrowModel
+from causal_arrow.tables.reading import read_table
 values = np.random.default_rng(0).normal(size=(2000, 100))
 answer_table(read_table(values), ArrowModel(ArrowConfig.base()).eval())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

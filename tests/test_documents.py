@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.published import published_results
-from causal_arrow.benchmarks.records import read_records
 from causal_arrow.benchmarks.report import write_report
 from causal_arrow.benchmarks.summaries import RowSummary, summarize
 

@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 import torch
 
-from causal_arrow import exports
-from causal_arrow.answer import Answer
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery import exports
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.graph_files import compatible, graph_from_edges, read_graph
-from causal_arrow.knowledge import Knowledge
+from causal_arrow.graphs.files import compatible, graph_from_edges, read_graph
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 NAMES = ("x", "y y", 'say "hi"', "a->b; c", "äß→😀", "back\\slash", "lonely")
 EDGES = {("x", "y y"), ("x", 'say "hi"'), ("y y", "a->b; c"), ("äß→😀", "x"), ("back\\slash", "x")}

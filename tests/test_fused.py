@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders import fused, gpu
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.kernels import fused, gpu
 
 
 def normalized(x: Tensor) -> Tensor:
@@ -136,5 +136,5 @@ def test_only_narrow_half_precision_layers_on_a_hopper_gpu_take_the_kernels(monk
 
 
 def test_importing_the_layers_imports_neither_triton_nor_the_compiler() -> None:
-    code = "import sys, causal_arrow.encoders.fused; assert not {'triton', 'torch._dynamo'} & set(sys.modules)"
+    code = "import sys, causal_arrow.network.kernels.fused; assert not {'triton', 'torch._dynamo'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

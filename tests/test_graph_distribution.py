@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from causal_arrow.dag import is_acyclic, orient, skeleton_of
 from causal_arrow.errors import GraphError
-from causal_arrow.graph_distribution import LARGEST_EXACT_LIKELIHOOD, SkeletonOrder, order_consistency
+from causal_arrow.graphs.dag import is_acyclic, orient, skeleton_of
+from causal_arrow.graphs.skeleton_order import LARGEST_EXACT_LIKELIHOOD, SkeletonOrder, order_consistency
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -415,7 +415,7 @@ def test_sampled_orders_follow_plackett_luce() -> None:
 
 def test_seeds_reproduce_samples_and_pieces_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     distribution = random_distribution(6)
-    monkeypatch.setattr("causal_arrow.graph_distribution.ENTRIES_PER_PIECE", 36 * 4)
+    monkeypatch.setattr("causal_arrow.graphs.skeleton_order.ENTRIES_PER_PIECE", 36 * 4)
     graphs = distribution.sample_dags(10, seeded())
     assert torch.equal(graphs, distribution.sample_dags(10, seeded()))
     assert not torch.equal(graphs, distribution.sample_dags(10, seeded(1)))

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders.fused.checks import OPERATIONS as FUSED
-from causal_arrow.encoders.kernel_check import (
+from causal_arrow.network.kernels.fused.checks import OPERATIONS as FUSED
+from causal_arrow.network.kernels.kernel_check import (
     Inputs,
     Operation,
     Sizes,
@@ -18,8 +18,8 @@ from causal_arrow.encoders.kernel_check import (
     check_results,
     with_gradients,
 )
-from causal_arrow.encoders.mixing.checks import OPERATIONS as MIXING
-from causal_arrow.encoders.triangles.checks import OPERATIONS as TRIANGLES
+from causal_arrow.network.kernels.mixing.checks import OPERATIONS as MIXING
+from causal_arrow.network.kernels.triangles.checks import OPERATIONS as TRIANGLES
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 
@@ -130,7 +130,7 @@ def test_nothing_in_gives_nothing_out_and_zero_gradients(name: str, sizes: Sizes
 
 
 def test_shares_of_the_observations_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from causal_arrow.encoders.mixing import kernels
+    from causal_arrow.network.kernels.mixing import kernels
 
     (cells, weights), (d_out,) = OPERATIONS["mix_cells"].drawn((1, 19, 20, 16, 2))
     results = []
@@ -142,7 +142,7 @@ def test_shares_of_the_observations_add_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_shares_fill_the_device_and_none_is_empty() -> None:
-    from causal_arrow.encoders.mixing.kernels import shares
+    from causal_arrow.network.kernels.mixing.kernels import shares
 
     assert shares(264, 100, 264) == 1
     assert shares(64, 250, 132) == 2

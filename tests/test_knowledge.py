@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from causal_arrow.errors import KnowledgeError
-from causal_arrow.knowledge import Constraints, Knowledge, parse_edge
+from causal_arrow.graphs.knowledge import Constraints, Knowledge, parse_edge
 
 NAMES = ("age", "smoking", "tar", "cancer")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from causal_arrow import dag, metrics
 from causal_arrow.errors import GraphError
+from causal_arrow.graphs import dag, metrics
 
 
 def graph(variables: int, *edges: tuple[int, int]) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders import mixing
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.kernels import mixing
 
 SHAPES = [(2, 9, 5, 64, 8), (1, 21, 2, 96, 12), (2, 13, 110, 32, 4), (1, 1, 1, 16, 1)]  # B, N, P, D, H
 
@@ -88,5 +88,5 @@ def test_weights_for_other_variables_are_refused_with_both_shapes() -> None:
 
 
 def test_importing_the_mixing_imports_neither_triton_nor_the_compiler() -> None:
-    code = "import sys, causal_arrow.encoders.mixing; assert not {'triton', 'torch._dynamo'} & set(sys.modules)"
+    code = "import sys, causal_arrow.network.kernels.mixing; assert not {'triton', 'torch._dynamo'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders import paper
-from causal_arrow.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.model import ArrowConfig, ArrowModel
+from causal_arrow.network.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
+from causal_arrow.network.kernels import paper
+from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 SMALL = PaperConfig(
     width=24,

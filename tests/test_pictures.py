@@ -13,13 +13,13 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Curve
 
-from causal_arrow import pictures
-from causal_arrow.answer import Answer
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery import pictures
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.knowledge import Knowledge
-from causal_arrow.layout import Layout, Route, layered_layout
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.layout import Layout, Route, layered_layout
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 mpl.use("agg")
 

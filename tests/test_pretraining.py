@@ -19,22 +19,26 @@ import numpy as np
 import pytest
 import torch
 
-from causal_arrow import metrics
-from causal_arrow.checkpoint import load_model, load_state, read_extra
-from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.model import ArrowConfig, ArrowModel
+from causal_arrow.graphs import metrics
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.network.checkpoint import load_model, load_state, read_extra
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.model import ArrowConfig, ArrowModel
 from causal_arrow.pretraining import train
 from causal_arrow.pretraining.__main__ import main
-from causal_arrow.pretraining.config import OptimizationConfig, PretrainingConfig, ShapeConfig, read_config
+from causal_arrow.pretraining.config import (
+    CONFIGS_FOLDER,
+    OptimizationConfig,
+    PretrainingConfig,
+    ShapeConfig,
+    read_config,
+)
 from causal_arrow.pretraining.optimizer import Muon, build_optimizers, schedule
 from causal_arrow.pretraining.shapes import MemoryModel, Shape, draw_shape, fit_memory_model, tasks_per_slot
 from causal_arrow.pretraining.stream import Tasks, TaskStream
 from causal_arrow.pretraining.train import Trainer, pretrain
 from causal_arrow.pretraining.validation import task_scores
-
-CONFIGS = Path(__file__).parent.parent / "configs"
 
 TINY = PretrainingConfig.from_dict(
     {
@@ -506,7 +510,7 @@ def test_batched_muon_equals_torch_muon() -> None:
 
 
 def test_every_parameter_has_exactly_one_optimizer() -> None:
-    from causal_arrow.model import ArrowConfig, ArrowModel
+    from causal_arrow.network.model import ArrowConfig, ArrowModel
 
     model = ArrowModel(ArrowConfig.base())
     for kind in ("muon", "adamw"):
@@ -552,17 +556,17 @@ def test_validation_scores_are_those_of_metrics() -> None:
 
 
 def test_shipped_configurations_are_read_whole() -> None:
-    for path in CONFIGS.glob("*.toml"):
+    for path in CONFIGS_FOLDER.glob("*.toml"):
         config = read_config(path)
         assert PretrainingConfig.from_dict(config.to_dict()) == config
-    paper = read_config(CONFIGS / "paper.toml")
+    paper = read_config(CONFIGS_FOLDER / "paper.toml")
     assert paper.batch.slots * (paper.batch.tasks_per_slot or 0) == 2048
     assert paper.optimization.steps == 250_000
     assert paper.optimization.optimizer == "adamw"
 
 
 def test_settings_of_the_file_can_be_changed_one_by_one() -> None:
-    smoke = CONFIGS / "smoke.toml"
+    smoke = CONFIGS_FOLDER / "smoke.toml"
     changes = ["batch.slots=7", "tasks.without=['mlp']", "tasks.weights.normal=2", "seed = 3", "log.every_steps=9"]
     changed = read_config(smoke, [*changes, "model.stages=5", "optimization.optimizer=adamw"])
     assert (changed.batch.slots, changed.tasks.without, changed.tasks.weights) == (7, ("mlp",), {"normal": 2.0})
@@ -587,7 +591,7 @@ def test_settings_of_the_file_can_be_changed_one_by_one() -> None:
 def test_a_change_that_does_not_fit_is_refused_in_one_sentence(
     change: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(CONFIGS / "smoke.toml"), "--set", change]) == 2
+    assert main([str(CONFIGS_FOLDER / "smoke.toml"), "--set", change]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -625,7 +629,7 @@ def test_a_missing_configuration_is_one_sentence(tmp_path: Path, capsys: pytest.
 
 
 def test_the_smoke_configuration_learns_something_visible(tmp_path: Path) -> None:
-    config = read_config(CONFIGS / "smoke.toml")
+    config = read_config(CONFIGS_FOLDER / "smoke.toml")
     short = dataclasses.replace(config, optimization=dataclasses.replace(config.optimization, steps=0))
     untrained = pretrain(short, tmp_path / "untrained", device="cpu", echo=quiet)
     short = dataclasses.replace(config, optimization=dataclasses.replace(config.optimization, steps=80, decay_steps=20))

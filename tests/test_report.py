@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from causal_arrow import metrics
+from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.document import Cell, Heading, Paragraph, Picture, Table, to_html, to_markdown
 from causal_arrow.benchmarks.methods import METHODS
 from causal_arrow.benchmarks.packed import read_packed, write_packed
 from causal_arrow.benchmarks.published import PublishedTable, published_results
-from causal_arrow.benchmarks.records import Record, RecordWriter, read_records
+from causal_arrow.benchmarks.records import Record, RecordWriter
 from causal_arrow.benchmarks.report import report_blocks, suite_blocks, write_report
 from causal_arrow.benchmarks.suites import SUITES, suite
 from causal_arrow.benchmarks.summaries import (
@@ -30,6 +30,7 @@ from causal_arrow.benchmarks.summaries import (
     summarize,
 )
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import metrics
 
 RUN = {
     "machine": {"cpu": "Test CPU", "cores": 2},

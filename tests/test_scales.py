@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 import torch
 
-from causal_arrow.dag import topological_order
-from causal_arrow.discovery import Arrow
+from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.graph_distribution import SkeletonOrder
-from causal_arrow.scales import MOST_DOUBT, chosen_reading, log_candidates, readings, with_logarithms
+from causal_arrow.graphs.dag import topological_order
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.synthetic.tasks import TaskDistribution
+from causal_arrow.tables.scales import MOST_DOUBT, chosen_reading, log_candidates, readings, with_logarithms
 
 NAMES = ("a", "b", "c", "d")
 
@@ -102,13 +102,13 @@ def test_doubt_is_none_for_certainty_and_a_bit_for_an_unknown_direction() -> Non
 def test_logarithms_count_unless_they_leave_clearly_more_doubt() -> None:
     sure, unsure = distribution(60.0, 3.0), distribution(60.0, 1.0)
     assert float(unsure.doubt()) > MOST_DOUBT * float(sure.doubt())
-    assert chosen_reading([unsure, sure]) == 1
-    assert chosen_reading([sure, unsure]) == 0
-    assert chosen_reading([sure, sure]) == 1
+    assert chosen_reading([float(unsure.doubt()), float(sure.doubt())]) == 1
+    assert chosen_reading([float(sure.doubt()), float(unsure.doubt())]) == 0
+    assert chosen_reading([float(sure.doubt()), float(sure.doubt())]) == 1
     nearly = distribution(60.0, 2.8)
     assert float(sure.doubt()) < float(nearly.doubt()) < MOST_DOUBT * float(sure.doubt())
-    assert chosen_reading([sure, nearly]) == 1
-    assert chosen_reading([unsure]) == 0
+    assert chosen_reading([float(sure.doubt()), float(nearly.doubt())]) == 1
+    assert chosen_reading([float(unsure.doubt())]) == 0
 
 
 # Answers

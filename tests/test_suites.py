@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causal_arrow import dag
 from causal_arrow.benchmarks import herman, networks, sachs
 from causal_arrow.benchmarks.datasets import Dataset
 from causal_arrow.benchmarks.linear_gaussian import LinearGaussianModel
 from causal_arrow.benchmarks.suites import SUITES, Row, Suite, suite
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import dag
 
 ALL_ROWS = [pytest.param(row, id=f"{row.suite}/{row.name}") for built in SUITES.values() for row in built.rows()]
 

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow.checkpoint import bundled_models
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.table_report import TRAINING_RANGE, TrainingRange, inspect_table
-from causal_arrow.tables import Table, read_table
+from causal_arrow.network.checkpoint import bundled_models
+from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.report import TRAINING_RANGE, TrainingRange, inspect_table
+from causal_arrow.tables.table import Table
 
 NAMES = ("age", "dose", "höhe", "x y")
 
@@ -192,7 +193,7 @@ def test_the_first_sheet_is_read_unless_another_is_named(tmp_path, frame):
 
 
 def test_importing_the_module_does_not_import_pandas():
-    code = "import sys, causal_arrow.tables, causal_arrow.table_report; sys.exit('pandas' in sys.modules)"
+    code = "import sys, causal_arrow.tables.reading, causal_arrow.tables.report; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -515,7 +516,7 @@ def test_statistics_do_not_depend_on_how_observations_are_chunked(monkeypatch):
     whole = inspect_table(read_table(values))
     assert {finding.kind for finding in whole.findings} == {"time_order", "heavy_tails"}
     for chunk in (1, 7):
-        monkeypatch.setattr("causal_arrow.table_report.OBSERVATIONS_PER_CHUNK", chunk)
+        monkeypatch.setattr("causal_arrow.tables.report.OBSERVATIONS_PER_CHUNK", chunk)
         assert inspect_table(read_table(values)) == whole
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders import triangles
-from causal_arrow.encoders.triangles import triangle_products
+from causal_arrow.network.kernels import triangles
+from causal_arrow.network.kernels.triangles import triangle_products
 
 
 def random_sides(tasks: int, variables: int, width: int, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from causal_arrow._version import __version__
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery import Arrow
+    from causal_arrow.discovery.estimator import Arrow
     from causal_arrow.errors import ArrowError
-    from causal_arrow.graph_distribution import SkeletonOrder
-    from causal_arrow.knowledge import Knowledge
-    from causal_arrow.model import ArrowConfig, ArrowModel
+    from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.graphs.skeleton_order import SkeletonOrder
+    from causal_arrow.network.model import ArrowConfig, ArrowModel
     from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
 _HOME = {
-    "Arrow": "causal_arrow.discovery",
-    "ArrowConfig": "causal_arrow.model",
+    "Arrow": "causal_arrow.discovery.estimator",
+    "ArrowConfig": "causal_arrow.network.model",
     "ArrowError": "causal_arrow.errors",
-    "ArrowModel": "causal_arrow.model",
-    "Knowledge": "causal_arrow.knowledge",
-    "SkeletonOrder": "causal_arrow.graph_distribution",
+    "ArrowModel": "causal_arrow.network.model",
+    "Knowledge": "causal_arrow.graphs.knowledge",
+    "SkeletonOrder": "causal_arrow.graphs.skeleton_order",
     "TaskBatch": "causal_arrow.synthetic.tasks",
     "TaskDistribution": "causal_arrow.synthetic.tasks",
 }

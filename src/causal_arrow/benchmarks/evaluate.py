@@ -25,7 +25,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
-from causal_arrow import __version__
+from causal_arrow._version import __version__
 from causal_arrow.benchmarks.methods import Method, MethodOptions
 from causal_arrow.benchmarks.records import Record, identity_of_method
 from causal_arrow.benchmarks.suites import Row

@@ -26,7 +26,7 @@ from causal_arrow.benchmarks.summaries import (
     Variant,
     reliability_by_method,
 )
-from causal_arrow.metrics import ReliabilityTable
+from causal_arrow.graphs.metrics import ReliabilityTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

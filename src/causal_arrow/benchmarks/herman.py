@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from causal_arrow import dag
 from causal_arrow.benchmarks.datasets import (
     PAPER_EDGES_PER_VARIABLE,
     BoolArray,
@@ -23,6 +22,7 @@ from causal_arrow.benchmarks.datasets import (
     unnamed,
 )
 from causal_arrow.benchmarks.linear_gaussian import LinearGaussianModel, ancestral_observations
+from causal_arrow.graphs import dag
 
 
 class Model(Protocol):

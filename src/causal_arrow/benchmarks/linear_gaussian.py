@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from causal_arrow import dag
 from causal_arrow.benchmarks.datasets import FloatArray
+from causal_arrow.graphs import dag
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 from causal_arrow.benchmarks.records import Record, table_from_lists, table_to_lists
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.metrics import ReliabilityTable, pool
+from causal_arrow.graphs.metrics import ReliabilityTable, pool
 
 FORMAT = "causal-arrow-benchmark-records"
 FORMAT_VERSION = 1
@@ -31,7 +31,7 @@ DIGITS, DIGITS_OF_SECONDS = 4, 3
 
 def write_packed(records: Iterable[Record], path: Path) -> None:
     """Pack the records into a file. The same records give the same bytes."""
-    from causal_arrow.checkpoint import replace_file
+    from causal_arrow.network.checkpoint import replace_file
 
     blocks: dict[tuple[str, str, int, int], list[Record]] = {}
     methods: dict[str, int] = {}

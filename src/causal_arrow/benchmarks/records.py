@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.metrics import ReliabilityTable
+from causal_arrow.graphs.metrics import ReliabilityTable
 
 RECORDS_FILE = "records.jsonl"
 STATUSES = ("ok", "failed", "timeout")
@@ -117,26 +117,8 @@ class RecordWriter:
         self._file.close()
 
 
-def read_records(path: Path) -> list[Record]:
-    """The records of a folder (records.jsonl and all packed files) or of one file, without repetitions.
-
-    Of records of the same work the last one counts: it is a second try.
-    """
-    from causal_arrow.benchmarks.packed import read_packed
-
-    if path.is_dir():
-        files = [file for file in (path / RECORDS_FILE, *sorted(path.glob("*.jsonl.gz"))) if file.exists()]
-    elif path.exists():
-        files = [path]
-    else:
-        raise BenchmarkError(f"There is no {path}: expected a folder with {RECORDS_FILE}, or a file of records.")
-    records = [
-        record for file in files for record in (read_packed(file) if file.suffix == ".gz" else _read_lines(file))
-    ]
-    return list({record.identity: record for record in records}.values())
-
-
-def _read_lines(path: Path) -> Iterator[Record]:
+def read_lines(path: Path) -> Iterator[Record]:
+    """The records of a file of JSON lines, without a torn last line."""
     content = path.read_bytes()
     lines = content.split(b"\n")
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last line end is torn, or nothing

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from causal_arrow import metrics
+from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.document import Block, Cell, Heading, Paragraph, Picture, Table, to_html, to_markdown
 from causal_arrow.benchmarks.published import PublishedResults, published_results
-from causal_arrow.benchmarks.records import Record, identity_of_method, read_records
+from causal_arrow.benchmarks.records import Record, identity_of_method
 from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
     FURTHER_MEASURES,
@@ -26,6 +26,7 @@ from causal_arrow.benchmarks.summaries import (
     summarize,
 )
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import metrics
 
 # Where every true graph is empty there is nothing to find: what counts is how many edges a method makes up.
 CONTROL_MEASURES = ("shd", "f1", "seconds")

@@ -12,7 +12,7 @@ import numpy as np
 from causal_arrow.benchmarks.methods import METHODS, title_of
 from causal_arrow.benchmarks.records import Record, count_by_status
 from causal_arrow.benchmarks.suites import SUITES
-from causal_arrow.metrics import ReliabilityTable, pool
+from causal_arrow.graphs.metrics import ReliabilityTable, pool
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow import metrics
 from causal_arrow.benchmarks.datasets import Dataset
 from causal_arrow.benchmarks.methods import Answer, Method, MethodOptions, Solve, prepare
 from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.errors import ArrowError
+from causal_arrow.graphs import metrics
 
 Say = Callable[[dict[str, Any]], None]
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from causal_arrow import __version__
+from causal_arrow._version import __version__
 from causal_arrow.errors import ArrowError
 
 COMMANDS = {  # name -> the module that has a function of this name, and examples for it in EXAMPLES

@@ -52,9 +52,9 @@ def benchmark(
 ) -> None:
     """Run causal discovery methods over benchmark suites. Stop it at any time: the same command goes on."""
     from causal_arrow.benchmarks import environments as isolated
+    from causal_arrow.benchmarks.collected import read_records
     from causal_arrow.benchmarks.evaluate import plan, remaining, usable_cores
     from causal_arrow.benchmarks.methods import MethodOptions, prepare
-    from causal_arrow.benchmarks.records import read_records
 
     if install:
         for method in install:
@@ -104,8 +104,8 @@ def report(
     ] = None,
 ) -> None:
     """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""
+    from causal_arrow.benchmarks.collected import read_records
     from causal_arrow.benchmarks.packed import write_packed
-    from causal_arrow.benchmarks.records import read_records
     from causal_arrow.benchmarks.report import write_report
     from causal_arrow.benchmarks.training import is_training_run, write_comparison, write_training_report
 
@@ -193,8 +193,9 @@ def _run(
 
 def _print_tables(output: Path, rows: Sequence[Row], methods: Sequence[tuple[str, Method]]) -> None:
     """The tables of what was asked for, whenever it was run."""
+    from causal_arrow.benchmarks.collected import read_records
     from causal_arrow.benchmarks.document import Heading, Paragraph, Table
-    from causal_arrow.benchmarks.records import identity_of_method, read_records
+    from causal_arrow.benchmarks.records import identity_of_method
     from causal_arrow.benchmarks.report import suite_blocks
     from causal_arrow.benchmarks.summaries import summarize
 

@@ -29,8 +29,8 @@ def check(
     missing cells, and observations that follow each other in time. Exits with status 1 if `discover` would refuse the
     table as it is, else 0.
     """
-    from causal_arrow.table_report import inspect_table
-    from causal_arrow.tables import read_table
+    from causal_arrow.tables.reading import read_table
+    from causal_arrow.tables.report import inspect_table
 
     read = read_table(
         table,

@@ -35,8 +35,8 @@ def compare(
     Files may be graph.json, an edge list or a matrix in CSV, GraphML, GML, Graphviz or DAGitty text. Both graphs must
     be about the same variables, in any order.
     """
-    from causal_arrow.graph_files import compatible, read_graph
-    from causal_arrow.metrics import evaluate
+    from causal_arrow.graphs.files import compatible, read_graph
+    from causal_arrow.graphs.metrics import evaluate
 
     truth, estimate = compatible(read_graph(first), read_graph(second))
     measures = evaluate(truth.adjacency, estimate.adjacency, scores=estimate.probabilities)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table as Grid
 
-    from causal_arrow.answer import Answer
-    from causal_arrow.knowledge import Knowledge
-    from causal_arrow.uncertainty import EdgeStability
+    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.uncertainty import EdgeStability
+    from causal_arrow.graphs.knowledge import Knowledge
 
 KNOWLEDGE_PANEL = "What is already known"
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
@@ -123,8 +123,8 @@ def discover(
         check_output(output, names, overwrite)
     known = read_knowledge(require, forbid, tiers, knowledge)
 
-    from causal_arrow.table_report import inspect_table
-    from causal_arrow.tables import read_table
+    from causal_arrow.tables.reading import read_table
+    from causal_arrow.tables.report import inspect_table
 
     read = read_table(
         table,
@@ -138,7 +138,7 @@ def discover(
     )
     known.compile(read.names)
 
-    from causal_arrow import inference, uncertainty
+    from causal_arrow.discovery import inference, uncertainty
 
     network = inference.ready_model(model, device)
     answer = inference.answer_table(
@@ -207,7 +207,7 @@ def read_knowledge(
     require: list[str] | None, forbid: list[str] | None, tiers: Path | None, file: Path | None
 ) -> Knowledge:
     """All that was said about the graph, from options and files together."""
-    from causal_arrow.knowledge import Knowledge
+    from causal_arrow.graphs.knowledge import Knowledge
 
     known = Knowledge(required=require or (), forbidden=forbid or ())
     if tiers is not None:
@@ -217,7 +217,7 @@ def read_knowledge(
 
 def _read_tiers(path: Path) -> Knowledge:
     from causal_arrow.errors import KnowledgeError
-    from causal_arrow.knowledge import Knowledge
+    from causal_arrow.graphs.knowledge import Knowledge
 
     if path.suffix.lower() in (".toml", ".json"):
         return Knowledge.from_file(path)
@@ -241,7 +241,7 @@ def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
 
 
 def _write(folder: Path, answer: Answer, extras: Extras) -> None:
-    from causal_arrow import exports, pictures
+    from causal_arrow.discovery import exports, pictures
 
     for name, export in exports.TEXT_FORMATS.items():
         if name != "graph.json":  # which also holds the extras
@@ -261,7 +261,7 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
 
 
 def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
-    from causal_arrow import exports
+    from causal_arrow.discovery import exports
 
     content = exports.to_dict(answer)
     if extras.ancestors is not None:

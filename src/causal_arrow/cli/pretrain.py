@@ -12,7 +12,11 @@ from causal_arrow.cli import options
 
 def pretrain(
     config: Annotated[
-        Path, typer.Argument(help="TOML file that describes the run, as in configs/.", show_default=False)
+        Path,
+        typer.Argument(
+            help="A shipped configuration (base, paper, small, smoke) or a TOML file that describes the run.",
+            show_default=False,
+        ),
     ],
     changes: Annotated[
         list[str] | None,
@@ -81,12 +85,12 @@ EXAMPLES = {
     "pretrain": """
 **Examples**
 
-`causal-arrow pretrain configs/smoke.toml --device cpu`
+`causal-arrow pretrain smoke --device cpu`
 
-`causal-arrow pretrain configs/base.toml --minutes 30`
+`causal-arrow pretrain base --minutes 30`
 
-`causal-arrow pretrain configs/base.toml --set model.stages=6 --minutes 30 --output runs/deeper`
+`causal-arrow pretrain base --set model.stages=6 --minutes 30 --output runs/deeper`
 
-`causal-arrow pretrain configs/base.toml --resume runs/base --minutes 30 --decay-minutes 10`
+`causal-arrow pretrain base --resume runs/base --minutes 30 --decay-minutes 10`
 """
 }

@@ -28,7 +28,7 @@ def speed(
 
     import torch
 
-    from causal_arrow.inference import chunk_size, ready_model
+    from causal_arrow.discovery.inference import chunk_size, ready_model
 
     network = ready_model(model, device)
     place = next(network.parameters()).device

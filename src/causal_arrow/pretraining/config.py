@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.model import ArrowConfig
+from causal_arrow.network.model import ArrowConfig
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+CONFIGS_FOLDER = Path(__file__).parent / "configs"
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,20 @@ class PretrainingConfig:
         return {**dataclasses.asdict(self), "model": self.model.to_dict()}
 
 
-def read_config(path: Path | str, changes: Sequence[str] = ()) -> PretrainingConfig:
-    """The run described by a TOML file, with changes such as "batch.slots=2" or 'tasks.without=["trees"]'."""
+def shipped_configs() -> dict[str, Path]:
+    """The configurations that come with the package: name -> file."""
+    return {path.stem: path for path in sorted(CONFIGS_FOLDER.glob("*.toml"))}
+
+
+def read_config(source: Path | str, changes: Sequence[str] = ()) -> PretrainingConfig:
+    """The run described by a shipped configuration (its name) or a TOML file, with changes such as "batch.slots=2" or
+    'tasks.without=["trees"]'."""
+    path = shipped_configs().get(str(source), Path(source))
+    if not path.exists():
+        raise ConfigurationError(
+            f"There is no configuration {str(source)!r}: expected one of {', '.join(shipped_configs())}, "
+            "or a TOML file."
+        )
     try:
         with open(path, "rb") as file:
             settings = tomllib.load(file)
@@ -143,7 +157,11 @@ def read_config(path: Path | str, changes: Sequence[str] = ()) -> PretrainingCon
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments `config` and `set` of a command, for `read_config`."""
-    parser.add_argument("config", type=Path, help="TOML file that describes the run, as in configs/")
+    parser.add_argument(
+        "config",
+        type=Path,
+        help="a shipped configuration (base, paper, small, smoke) or a TOML file that describes the run",
+    )
     parser.add_argument(
         "--set",
         action="append",

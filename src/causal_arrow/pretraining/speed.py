@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from causal_arrow.encoders.kernel_check import Ceilings
-from causal_arrow.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
-from causal_arrow.encoders.statistics import describe
 from causal_arrow.errors import ArrowError
+from causal_arrow.network.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
+from causal_arrow.network.encoders.statistics import describe
+from causal_arrow.network.kernels.kernel_check import Ceilings
 from causal_arrow.pretraining.config import add_config_arguments, read_config
 from causal_arrow.pretraining.processes import joined
 from causal_arrow.pretraining.shapes import Shape

@@ -21,10 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from causal_arrow.checkpoint import load_model, load_state, read_extra, replace_file, save_model, save_state
-from causal_arrow.encoders.pairwise import PairwiseConfig
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.model import ArrowConfig, ArrowModel
+from causal_arrow.network.checkpoint import load_model, load_state, read_extra, replace_file, save_model, save_state
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.model import ArrowConfig, ArrowModel
 from causal_arrow.pretraining.clock import Clock, Stopwatch
 from causal_arrow.pretraining.config import PretrainingConfig
 from causal_arrow.pretraining.optimizer import AveragedWeights, build_optimizers, schedule, set_learning_rates

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from causal_arrow.graph_distribution import SkeletonOrder
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.pretraining.config import ValidationConfig
 from causal_arrow.pretraining.shapes import Shape
 from causal_arrow.pretraining.stream import Tasks, draw_tasks

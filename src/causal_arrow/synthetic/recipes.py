@@ -192,7 +192,7 @@ def widened() -> Recipe:
             "weak_signal": 1.0,
             "strong_signal": 1.0,
             "spread_signal": 1.0,
-            "accumulating_signal": 0.0,  # for training alone: configs/base.toml gives it a weight
+            "accumulating_signal": 0.0,  # for training alone: the configuration `base` gives it a weight
         },
         scales={"restandardized": 2.0, "raw_equal_noise": 1.0, "raw_unequal_noise": 1.0},
         hidden_variables={

@@ -78,7 +78,7 @@ class TaskDistribution:
         """What the shipped weights learn from: half of the tasks as in the paper, half beyond it.
 
         It is also the yardstick of validation and of the benchmark, and stays as it is; a run that wants other weights
-        for some components sets them, as configs/base.toml does.
+        for some components sets them, as the configuration `base` does.
         """
         return cls(
             {

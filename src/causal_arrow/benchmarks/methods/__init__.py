@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from causal_arrow import __version__
+from causal_arrow._version import __version__
 from causal_arrow.benchmarks.methods import arrow, baselines, causal_learn, continuous, isolated
 from causal_arrow.benchmarks.methods.protocol import (
     Answer,

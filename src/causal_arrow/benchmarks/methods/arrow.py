@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from causal_arrow import __version__
+from causal_arrow._version import __version__
 from causal_arrow.benchmarks.datasets import FloatArray
 from causal_arrow.benchmarks.methods.protocol import Answer, Method, MethodOptions, Solve, file_checksum, timed
 from causal_arrow.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from causal_arrow.model import ArrowModel
+    from causal_arrow.network.model import ArrowModel
 
 PREFERRED_BUNDLED_MODEL = "base"
 
@@ -41,7 +41,7 @@ def start_arrow(source: str, rule: str) -> Solve:
     """Loads the weights, and answers a small table once so that no dataset pays for what torch does the first time."""
     import torch
 
-    from causal_arrow.checkpoint import load_model
+    from causal_arrow.network.checkpoint import load_model
 
     torch.set_num_threads(1)
     model = load_model(source)
@@ -59,9 +59,9 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
     """A graph by the rule, and the probability of every edge, by a model on whatever device.  (P, P) each"""
     import torch
 
-    from causal_arrow.decoding import decode
-    from causal_arrow.inference import chunk_size
-    from causal_arrow.scales import chosen_reading, readings, with_logarithms
+    from causal_arrow.discovery.inference import chunk_size
+    from causal_arrow.graphs.decoding import decode
+    from causal_arrow.tables.scales import chosen_reading, readings, with_logarithms
 
     with torch.inference_mode():
         distributions = []
@@ -69,7 +69,7 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
             values = np.ascontiguousarray(with_logarithms(data, columns))
             table = torch.from_numpy(values)[None].to(next(model.parameters()).device)  # (1, N, P)
             distributions.append(model(table, observations_per_chunk=chunk_size(model, *data.shape)).to("cpu")[0])
-        distribution = distributions[chosen_reading(distributions)]
+        distribution = distributions[chosen_reading([float(distribution.doubt()) for distribution in distributions])]
         adjacency = (
             distribution.most_probable_dag().numpy() if rule == "map" else decode(distribution, rule=rule).adjacency
         )
@@ -77,7 +77,7 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
 
 
 def _bundled_model() -> str:
-    from causal_arrow.checkpoint import bundled_models
+    from causal_arrow.network.checkpoint import bundled_models
 
     names = list(bundled_models())
     if not names:
@@ -87,7 +87,7 @@ def _bundled_model() -> str:
 
 def _weights_file(source: str) -> Path:
     """The file that determines the answers."""
-    from causal_arrow.checkpoint import WEIGHTS_FILE, bundled_models
+    from causal_arrow.network.checkpoint import WEIGHTS_FILE, bundled_models
 
     path = bundled_models().get(source, Path(source).expanduser())
     path = path / WEIGHTS_FILE if path.is_dir() else path

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from causal_arrow import dag
 from causal_arrow.benchmarks.datasets import FloatArray
 from causal_arrow.benchmarks.methods.protocol import (
     Answer,
@@ -17,6 +16,7 @@ from causal_arrow.benchmarks.methods.protocol import (
     standardized,
     timed,
 )
+from causal_arrow.graphs import dag
 
 # The number of edges of the paper's tasks is uniform from 0 to 4p (section 4.1): 2p on average.
 RANDOM_EDGES_PER_VARIABLE = 2

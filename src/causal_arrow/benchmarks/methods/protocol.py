@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from causal_arrow import dag
 from causal_arrow.benchmarks.datasets import BoolArray, FloatArray
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import dag
 
 
 @dataclass(frozen=True, eq=False)

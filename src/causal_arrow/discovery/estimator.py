@@ -1,0 +1,384 @@
+"""Arrow: a table in, a causal graph out, in the manner of scikit-learn.
+
+>>> arrow = Arrow().fit(table)
+>>> arrow.adjacency_matrix_          # 1 where the row causes the column
+>>> arrow.edge_probabilities_        # how sure
+>>> arrow.refine(knowledge={"roots": ["age"]}).causal_graph_
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from causal_arrow.discovery import exports, inference, uncertainty
+from causal_arrow.discovery.answer import Answer, DirectedEdge
+from causal_arrow.errors import ConfigurationError, KnowledgeError, TableError
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.table import Table
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Causal discovery with a pretrained network.
+
+    Parameters
+    ----------
+    model
+        The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
+        `ArrowModel`.
+    device
+        "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
+    decode
+        How to take one graph from the distribution over graphs. "map": the most probable skeleton and order, as in the
+        paper. "shd": fewest expected mistakes. "f1": largest expected F1, which shows more edges where the network is
+        unsure.
+    threshold
+        For "map": edges are shown when the two variables are adjacent with more than this probability.
+    knowledge
+        What is already known: a `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's
+        ExpertKnowledge. No graph, fitted or sampled, contradicts it.
+    scale
+        How to read positive, skewed columns: "auto" reads the table as it is "given" and with such columns on a "log"
+        scale, and keeps the logarithms unless the network is clearly surer of its graph without them.
+    missing
+        What to do about missing values: "error", "drop" incomplete observations, or "impute".
+    observations_per_chunk
+        How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
+        up to rounding.
+
+    Attributes
+    ----------
+    answer_ : Answer
+        Everything below in one object.
+    report_ : TableReport
+        What was noticed about the table, and what it means for trust in the answer.
+    n_features_in_ : int
+        Number of variables.
+    feature_names_in_ : ndarray of str
+        Their names, where the table has names.
+
+    Notes
+    -----
+    The same table gives the same answer on every run. Shuffling its observations changes nothing, and shuffling its
+    columns shuffles the answer. `fit` never changes the table.
+    """
+
+    answer_: Answer
+    report_: TableReport
+    n_features_in_: int
+
+    def __init__(
+        self,
+        model: str | Path | ArrowModel = "arrow-base",
+        *,
+        device: str = "auto",
+        decode: str = "map",
+        threshold: float = 0.5,
+        knowledge: KnowledgeSource = None,
+        scale: str = "auto",
+        missing: str = "error",
+        observations_per_chunk: int | None = None,
+    ) -> None:
+        self.model = model
+        self.device = device
+        self.decode = decode
+        self.threshold = threshold
+        self.knowledge = knowledge
+        self.scale = scale
+        self.missing = missing
+        self.observations_per_chunk = observations_per_chunk
+
+    # Fitting
+
+    def fit(self, table: Any, y: None = None) -> Arrow:
+        """Discover the causal graph of a table: a pandas or polars data frame, a numpy array, or the path of a file.
+
+        Rows are observations, columns are variables. `y` is not used; scikit-learn expects it.
+        """
+        knowledge = as_knowledge(self.knowledge)
+        _refuse_sparse_and_complex(table)
+        read = read_table(table, missing=self.missing)
+        report = inspect_table(read)
+        self.answer_ = inference.answer_table(
+            read,
+            inference.ready_model(self.model, self.device),
+            knowledge=knowledge,
+            rule=self.decode,
+            threshold=self.threshold,
+            scale=self.scale,
+            name=inference.model_name(self.model),
+            findings=report.findings,
+            observations_per_chunk=self.observations_per_chunk,
+        )
+        self.report_ = report
+        self._remember_names(table, read)
+        return self
+
+    def refine(
+        self, *, knowledge: KnowledgeSource = None, threshold: float | None = None, decode: str | None = None
+    ) -> Arrow:
+        """A new fitted Arrow with other knowledge, threshold or decoding, without running the network again.
+
+        What is not given stays as it is; `knowledge=Knowledge()` takes all knowledge away. This estimator stays as it
+        is, so that several refinements can be compared.
+        """
+        check_is_fitted(self)
+        changes = {"knowledge": knowledge, "threshold": threshold, "decode": decode}
+        given = {name: value for name, value in changes.items() if value is not None}
+        refined = type(self)(**{**self.get_params(deep=False), **given})
+        refined.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
+        refined.answer_ = self.answer_.refine(
+            knowledge=None if knowledge is None else as_knowledge(knowledge), rule=decode, threshold=threshold
+        )
+        return refined
+
+    # The answer
+
+    @property
+    def adjacency_matrix_(self) -> pd.DataFrame:
+        """The causal graph: 1 where the variable of the row is a direct cause of the variable of the column."""
+        return self._square(self._answer.adjacency.astype(int))
+
+    @property
+    def edge_probabilities_(self) -> pd.DataFrame:
+        """Probability that the variable of the row is a direct cause of the variable of the column."""
+        return self._square(self._answer.edge_probabilities)
+
+    @property
+    def skeleton_probabilities_(self) -> pd.DataFrame:
+        """Probability that two variables are adjacent, in whichever direction."""
+        return self._square(self._answer.skeleton_probabilities)
+
+    @property
+    def order_scores_(self) -> pd.Series:
+        """A score for each variable; j comes before k in the causal order with log-odds score_j − score_k."""
+        import pandas as pd
+
+        return pd.Series(self._answer.order_scores, index=list(self._answer.names), name="order_score")
+
+    @property
+    def causal_order_(self) -> list[str]:
+        """The variables, causes before effects."""
+        return list(self._answer.order)
+
+    @property
+    def edges_(self) -> list[DirectedEdge]:
+        """The edges of the graph, the most probable first, each with how sure it and its direction are."""
+        return list(self._answer.edges)
+
+    @property
+    def causal_graph_(self) -> nx.DiGraph[str]:
+        """The causal graph for networkx, with probabilities on its edges."""
+        return exports.to_networkx(self._answer)
+
+    @property
+    def cpdag_(self) -> pd.DataFrame:
+        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways."""
+        return self._square(self._answer.cpdag.astype(int))
+
+    # Uncertainty
+
+    def sample_graphs(self, k: int = 1000, random_state: RandomState = 0) -> NDArray[np.bool_]:
+        """`k` causal graphs from the network's distribution, none of which contradicts the knowledge.  (k, P, P)
+
+        Rows and columns follow the table's. `random_state` is a seed or a numpy generator, or None for chance.
+        """
+        if k < 1:
+            raise ConfigurationError(f"Expected one graph or more to sample, got {k}.")
+        return self._answer.sample(k, _torch_generator(random_state)).graphs
+
+    def path_probability(self, cause: str, effect: str, k: int = 1000, random_state: RandomState = 0) -> float:
+        """Probability of a directed path from cause to effect, the share among `k` sampled graphs."""
+        ends = self._answer.place_of(cause), self._answer.place_of(effect)
+        return float(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state))[ends])
+
+    def ancestor_probabilities(self, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
+        """Probability that the row's variable is a direct or indirect cause of the column's, from `k` graphs."""
+        return self._square(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state)))
+
+    def parent_set_frequencies(self, variable: str, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
+        """How often each set of direct causes of the variable comes up in `k` graphs, the most frequent first."""
+        place = self._answer.place_of(variable)
+        return self._sets(uncertainty.parent_sets(self.sample_graphs(k, random_state), place), "parents", k)
+
+    def adjustment_set_frequencies(
+        self, treatment: str, outcome: str, kind: str = "optimal", k: int = 1000, random_state: RandomState = 0
+    ) -> pd.DataFrame:
+        """What must be adjusted for to estimate the effect of treatment on outcome, in `k` sampled graphs.
+
+        One row for each set, the most frequent first. The set None stands for graphs in which the treatment has no
+        effect on the outcome. `kind` "optimal" is the valid set with the smallest variance in linear models, "parents"
+        the direct causes of the treatment.
+        """
+        ends = self._answer.place_of(treatment), self._answer.place_of(outcome)
+        counts = uncertainty.adjustment_sets(self.sample_graphs(k, random_state), *ends, kind=kind)
+        return self._sets(counts, "adjustment_set", k)
+
+    def bootstrap(
+        self, table: Any, k: int = 100, random_state: RandomState = 0, progress: bool | None = None
+    ) -> uncertainty.EdgeStability:
+        """How often each edge comes up when the observations are drawn again with replacement, `k` times.
+
+        `table` is the table that was fitted. Resampled tables go through the network several at a time. `progress`
+        shows a bar, by default on a terminal.
+        """
+        answer = self._answer
+        read = read_table(table, missing=self.missing)
+        if read.names != answer.names:
+            raise TableError("Expected the table that was fitted, got one with other columns: call fit first.")
+        return uncertainty.bootstrap(
+            answer,
+            inference.ready_model(self.model, self.device),
+            read,
+            k,
+            np.random.default_rng(_seed(random_state)),
+            observations_per_chunk=self.observations_per_chunk,
+            progress=progress,
+        )
+
+    # Hand-over
+
+    def to_networkx(self) -> nx.DiGraph[str]:
+        """The graph for networkx, with probabilities on its edges and order scores on its nodes."""
+        return exports.to_networkx(self._answer)
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        return exports.to_dot(self._answer)
+
+    def to_gml(self) -> str:
+        """The graph as GML."""
+        return exports.to_gml(self._answer)
+
+    def to_graphml(self) -> str:
+        """The graph as GraphML."""
+        return exports.to_graphml(self._answer)
+
+    def to_dagitty(self) -> str:
+        """The graph as text for DAGitty, with positions from the layout of our pictures."""
+        return exports.to_dagitty(self._answer)
+
+    def to_json(self) -> str:
+        """Everything as JSON, by the documented schema."""
+        return exports.to_json(self._answer)
+
+    def to_dowhy(self) -> nx.DiGraph[str]:
+        """The graph as `dowhy.CausalModel(graph=...)` and `dowhy.gcm` take it."""
+        return exports.to_dowhy(self._answer)
+
+    def to_pgmpy(self) -> Any:
+        """The graph as a `pgmpy.base.DAG`."""
+        return exports.to_pgmpy(self._answer)
+
+    def to_causallearn(self) -> Any:
+        """The graph as a causal-learn `Dag`, which is also a `GeneralGraph`."""
+        return exports.to_causallearn(self._answer)
+
+    def to_lingam(self) -> NDArray[np.float64]:
+        """The graph as lingam keeps it, transposed: [k, j] is 1 when j causes k."""
+        return exports.to_lingam(self._answer)
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """A picture of the graph; options as for `pictures.draw_graph`."""
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_graph(self._answer, ax=ax, **options)
+
+    def plot_probabilities(self, ax: Axes | None = None) -> Axes:
+        """A heat map of the edge probabilities, along the causal order."""
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_probabilities(self._answer, ax=ax)
+
+    # Inside
+
+    @property
+    def _answer(self) -> Answer:
+        check_is_fitted(self)
+        return self.answer_
+
+    def _remember_names(self, table: Any, read: Table) -> None:
+        self.n_features_in_ = read.variables
+        if hasattr(table, "columns") or isinstance(table, str | Path):
+            self.feature_names_in_ = np.array(read.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
+        import pandas as pd
+
+        names = list(self._answer.names)
+        return pd.DataFrame(np.array(matrix), index=names, columns=names)  # a copy, which the caller may change
+
+    def _sets(self, counts: Mapping[Any, int], label: str, k: int) -> pd.DataFrame:
+        import pandas as pd
+
+        names = self._answer.names
+        named = [
+            (None if members is None else tuple(names[member] for member in members), count / k)
+            for members, count in sorted(counts.items(), key=lambda entry: (-entry[1], str(entry[0])))
+        ]
+        return pd.DataFrame({label: [members for members, _ in named], "frequency": [share for _, share in named]})
+
+
+def _refuse_sparse_and_complex(table: Any) -> None:
+    """TableError for arrays that scikit-learn knows and we cannot read, in the words it expects."""
+    if issparse(table):
+        raise TableError("Sparse input is not supported: pass table.toarray().")
+    if getattr(getattr(table, "dtype", None), "kind", "") == "c":
+        raise TableError("Complex data not supported: pass real and imaginary parts as variables of their own.")
+
+
+def as_knowledge(source: Any) -> Knowledge:
+    """Knowledge from whatever `Arrow` takes for it."""
+    if source is None:
+        return Knowledge()
+    if isinstance(source, Knowledge):
+        return source
+    if isinstance(source, str | Path):
+        return Knowledge.from_file(source)
+    if isinstance(source, Mapping):
+        return Knowledge.from_dict(source)
+    if hasattr(source, "required_edges"):
+        return Knowledge.from_pgmpy(source)
+    raise KnowledgeError(
+        "Expected knowledge as a Knowledge, a mapping, a TOML or JSON file, or pgmpy's ExpertKnowledge, "
+        f"got {type(source).__name__}."
+    )
+
+
+def _seed(random_state: RandomState) -> int | None:
+    """A seed from whatever scikit-learn's users give for a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return random_state
+
+
+def _torch_generator(random_state: RandomState) -> torch.Generator:
+    seed, generator = _seed(random_state), torch.Generator()
+    if seed is None:
+        generator.seed()
+    else:
+        generator.manual_seed(int(seed))
+    return generator

@@ -1,0 +1,189 @@
+"""What many possible graphs say together: ancestors, parents, adjustment sets, and how stable edges are.
+
+Everything here counts over graphs: graphs drawn from the network's distribution (`Answer.sample`), or graphs decoded
+from resampled tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery import inference
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# K graphs, P variables
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+GRAPHS_PER_PIECE = 256
+"""Paths are followed in this many graphs at a time, to bound the memory."""
+
+
+# Counting over graphs
+
+
+def ancestor_frequencies(graphs: Bools) -> Floats:
+    """Share of the graphs (K, P, P) with a directed path from j to k.  (P, P)"""
+    counts = np.zeros(graphs.shape[1:])
+    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+        counts += transitive_closure(graphs[start : start + GRAPHS_PER_PIECE]).sum(axis=0)
+    return counts / len(graphs)
+
+
+def parent_sets(graphs: Bools, variable: int) -> Counter[tuple[int, ...]]:
+    """How many of the graphs (K, P, P) give the variable exactly these parents."""
+    return _count_sets(graphs[:, :, variable])
+
+
+def adjustment_sets(
+    graphs: Bools, treatment: int, outcome: int, kind: str = "optimal"
+) -> Counter[tuple[int, ...] | None]:
+    """How many of the graphs (K, P, P) ask for exactly these variables to be adjusted for; None for "no effect".
+
+    None counts the graphs without a directed path from treatment to outcome: there the effect is zero, and nothing
+    needs to be adjusted for.
+    """
+    if kind not in ADJUSTMENTS:
+        raise ConfigurationError(f"Unknown kind of adjustment set {kind!r}: expected one of {', '.join(ADJUSTMENTS)}.")
+    if treatment == outcome:
+        raise ConfigurationError("Expected two different variables as treatment and outcome, got the same twice.")
+    counts: Counter[tuple[int, ...] | None] = Counter()
+    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+        piece = graphs[start : start + GRAPHS_PER_PIECE]
+        descends = transitive_closure(piece)
+        effective = descends[:, treatment, outcome]
+        counts.update(_count_sets(ADJUSTMENTS[kind](piece[effective], descends[effective], treatment, outcome)))
+        counts[None] += int((~effective).sum())
+    return +counts  # drops what was counted zero times
+
+
+def _parents_of_treatment(graphs: Bools, descends: Bools, treatment: int, outcome: int) -> Bools:
+    """The causes of the treatment: always enough, often more than is good for precision.  (K, P)"""
+    return graphs[:, :, treatment]
+
+
+def _optimal_set(graphs: Bools, descends: Bools, treatment: int, outcome: int) -> Bools:
+    """The valid set with the smallest asymptotic variance in linear models.  (K, P)
+
+    Henckel, Perković and Maathuis (2022): parents of the variables on directed paths from treatment to outcome, without
+    the treatment, those variables themselves and their descendants.
+    """
+    on_path = descends[:, treatment, :] & descends[:, :, outcome]
+    on_path[:, outcome] = True
+    parents = (graphs & on_path[:, None, :]).any(axis=2)
+    forbidden = on_path | (descends & on_path[:, :, None]).any(axis=1)
+    forbidden[:, treatment] = True
+    return np.asarray(parents & ~forbidden)
+
+
+ADJUSTMENTS: dict[str, Callable[[Bools, Bools, int, int], Bools]] = {
+    "optimal": _optimal_set,
+    "parents": _parents_of_treatment,
+}
+
+
+def _count_sets(members: Bools) -> Counter[tuple[int, ...]]:
+    """How often each set of variables occurs among the rows.  (K, P)"""
+    rows, counts = np.unique(members, axis=0, return_counts=True) if len(members) else (members, np.zeros(0, int))
+    return Counter({tuple(np.flatnonzero(row).tolist()): int(n) for row, n in zip(rows, counts, strict=True)})
+
+
+# Stability
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeStability:
+    """How often each edge came up when the observations were drawn again, `resamples` times."""
+
+    names: tuple[str, ...]
+    frequencies: Floats  # (P, P) share of the decoded graphs with j → k
+    mean_probabilities: Floats  # (P, P) mean of the edge probabilities
+    resamples: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """The edges that came up at least once, the most frequent first.
+
+        `frequency` is the share of the resampled tables whose graph has source → target, `reversed_frequency` the share
+        with target → source, `mean_probability` the mean probability of source → target over all of them.
+        """
+        import pandas as pd
+
+        rows = [
+            (
+                self.names[j],
+                self.names[k],
+                self.frequencies[j, k],
+                self.frequencies[k, j],
+                self.mean_probabilities[j, k],
+            )
+            for j, k in np.argwhere(self.frequencies > 0)
+        ]
+        columns = ["source", "target", "frequency", "reversed_frequency", "mean_probability"]
+        frame = pd.DataFrame(rows, columns=columns)
+        return frame.sort_values(["frequency", "source", "target"], ascending=[False, True, True], ignore_index=True)
+
+
+def bootstrap(
+    answer: Answer,
+    model: ArrowModel,
+    table: Table,
+    count: int,
+    random: np.random.Generator,
+    *,
+    observations_per_chunk: int | None = None,
+    progress: bool | None = None,
+) -> EdgeStability:
+    """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
+
+    `progress` shows a bar on standard error, by default only where that is a terminal.
+    """
+    if count < 1:
+        raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
+    arranged = inference.arrange(inference.on_log_scale(table, answer.log_columns))
+    distributions: Iterator[SkeletonOrder] = (
+        inference.in_table_order(distribution, arranged.arrangement)
+        for distribution in inference.infer_resampled(model, arranged, count, random, observations_per_chunk)
+    )
+    if sys.stderr.isatty() if progress is None else progress:
+        distributions = _with_progress_bar(distributions, count)
+    return edge_stability(answer, distributions)
+
+
+def _with_progress_bar(distributions: Iterator[SkeletonOrder], count: int) -> Iterator[SkeletonOrder]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(distributions, "Resampling", total=count, console=Console(stderr=True), transient=True))
+
+
+def edge_stability(answer: Answer, distributions: Iterable[SkeletonOrder]) -> EdgeStability:
+    """How often each edge comes up when the distributions are decoded as the answer was.
+
+    The distributions have their variables in the order of the answer's names.
+    """
+    frequencies, probabilities = np.zeros((2, len(answer.names), len(answer.names)))
+    resamples = 0
+    for distribution in distributions:
+        resampled = replace(answer, distribution=distribution)
+        frequencies += resampled.adjacency
+        probabilities += resampled.edge_probabilities
+        resamples += 1
+    if not resamples:
+        raise ConfigurationError("Expected at least one resampled table, got none.")
+    return EdgeStability(answer.names, frequencies / resamples, probabilities / resamples, resamples)

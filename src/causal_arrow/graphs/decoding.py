@@ -1,0 +1,200 @@
+"""From a distribution over graphs, and what is known, to one graph or many, none of which contradicts the knowledge.
+
+The network gives skeleton probabilities ν and order scores s once; everything here starts from those, so a change of
+knowledge, rule or threshold is a new decoding and never a new pass through the network.
+
+What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k says nothing about the
+order of j and k, only that with j before k the two are not adjacent, which multiplies the probability by 1 − ν. A
+required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
+is in the order (`orders.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from causal_arrow.errors import ConfigurationError, KnowledgeError
+from causal_arrow.graphs.dag import positions_in
+from causal_arrow.graphs.knowledge import Constraints, unconstrained
+from causal_arrow.graphs.orders import most_probable_order, sample_orders
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+
+# P variables
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Orders behind an edge probability under knowledge. Its standard error is at most 1 / (2 √1000) = 0.016.
+ORDERS_PER_PROBABILITY = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """One graph, the causal order its edges follow, and whether that is certainly the most probable order allowed.
+
+    `exact` is false only where knowledge leaves too many orders to go through (`orders.most_probable_order`). The graph
+    obeys the knowledge either way.
+    """
+
+    adjacency: Bools  # (P, P)
+    order: NDArray[np.intp]  # (P,) causes first
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnGraphs:
+    """Graphs drawn independently, and whether their distribution is exactly the model's given the knowledge.
+
+    `exact` is false only where knowledge leaves too many orders to go through (`orders.sample_orders`). Every graph
+    obeys the knowledge either way.
+    """
+
+    graphs: Bools  # (count, P, P)
+    exact: bool
+
+
+def decode(
+    distribution: SkeletonOrder,
+    constraints: Constraints | None = None,
+    *,
+    rule: str = "map",
+    threshold: float = 0.5,
+) -> Decoding:
+    """One graph from the distribution, along the most probable causal order that the knowledge allows.
+
+    map   The most probable skeleton and order, as in the paper: edges with ν > `threshold`. A threshold other than 1/2
+          stands for other prior odds of an edge, and the order is the best one for those odds.
+    shd   Fewest expected mistakes, a reversed edge counting once: edges with ν(1 + q) > 1, where q is the probability
+          of the direction shown.
+    f1    Largest expected F1, in the usual approximation by a ratio of expectations: as many of the most probable edges
+          as maximize it. Never empty, unless no edge is allowed.
+
+    The last two keep the order of `map` and weigh edges by `edge_probabilities`. Without knowledge that makes them the
+    best graphs for their aims.
+    """
+    if rule not in DECODING_RULES:
+        raise ConfigurationError(f"Unknown decoding rule {rule!r}: expected one of {', '.join(DECODING_RULES)}.")
+    if not 0 < threshold < 1:
+        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {threshold}.")
+    if rule != "map" and threshold != 0.5:
+        raise ConfigurationError(f"The rule {rule!r} sets its own threshold: leave it at 0.5, or use the rule 'map'.")
+    logits, scores, known = _as_arrays(distribution, constraints)
+    evidence = logits - np.log(threshold / (1 - threshold))
+    order, exact = most_probable_order(scores, _order_penalties(np.maximum(evidence, 0), known))
+    position = positions_in(order)
+    allowed = (position[:, None] < position[None, :]) & ~known.forbidden
+    keep = evidence > 0 if rule == "map" else _RULES[rule](_edge_probabilities(logits, scores, known), allowed)
+    return Decoding(allowed & keep | known.required, order, exact)
+
+
+def sample_graphs(
+    distribution: SkeletonOrder, constraints: Constraints | None, count: int, generator: torch.Generator
+) -> DrawnGraphs:
+    """`count` graphs from the distribution given that they contradict nothing.  (count, P, P)
+
+    The order is drawn with its probability given the knowledge, then the edges: required ones are there, forbidden ones
+    are not, and every other pair is adjacent with probability ν.
+    """
+    logits, scores, known = _as_arrays(distribution, constraints)
+    seed = torch.randint(2**63 - 1, (1,), generator=generator, device=generator.device).item()
+    random = np.random.default_rng(int(seed))
+    orders, exact = sample_orders(scores, _order_penalties(_price_of_no_edge(logits), known), count, random)
+    skeleton_probabilities = _sigmoid(logits).astype(np.float32)
+    graphs = np.empty((count, len(scores), len(scores)), dtype=bool)
+    for graph, position in zip(graphs, positions_in(orders), strict=True):  # one at a time: small arrays stay in cache
+        # Two coins for each pair, of which the order picks one.
+        coins = random.random(graph.shape, dtype=np.float32) < skeleton_probabilities
+        graph[:] = (position[:, None] < position[None, :]) & coins & ~known.forbidden | known.required
+    return DrawnGraphs(graphs, exact)
+
+
+def edge_probabilities(distribution: SkeletonOrder, constraints: Constraints | None = None) -> Floats:
+    """Probability of each directed edge given the knowledge.  (P, P)
+
+    1 if required, 0 if forbidden, otherwise ν · P(j before k). That is σ(s_j − s_k) unless knowledge bears on the place
+    of j or k in the order; then it is the share among ORDERS_PER_PROBABILITY orders drawn given the knowledge, always
+    the same ones.
+    """
+    return _edge_probabilities(*_as_arrays(distribution, constraints))
+
+
+def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> Floats:
+    before = _sigmoid(scores[:, None] - scores)
+    penalty = _order_penalties(_price_of_no_edge(logits), known)
+    if penalty.any():
+        # Sorted by score first, so that the fixed seed gives the same answer however the columns were arranged.
+        by_score = np.argsort(-scores, kind="stable")
+        random = np.random.default_rng(0)
+        drawn, _ = sample_orders(scores[by_score], penalty[np.ix_(by_score, by_score)], ORDERS_PER_PROBABILITY, random)
+        position = positions_in(by_score[drawn])  # (orders, P)
+        concerned = (penalty > 0).any(axis=0) | (penalty > 0).any(axis=1)
+        before[concerned] = [(position[:, j, None] < position).mean(axis=0) for j in np.flatnonzero(concerned)]
+        before[:, concerned] = 1 - before[concerned].T
+    probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, _sigmoid(logits) * before))
+    np.fill_diagonal(probabilities, 0.0)
+    return probabilities
+
+
+# Which edges to keep for an aim, from the probabilities r of directed edges and the edges that are allowed  (P, P) each
+
+
+def _keep_for_shd(probabilities: Floats, allowed: Bools) -> Bools:
+    """Showing j -> k is a mistake with probability 1 − r_jk, showing nothing with r_jk + r_kj."""
+    return np.asarray(2 * probabilities + probabilities.T > 1)
+
+
+def _keep_for_f1(probabilities: Floats, allowed: Bools) -> Bools:
+    """The k most probable edges, with the k that maximizes 2 Σ_shown r / (k + Σ_all r)."""
+    candidates = np.sort(probabilities[allowed])[::-1]
+    if not candidates.any():
+        return np.zeros_like(allowed)
+    expected_f1 = 2 * np.cumsum(candidates) / (np.arange(1, len(candidates) + 1) + probabilities.sum())
+    return np.asarray(probabilities >= candidates[np.argmax(expected_f1)])
+
+
+_RULES: dict[str, Callable[[Floats, Bools], Bools]] = {"shd": _keep_for_shd, "f1": _keep_for_f1}
+DECODING_RULES = ("map", *_RULES)
+
+
+# What the functions above share
+
+
+def _order_penalties(price_of_no_edge: Floats, known: Constraints) -> Floats:
+    """The price of j before k: infinite against required edges, that of losing the edge where only j -> k is forbidden.
+
+    Where both directions are forbidden the pair is apart in any order, and the price makes no difference.
+    """
+    one_way = known.forbidden & ~known.forbidden.T
+    return np.where(known.precedence.T, np.inf, np.where(one_way, price_of_no_edge, 0.0))
+
+
+def _price_of_no_edge(logits: Floats) -> Floats:
+    """−log(1 − ν)"""
+    return np.logaddexp(0.0, logits)
+
+
+def _as_arrays(distribution: SkeletonOrder, constraints: Constraints | None) -> tuple[Floats, Floats, Constraints]:
+    """Skeleton logits (P, P), order scores (P,), and constraints that fit them."""
+    if distribution.order_scores.dim() != 1 or distribution.variable_mask is not None:
+        raise ConfigurationError(
+            "Expected the distribution of one table without a variable mask, got order scores of shape "
+            f"{tuple(distribution.order_scores.shape)}: decode the members of a batch one by one."
+        )
+    logits = distribution.skeleton_logits.detach().cpu().double().numpy()
+    scores = distribution.order_scores.detach().cpu().double().numpy()
+    if np.isnan(logits).any() or not np.isfinite(scores).all():
+        raise ConfigurationError("Expected numbers for skeleton logits and order scores, got NaN or infinite scores.")
+    known = unconstrained([f"x{j + 1}" for j in range(len(scores))]) if constraints is None else constraints
+    if len(known.names) != len(scores):
+        raise KnowledgeError(f"Knowledge about {len(known.names)} variables does not fit a graph of {len(scores)}.")
+    # Beyond this an edge is certain for all purposes; an infinite price would pass for a compulsory order.
+    return np.clip(logits, -500.0, 500.0), scores, known
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))

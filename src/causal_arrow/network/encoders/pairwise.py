@@ -1,0 +1,339 @@
+"""The default encoder: cells and pairs of variables, each with a representation of its own.
+
+The paper's network keeps one vector a variable, so all that is known about a pair must pass through two vectors. Here
+pairs have their own stream, as in networks for protein structure (there: residue pairs). Cells learn from pairs how to
+combine variables; pairs learn from cells, averaged over observations; pairs learn from pairs through third variables,
+which is what conditioning needs. Observations enter only through means, so any number of them can be read in chunks.
+
+A stage:  cells ← mix across variables with weights read off the pairs, then feed-forward
+          pairs ← mean over observations of outer products of cells
+          pairs ← pair blocks: triangle multiplication, then feed-forward
+"""
+
+# B tasks, N observations, P variables, D width, H heads
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders.statistics import CHANNELS, STATISTICS, chunks, describe
+from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
+from causal_arrow.network.kernels.mixing import mix_cells
+from causal_arrow.network.kernels.triangles import triangle_products
+
+CELLS_IN_CACHE = 4096
+"""Cells that a processor works on at once."""
+
+
+@dataclass(frozen=True)
+class PairwiseConfig:
+    """Sizes of the pairwise encoder."""
+
+    cell_width: int = 64
+    pair_width: int = 128
+    stages: int = 4
+    pair_blocks: int = 2
+    """Pair blocks in a stage; as many stand before the first one."""
+    mixing_heads: int = 8
+    outer_width: int = 16
+    """Cells are projected to this many numbers a side before their outer product."""
+    rounds: int = 1
+    """How often the stages are gone through, with the same weights."""
+    order_head: str = "potential"
+    """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
+
+    def __post_init__(self) -> None:
+        if self.order_head not in tuple(ORDER_HEADS):  # a list in a file would be no key at all
+            raise ConfigurationError(f"Expected {' or '.join(ORDER_HEADS)} for order_head, got {self.order_head!r}.")
+        for name, size in vars(self).items():
+            if name != "order_head" and (not isinstance(size, int) or size < 1):
+                raise ConfigurationError(f"Expected a positive whole number for {name}, got {size!r}.")
+        if self.cell_width % self.mixing_heads or self.mixing_heads % 2:
+            raise ConfigurationError(
+                f"Expected an even number of mixing_heads that divides cell_width, got {self.mixing_heads} heads "
+                f"for a width of {self.cell_width}."
+            )
+
+
+class Linear(nn.Module):
+    """y = W x (+ b), computed in the precision of x. With `zero` it starts at 0, as every residual branch ends."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = False, zero: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs) if zero else torch.randn(outputs, inputs) / inputs**0.5)
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+
+    def added_to(self, stream: Tensor, x: Tensor) -> Tensor:
+        """stream + W x, in one pass over the stream."""
+        total = torch.addmm(stream.flatten(0, -2), x.flatten(0, -2), self.weight.to(x.dtype).t())
+        return total.view(stream.shape)
+
+
+class GatedFeedForward(nn.Module):
+    """x + W_out (silu(W_gate n) ⊙ W_value n) with n = rms_norm(x): a vector at a time, everything else untouched."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        hidden = 2 * width
+        self.gate = nn.Parameter(torch.randn(hidden, width) / width**0.5)
+        self.value = nn.Parameter(torch.randn(hidden, width) / width**0.5)
+        self.out = nn.Parameter(torch.zeros(width, hidden))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return gated_feed_forward(x, self.gate, self.value, self.out)
+
+
+class MixingWeights(nn.Module):
+    """How much of variable k goes to variable j, for each head, read off the pairs.  (B, H, P, P)
+
+    Half of the heads average (softmax over k), half add up with signs: regressions, and so residuals, are within reach.
+    """
+
+    def __init__(self, config: PairwiseConfig) -> None:
+        super().__init__()
+        self.logits = Linear(config.pair_width, config.mixing_heads)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        logits = norm_linear(pairs, self.logits.weight).permute(0, 3, 1, 2).float()
+        averaging, signed = logits.chunk(2, dim=1)
+        return torch.cat([averaging.softmax(dim=-1), signed / pairs.shape[1] ** 0.5], dim=1).to(pairs.dtype)
+
+
+class CellBlock(nn.Module):
+    """Cells combined across variables, with weights shared by all observations, then a feed-forward.  (B, N, P, D)"""
+
+    def __init__(self, config: PairwiseConfig) -> None:
+        super().__init__()
+        self.value_and_gate = Linear(config.cell_width, 2 * config.cell_width)
+        self.out = Linear(config.cell_width, config.cell_width, zero=True)
+        self.feed_forward = GatedFeedForward(config.cell_width)
+
+    def forward(self, cells: Tensor, weights: Tensor) -> Tensor:
+        value_and_gate = norm_linear(cells, self.value_and_gate.weight)  # (B, N, P, 2D)
+        cells = self.out.added_to(cells, mix_cells(value_and_gate, weights))
+        updated: Tensor = self.feed_forward(cells)
+        return updated
+
+
+class OuterProduct(nn.Module):
+    """What cells of two variables have in common: outer products of projections, summed over observations and divided
+    by `count`, so that chunks of observations add up to a mean.  (B, P, P, W²)
+    """
+
+    def __init__(self, config: PairwiseConfig) -> None:
+        super().__init__()
+        self.sides = Linear(config.cell_width, 2 * config.outer_width)
+
+    def forward(self, cells: Tensor, count: int) -> Tensor:
+        return self.products(self.project(cells), count)
+
+    def project(self, cells: Tensor) -> Tensor:
+        """Both sides of the products, beside each other.  (B, N, P, 2W)"""
+        return norm_linear(cells, self.sides.weight)
+
+    def products(self, sides: Tensor, count: int) -> Tensor:
+        """The products of projected cells.  (B, P, P, W²)"""
+        variables = sides.shape[2]
+        left, right = sides.chunk(2, dim=-1)  # (B, N, P, W)
+        outer: Tensor = (left / count).flatten(2).transpose(1, 2) @ right.flatten(2)  # (B, P·W, P·W)
+        outer = outer.unflatten(2, (variables, -1)).unflatten(1, (variables, -1))  # (B, P, W, P, W)
+        return outer.permute(0, 1, 3, 2, 4).flatten(3)
+
+
+class PairBlock(nn.Module):
+    """Pairs i–j informed by all pairs i–k and j–k (outgoing) or k–i and k–j (incoming), then a feed-forward."""
+
+    def __init__(self, width: int, incoming: bool) -> None:
+        super().__init__()
+        self.incoming = incoming
+        self.sides = Linear(width, 4 * width)
+        self.gate = Linear(width, width)
+        self.out = Linear(width, width, zero=True)
+        self.feed_forward = GatedFeedForward(width)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        triangles = triangle_products(norm_linear(pairs, self.sides.weight), self.incoming)  # (B, P, P, D)
+        pairs = pairs + self.out(triangles) * norm_linear(pairs, self.gate.weight).sigmoid()
+        updated: Tensor = self.feed_forward(pairs)
+        return updated
+
+
+def pair_blocks(config: PairwiseConfig) -> nn.ModuleList:
+    """The pair blocks of a stage, outgoing and incoming by turns."""
+    return nn.ModuleList(PairBlock(config.pair_width, incoming=index % 2 == 1) for index in range(config.pair_blocks))
+
+
+class Stage(nn.Module):
+    """One exchange between cells and pairs."""
+
+    def __init__(self, config: PairwiseConfig) -> None:
+        super().__init__()
+        self.mixing_weights = MixingWeights(config)
+        self.cell_block = CellBlock(config)
+        self.outer_product = OuterProduct(config)
+        self.from_cells = Linear(config.outer_width**2, config.pair_width, zero=True)
+        self.pair_blocks = pair_blocks(config)
+
+    def update_pairs(self, pairs: Tensor, mean: Tensor) -> Tensor:
+        pairs = self.from_cells.added_to(pairs, mean.to(pairs.dtype))
+        for block in self.pair_blocks:
+            pairs = block(pairs)
+        return pairs
+
+
+class SkeletonHead(nn.Module):
+    """Logit that two variables are adjacent, from both of their pair vectors.  (B, P, P), symmetric"""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.hidden = Linear(width, width)
+        self.out = Linear(width, 1, bias=True, zero=True)
+        assert self.out.bias is not None
+        # Most pairs are not adjacent: start from the odds of a sparse graph.
+        nn.init.constant_(self.out.bias, -3.0)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        symmetric = pairs + pairs.transpose(1, 2)
+        logits: Tensor = self.out(F.silu(self.hidden(symmetric)).float()).squeeze(-1)
+        return (logits + logits.transpose(1, 2)) / 2  # a matrix product may round the two halves differently
+
+
+class PooledOrderHead(nn.Module):
+    """Score of each variable, larger is earlier, from the means of its row and column and from its diagonal entry."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.own = Linear(3 * width, 1, zero=True)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        diagonal = pairs.diagonal(dim1=1, dim2=2).transpose(1, 2)
+        summary = torch.cat([pairs.mean(dim=1), pairs.mean(dim=2), diagonal], dim=-1)
+        own: Tensor = self.own(summary.float()).squeeze(-1)
+        return own
+
+
+class PotentialOrderHead(PooledOrderHead):
+    """Score of each variable, larger is earlier: the potential that best explains what pairs say of their direction.
+
+    Each pair gives evidence e_jk = −e_kj that j comes before k, with a weight w_jk = w_kj. The scores minimize
+    Σ w_jk (s_j − s_k − e_jk)² + Σ s_j², the weighted projection of the evidence on differences of a potential (the
+    Hodge view of the paper's appendix B.4); the pooled score of the variable's own is added.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.hidden = Linear(width, width)
+        self.evidence_and_weight = Linear(width, 2, zero=True)
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        evidence, weight = self.evidence_and_weight(F.silu(self.hidden(pairs)).float()).unbind(-1)  # (B, P, P)
+        evidence = evidence - evidence.transpose(1, 2)
+        weight = F.softplus(weight + weight.transpose(1, 2))
+        weight = weight - torch.diag_embed(weight.diagonal(dim1=1, dim2=2))
+        laplacian = torch.diag_embed(weight.sum(dim=2) + 1.0) - weight
+        divergence = (weight * evidence).sum(dim=2)
+        potential: Tensor = torch.linalg.solve_ex(laplacian, divergence)[0]
+        return potential + super().forward(pairs)
+
+
+ORDER_HEADS = {"potential": PotentialOrderHead, "pooled": PooledOrderHead}
+
+
+class PairwiseEncoder(nn.Module):
+    """Standardized tables (B, N, P) to skeleton logits (B, P, P) and order scores (B, P)."""
+
+    def __init__(self, config: PairwiseConfig) -> None:
+        super().__init__()
+        self.rounds = config.rounds
+        self.cell_embedding = Linear(4 * CHANNELS, config.cell_width, bias=True)
+        self.pair_embedding = Linear(STATISTICS, config.pair_width, bias=True)
+        self.first_pair_blocks = pair_blocks(config)
+        self.stages = nn.ModuleList(Stage(config) for _ in range(config.stages))
+        self.skeleton_head = SkeletonHead(config.pair_width)
+        self.order_head = ORDER_HEADS[config.order_head](config.pair_width)
+
+    def embed_cells(self, channels: Tensor, dtype: torch.dtype) -> Tensor:
+        """Cells before the first stage: their channels and a few shapes of them.  (B, N, P, D)"""
+        shapes = torch.cat([channels, channels.abs(), channels.tanh(), channels.square() / 4], dim=-1)
+        cells: Tensor = self.cell_embedding(shapes.to(dtype))
+        return cells
+
+    def forward(self, data: Tensor, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
+        device = data.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        with torch.autocast(device, enabled=False):
+            channels, statistics = describe(data, observations_per_chunk)
+            pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
+            for block in self.first_pair_blocks:
+                pairs = block(pairs)
+            if observations_per_chunk is None or observations_per_chunk >= data.shape[1]:
+                pairs = self._exchange(pairs, channels)
+            else:
+                pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
+            pairs = rms_norm(pairs)
+            return self.skeleton_head(pairs), self.order_head(pairs)
+
+    def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
+        """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
+        observations = channels.shape[1]
+        pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in _pieces(channels)]
+        for stage in self._stages():
+            weights = stage.mixing_weights(pairs)
+            pieces = [stage.cell_block(piece, weights) for piece in pieces]
+            if len(pieces) == 1:
+                mean = stage.outer_product(pieces[0], observations)
+            else:
+                sides = torch.cat([stage.outer_product.project(piece) for piece in pieces], dim=1)
+                mean = stage.outer_product.products(sides, observations)
+            pairs = stage.update_pairs(pairs, mean)
+        return pairs
+
+    def _exchange_in_chunks(self, pairs: Tensor, channels: Tensor, observations_per_chunk: int) -> Tensor:
+        """The same with the cells of one chunk of observations at hand.  (B, P, P, D)
+
+        In each stage the cells of a chunk are computed again from the start: that costs time, and keeps nothing.
+        """
+        observations = channels.shape[1]
+        weights: list[Tensor] = []
+        stages = self._stages()
+
+        def projected(channels: Tensor) -> Tensor:
+            cells = self.embed_cells(channels, pairs.dtype)
+            for stage, stage_weights in zip(stages, weights, strict=False):  # as many as there are weights for
+                cells = stage.cell_block(cells, stage_weights)
+            return stages[len(weights) - 1].outer_product.project(cells)
+
+        for stage in stages:
+            weights.append(stage.mixing_weights(pairs))
+            total: Tensor | None = None
+            for part in chunks(observations, observations_per_chunk):
+                chunk = channels[:, part]
+                sides = torch.cat([projected(chunk[:, piece]) for piece in _pieces(chunk)], dim=1)
+                products = stage.outer_product.products(sides, observations).float()
+                total = products if total is None else total + products
+            assert total is not None
+            pairs = stage.update_pairs(pairs, total)
+        return pairs
+
+    def _stages(self) -> list[Stage]:
+        """The stages in the order in which they work, those of every round."""
+        return self.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
+
+
+def _pieces(channels: Tensor) -> Iterator[slice]:
+    """Slices of the observations that go through a block together: all of them in training and on a GPU.
+
+    A processor is twice as fast with pieces of cells that stay in its cache while a block works on them.
+    """
+    tasks, observations, variables, _ = channels.shape
+    at_once = max(1, CELLS_IN_CACHE // (tasks * variables))
+    return chunks(observations, None if channels.is_cuda or torch.is_grad_enabled() else at_once)

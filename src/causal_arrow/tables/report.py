@@ -1,0 +1,333 @@
+"""The report card of a table: what about it should make a reader trust the answer more or less, in plain words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.tables.columns import how_to_drop
+from causal_arrow.tables.scales import log_candidates
+from causal_arrow.tables.table import Finding, Table
+
+# N observations, P variables
+
+Floats = NDArray[np.float64]
+
+SEVERITIES = ("problem", "warning", "note")  # the gravest first
+
+OBSERVATIONS_PER_CHUNK = 8192
+FEW_OBSERVATIONS = 50  # with fewer, whatever the number of variables, only strong edges are seen
+FEW_VALUES = 10  # a column with no more distinct values than this is called discrete
+DOMINATED = 0.5  # ... and one with a value more frequent than this, lumpy
+HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
+FAR_OUT = 10.0  # standard deviations
+COPY = 1 - 1e-9  # correlation
+DETERMINED = 100.0  # variance inflation, 1 / (1 − R²)
+PARTNERS = 0.5  # partial correlation that makes two variables members of the same group
+AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
+AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
+
+
+@dataclass(frozen=True)
+class TrainingRange:
+    """The sizes of tables the bundled network has learned from, smallest and largest."""
+
+    observations: tuple[int, int] = (20, 2000)
+    variables: tuple[int, int] = (2, 110)
+
+
+TRAINING_RANGE = TrainingRange()
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """The size of a table and the findings about it, the gravest first."""
+
+    observations: int
+    variables: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The messages that should not be missed: problems and warnings."""
+        return tuple(finding.message for finding in self.findings if finding.severity != "note")
+
+    def lines(self) -> list[str]:
+        """The report as lines of plain text."""
+        title = f"{self.observations} observations of {self.variables} variables"
+        if not self.findings:
+            return [title, "Nothing stands out."]
+        return [title, *(f"{finding.severity}: {finding.message}" for finding in self.findings)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON can hold it."""
+        return {
+            "observations": self.observations,
+            "variables": self.variables,
+            "findings": [{**dataclasses.asdict(f), "columns": list(f.columns)} for f in self.findings],
+        }
+
+
+def inspect_table(table: Table, training_range: TrainingRange = TRAINING_RANGE) -> TableReport:
+    """The report card of a table. For one that may not be usable at all, read it with `strict=False`."""
+    facts = _gather(table)
+    findings = [*table.findings, *_training_range(table, training_range)]
+    for check in _CHECKS:
+        findings.extend(check(facts))
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: by severity, then as found
+    return TableReport(table.observations, table.variables, tuple(findings))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """Statistics of a table, one number for each variable (P,) unless said otherwise. Missing values count as means."""
+
+    names: tuple[str, ...]
+    observations: int
+    missing: NDArray[np.intp]
+    varies: NDArray[np.bool_]
+    distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
+    largest_share: Floats  # of a single value, where above one half
+    log_candidate: NDArray[np.bool_]  # whether its logarithm is worth trying
+    kurtosis: Floats  # 0 for a normal distribution
+    farthest: Floats  # largest distance from the mean in standard deviations
+    autocorrelation: Floats  # of each observation with the next
+    correlation: Floats  # (P, P)
+
+    def named(self, chosen: NDArray[Any]) -> tuple[str, ...]:
+        """The names of the variables a mask chooses."""
+        return tuple(self.names[place] for place in np.flatnonzero(chosen).tolist())
+
+
+def _gather(table: Table) -> _Facts:
+    values, p = table.values, table.variables
+    missing = np.isnan(values).sum(axis=0)
+    mean = np.nanmean(values, axis=0) if p else np.zeros(0)
+    spread = np.nanstd(values, axis=0) * np.sqrt(1 - missing / len(values))  # with the missing values at the mean
+    varies = spread > 1e-13 * np.abs(mean)
+    scale = np.where(varies, spread, 1.0)
+
+    correlation = np.zeros((p, p))
+    kurtosis, farthest, neighbors = (np.zeros(p) for _ in range(3))
+    last = np.zeros(p)
+    for start in range(0, len(values), OBSERVATIONS_PER_CHUNK):
+        z = np.nan_to_num((values[start : start + OBSERVATIONS_PER_CHUNK] - mean) / scale)  # (chunk, P)
+        correlation += z.T @ z
+        squares = z * z
+        kurtosis += np.einsum("np,np->p", squares, squares)
+        farthest = np.maximum(farthest, np.abs(z).max(axis=0))
+        neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
+        last = z[-1]
+
+    n = len(values)
+    counts = [_distinct_values(values[:, place]) for place in range(p)]
+    return _Facts(
+        names=table.names,
+        observations=n,
+        missing=missing,
+        varies=varies,
+        distinct=np.array([distinct for distinct, _ in counts], dtype=np.intp),
+        largest_share=np.array([share for _, share in counts]),
+        log_candidate=log_candidates(np.where(np.isnan(values), mean, values) if missing.any() else values),
+        kurtosis=kurtosis / n - 3,
+        farthest=farthest,
+        autocorrelation=neighbors / n,
+        correlation=correlation / n,
+    )
+
+
+def _distinct_values(column: Floats) -> tuple[int, float]:
+    """How many distinct values a column has, counted to FEW_VALUES + 1, and the share of its median value."""
+    column = column[~np.isnan(column)]
+    distinct = len(np.unique(column[:500]))
+    if distinct <= FEW_VALUES:
+        distinct = min(len(np.unique(column)), FEW_VALUES + 1)
+    # A value more frequent than one half is the median.
+    return min(distinct, FEW_VALUES + 1), float(np.mean(column == np.quantile(column, 0.5, method="lower")))
+
+
+# The checks
+
+
+def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
+    findings = []
+    (fewest, most), n = trained.observations, table.observations
+    if n < fewest:
+        message = (
+            f"{n} observations are fewer than the network has learned from ({fewest} to {most}): expect it to miss "
+            "edges, and its probabilities to be less reliable."
+        )
+        findings.append(Finding("training_range", "warning", (), message))
+    elif n > most:
+        message = (
+            f"{n} observations are more than the network has learned from ({fewest} to {most}). All of them are used; "
+            "its probabilities may be less sharp than so much data would allow."
+        )
+        findings.append(Finding("training_range", "note", (), message))
+    (fewest, most), p = trained.variables, table.variables
+    if p > most:
+        message = (
+            f"{p} variables are more than the network has learned from ({fewest} to {most}): expect worse answers, and "
+            "leave out what you do not need."
+        )
+        findings.append(Finding("training_range", "warning", (), message))
+    return findings
+
+
+def _few_observations(facts: _Facts) -> list[Finding]:
+    n, p = facts.observations, len(facts.names)
+    if n >= max(5 * p, FEW_OBSERVATIONS):
+        return []
+    severity = "warning" if n < max(2 * p, FEW_OBSERVATIONS) else "note"
+    message = (
+        f"{n} observations are few for {p} variables: weak edges cannot be told from chance, so read the strongest "
+        "only. More observations or fewer variables help."
+    )
+    return [Finding("few_observations", severity, (), message)]
+
+
+def _missing_values(facts: _Facts) -> list[Finding]:
+    if not facts.missing.any():
+        return []
+    columns = facts.named(facts.missing > 0)
+    share = facts.missing.sum() / (facts.observations * len(facts.names))
+    message = (
+        f"{facts.missing.sum()} values ({share:.1%}) are missing, in {listed(columns)}. Choose --missing drop, which "
+        "is fair if what is missing does not depend on the values, or --missing impute, which makes relations look "
+        "tidier than they are."
+    )
+    return [Finding("missing", "problem", columns, message)]
+
+
+def _copies(facts: _Facts) -> list[Finding]:
+    findings = []
+    for group in _groups_of_copies(facts):
+        columns = tuple(facts.names[place] for place in group)
+        message = (
+            f"{listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
+            f"Keep one, for example: {how_to_drop(columns[1:])}."
+        )
+        findings.append(Finding("copies", "warning", columns, message))
+    return findings
+
+
+def _collinear(facts: _Facts) -> list[Finding]:
+    # Copies have a finding of their own: one of each is enough here.
+    redundant = {place for group in _groups_of_copies(facts) for place in group[1:]}
+    kept = [place for place in np.flatnonzero(facts.varies).tolist() if place not in redundant]
+    if len(kept) < 3 or facts.observations < len(kept) + 2:
+        return []
+    precision = np.linalg.inv(facts.correlation[np.ix_(kept, kept)] + 1e-10 * np.eye(len(kept)))
+    inflation = precision.diagonal()
+    partial = np.abs(precision) / np.sqrt(np.outer(inflation, inflation))
+    determined = inflation > DETERMINED
+    together = (partial > PARTNERS) & (determined[:, None] | determined[None, :])
+    findings = []
+    for group in _connected(together):
+        columns = tuple(facts.names[kept[place]] for place in group)
+        message = (
+            f"{listed(columns)} determine each other almost exactly (a linear combination of them is all but "
+            "constant). Edges and directions among them are close to guesswork; consider leaving out one, such as a "
+            "total of others."
+        )
+        findings.append(Finding("collinear", "warning", columns, message))
+    return findings
+
+
+def _heavy_tails(facts: _Facts) -> list[Finding]:
+    extreme = (facts.kurtosis > HEAVY_KURTOSIS) | (facts.farthest > FAR_OUT)
+    heavy = facts.varies & extreme & (facts.distinct > FEW_VALUES)
+    if not heavy.any():
+        return []
+    columns = facts.named(heavy)
+    worst = int(np.argmax(np.where(heavy, facts.farthest, 0)))
+    message = (
+        f"{listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.names[worst]!r} reaches "
+        f"{facts.farthest[worst]:.0f} standard deviations): a few extreme observations can decide an edge. Check them."
+    )
+    skewed = facts.named(heavy & facts.log_candidate)
+    if skewed:
+        message += f" {listed(skewed)}, positive and skewed, may belong on a log scale; by default both are tried."
+    return [Finding("heavy_tails", "warning", columns, message)]
+
+
+def _discrete(facts: _Facts) -> list[Finding]:
+    kinds = (
+        ("binary", facts.varies & (facts.distinct == 2), "two values", ""),
+        ("discrete", facts.varies & (facts.distinct > 2) & (facts.distinct <= FEW_VALUES), "few distinct values", ""),
+        (
+            "lumpy",
+            facts.varies & (facts.distinct > FEW_VALUES) & (facts.largest_share > DOMINATED),
+            "the same value in most observations",
+            " Often such a value, for example zero, means something else than a small number.",
+        ),
+    )
+    findings = []
+    for kind, chosen, what, more in kinds:
+        if chosen.any():
+            columns = facts.named(chosen)
+            has, is_ = ("has", "is") if len(columns) == 1 else ("have", "are")
+            message = (
+                f"{listed(columns)} {has} {what} and {is_} used as numbers. The network has mostly learned from "
+                f"continuous variables: trust such edges, and above all their directions, less.{more}"
+            )
+            findings.append(Finding(kind, "note", columns, message))
+    return findings
+
+
+def _ordered_in_time(facts: _Facts) -> list[Finding]:
+    needed = max(AUTOCORRELATION, AUTOCORRELATION_ERRORS / np.sqrt(facts.observations))
+    chosen = facts.varies & (facts.autocorrelation > needed)
+    if not chosen.any():
+        return []
+    columns = facts.named(chosen)
+    message = (
+        f"Neighboring observations resemble each other in {listed(columns)}, as in a time series or a sorted table. "
+        "The network takes observations as independent: there is less information than their number says, and "
+        "probabilities are too confident."
+    )
+    return [Finding("time_order", "warning", columns, message)]
+
+
+_CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
+    _missing_values,
+    _copies,
+    _collinear,
+    _few_observations,
+    _ordered_in_time,
+    _heavy_tails,
+    _discrete,
+)
+
+
+def _groups_of_copies(facts: _Facts) -> list[list[int]]:
+    return _connected((np.abs(facts.correlation) >= COPY) & facts.varies)
+
+
+def _connected(related: NDArray[np.bool_]) -> list[list[int]]:
+    """The groups of two or more variables that a symmetric relation connects."""
+    related = related | related.T
+    unseen = np.ones(len(related), dtype=bool)
+    groups = []
+    for first in np.flatnonzero((related & ~np.eye(len(related), dtype=bool)).any(axis=1)).tolist():
+        if not unseen[first]:
+            continue
+        group = np.arange(len(related)) == first
+        while (grown := group | related[group].any(axis=0)).sum() > group.sum():
+            group = grown
+        unseen &= ~group
+        groups.append(np.flatnonzero(group).tolist())
+    return groups
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names for a sentence, the first few of many."""
+    shown = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
