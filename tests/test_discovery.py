@@ -503,7 +503,7 @@ def test_minus_zero_is_zero() -> None:
     negative = values.copy()
     negative[:, 0] *= np.where(negative[:, 0] == 0, -1.0, 1.0)
     assert np.signbit(negative[negative == 0]).any()
-    first, second = (inference.arrange(Table(each, ("a", "b", "c"))) for each in (values, negative))
+    first, second = (inference.arrange(Table.of_numbers(each, ("a", "b", "c"))) for each in (values, negative))
     assert first.arrangement == second.arrangement == (0, 1, 2)
     np.testing.assert_array_equal(first.values, second.values)
 

@@ -18,18 +18,19 @@ LAYERS: dict[str, int] = {
     "_version": 0,
     "errors": 0,
     "text": 0,
-    "graphs": 1,
-    "tables": 1,
-    "synthetic": 1,
-    "network": 2,
-    "discovery": 3,
-    "pretraining": 3,
-    "benchmarks": 4,
-    "cli": 5,
-    "__main__": 6,
+    "batches": 1,
+    "graphs": 2,
+    "tables": 2,
+    "synthetic": 2,
+    "network": 3,
+    "discovery": 4,
+    "pretraining": 4,
+    "benchmarks": 5,
+    "cli": 6,
+    "__main__": 7,
 }
 
-BARE = {"errors", "text", "graphs", "synthetic", "network", "pretraining"}
+BARE = {"errors", "text", "batches", "graphs", "synthetic", "network", "pretraining"}
 """What a machine with torch, numpy and safetensors alone must be able to run."""
 
 LIGHT = set(sys.stdlib_module_names) | {"torch", "numpy", "safetensors", "causal_arrow", "tomli", "triton"}

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.network.encoders import pairwise, statistics
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
-from causal_arrow.network.kernels import pairwise, statistics
 from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize
 
 SMALL = PairwiseConfig(cell_width=16, pair_width=32, stages=2, pair_blocks=1, mixing_heads=4, outer_width=4)

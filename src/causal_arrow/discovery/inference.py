@@ -177,7 +177,7 @@ def arrange(table: Table) -> ArrangedTable:
     arrangement = sorted(range(table.variables), key=key)
     arranged = values[:, arrangement]
     arranged = arranged[np.lexsort(arranged.T)]
-    return ArrangedTable(Table(arranged, tuple(table.names[j] for j in arrangement)).standardized(), tuple(arrangement))
+    return ArrangedTable(replace(table, values=arranged).standardized(), tuple(arrangement))
 
 
 def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | None:

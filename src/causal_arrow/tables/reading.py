@@ -26,7 +26,7 @@ from causal_arrow.tables.columns import (
     how_to_drop,
 )
 from causal_arrow.tables.files import FileOptions, ReadFile, check_duplicates, read_file
-from causal_arrow.tables.table import Finding, Table
+from causal_arrow.tables.table import Column, Finding, Table
 
 # N observations, P variables
 
@@ -106,7 +106,7 @@ def read_table(
         advice = f"To go on without: {how_to_drop([problem.column])}."
         findings.append(Finding(problem.kind, "problem", (problem.column,), f"{describe([problem])[0]} {advice}"))
     values.flags.writeable = False
-    return Table(values, names, tuple(findings))
+    return Table(values, tuple(Column(name) for name in names), tuple(findings))
 
 
 # Where a table comes from

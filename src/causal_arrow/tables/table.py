@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.errors import check_choice
+
 # N observations, P variables
 
 Floats = NDArray[np.float64]
+
+
+Bools = NDArray[np.bool_]
+
+KINDS = ("number", "binary", "ordered", "category")
+"""What a column can hold: numbers; yes or no; levels in an order; levels without one."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A variable of a table: its name, what kind of values it has, and the names of its levels in order of their codes.
+
+    Numbers have no levels. The values of every other kind are codes 0, 1, 2, ... of `levels`.
+    """
+
+    name: str
+    kind: str = "number"
+    levels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("the kind of a column", self.kind, KINDS)
 
 
 @dataclass(frozen=True)
@@ -27,11 +52,21 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Observations of variables as numbers, the names of the variables, and what was noticed while reading them."""
+    """Observations of variables as numbers, what each variable is, and what was noticed while reading them."""
 
-    values: Floats  # (N, P), not writable
-    names: tuple[str, ...]  # (P,)
+    values: Floats  # (N, P), not writable; NaN where nothing was observed
+    columns: tuple[Column, ...]  # (P,)
     findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of_numbers(cls, values: Floats, names: Sequence[str]) -> Table:
+        """A table of numbers with these names."""
+        return cls(values, tuple(Column(name) for name in names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables.  (P,)"""
+        return tuple(column.name for column in self.columns)
 
     @property
     def observations(self) -> int:
@@ -41,7 +76,12 @@ class Table:
     @property
     def variables(self) -> int:
         """How many variables there are, P."""
-        return len(self.names)
+        return len(self.columns)
+
+    @cached_property
+    def observed(self) -> Bools:
+        """Where there is a value.  (N, P)"""
+        return ~np.isnan(self.values)
 
     def standardized(self) -> Floats:
         """The values with mean 0 and standard deviation 1 (the one with n − 1) in each variable.  (N, P)

@@ -1,0 +1,37 @@
+"""CausalGraph: which variable causes which, and which two share a cause that is not in the table."""
+
+# P variables
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import GraphError
+from causal_arrow.graphs.dag import ensure_dag
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CausalGraph:
+    """Directed edges j → k, always acyclic, and bidirected edges j ↔ k for a hidden common cause."""
+
+    directed: Bools  # (P, P), [j, k] when j → k
+    bidirected: Bools | None = None  # (P, P), symmetric; None where hidden causes were not looked for
+
+    def __post_init__(self) -> None:
+        ensure_dag(self.directed)
+        if self.bidirected is None:
+            return
+        if self.bidirected.shape != self.directed.shape:
+            raise GraphError(f"Expected bidirected edges of shape {self.directed.shape}, got {self.bidirected.shape}.")
+        if (self.bidirected != self.bidirected.T).any() or self.bidirected.diagonal().any():
+            raise GraphError("Expected bidirected edges to be symmetric and to join different variables.")
+
+    @property
+    def variables(self) -> int:
+        """How many variables there are, P."""
+        return len(self.directed)

@@ -1,0 +1,60 @@
+"""GraphDistribution: all that a network says of the graphs behind a batch of tables."""
+
+# B tables, P variables
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+
+
+@dataclass(frozen=True, eq=False)
+class GraphDistribution:
+    """The distribution over DAGs of section 2, and for each pair the log-odds that the two share a hidden cause.
+
+    Leading dimensions are those of `skeleton_order`: none for one table, (B,) for a batch.
+    """
+
+    skeleton_order: SkeletonOrder
+    confounding_logits: Tensor | None = None  # (..., P, P) symmetric; None for a network without that head
+
+    def __post_init__(self) -> None:
+        expected = self.skeleton_order.skeleton_logits.shape
+        if self.confounding_logits is not None and self.confounding_logits.shape != expected:
+            raise ConfigurationError(
+                f"Expected confounding logits of shape {tuple(expected)}, got {tuple(self.confounding_logits.shape)}."
+            )
+
+    @property
+    def variables(self) -> int:
+        """P"""
+        return self.skeleton_order.order_scores.shape[-1]
+
+    def to(self, device: torch.device | str) -> GraphDistribution:
+        """The same on another device."""
+        confounding = None if self.confounding_logits is None else self.confounding_logits.to(device)
+        return GraphDistribution(self.skeleton_order.to(device), confounding)
+
+    def __getitem__(self, table: int) -> GraphDistribution:
+        """The distribution for one table of a batch."""
+        confounding = None if self.confounding_logits is None else self.confounding_logits[table]
+        return GraphDistribution(self.skeleton_order[table], confounding)
+
+    def rearranged(self, places: Tensor) -> GraphDistribution:
+        """The distribution for one table with variable `places[i]` in place i."""
+        rows, columns = places[:, None], places[None, :]
+        logits, scores = self.skeleton_order.skeleton_logits, self.skeleton_order.order_scores
+        confounding = None if self.confounding_logits is None else self.confounding_logits[rows, columns]
+        return GraphDistribution(SkeletonOrder(logits[rows, columns], scores[places]), confounding)
+
+    def confounding_probabilities(self) -> Tensor | None:
+        """Probability that two variables share a hidden cause.  (..., P, P)"""
+        if self.confounding_logits is None:
+            return None
+        probabilities = torch.sigmoid(self.confounding_logits.float())
+        return probabilities - torch.diag_embed(probabilities.diagonal(dim1=-2, dim2=-1))

@@ -1,0 +1,33 @@
+"""Words for messages: lists of names, numbers with their nouns, the closest name to a misspelled one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names for a sentence, quoted, the first few of many: "'a', 'b' and 3 more"."""
+    shown = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 value", "2 values", "3,000 values"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name nearest in spelling, whatever its capitals; None if none is near."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[matches[0]] if matches else None
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value as an error message shows it, cut short."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
