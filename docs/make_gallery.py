@@ -9,10 +9,10 @@ from PIL import Image
 
 from causal_arrow.benchmarks.networks import load_network
 from causal_arrow.benchmarks.sachs import OBSERVATIONAL, load_sachs
-from causal_arrow.discovery import inference, pictures
+from causal_arrow.discovery import pictures
 from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.tables.reading import read_table
 
 IMAGES = Path(__file__).parent / "images"
 MOST_BYTES = 200_000
@@ -20,8 +20,8 @@ MOST_BYTES = 200_000
 
 def answer_for(names: tuple[str, ...], values: np.ndarray, known: Knowledge | None = None) -> Answer:
     """What the bundled model says about a table."""
-    table = read_table(dict(zip(names, values.T, strict=True)))
-    return inference.answer_table(table, inference.ready_model("arrow-base", "cpu"), knowledge=known)
+    table = dict(zip(names, values.T, strict=True))
+    return discover(table, Settings(device="cpu", knowledge=known)).answer
 
 
 def network_answer(name: str, observations: int) -> Answer:

@@ -52,7 +52,7 @@ def small_model_folder(small_model: ArrowModel, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def usual_model(small_model_folder: Path) -> str:
     """What a person would use: the bundled model where there is one, the small one in a checkout without weights."""
-    from causal_arrow.network.checkpoint import bundled_models
+    from causal_arrow.network.bundled import bundled_models
 
     return "arrow-base" if "arrow-base" in bundled_models() else str(small_model_folder)
 

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.network import checkpoint
-from causal_arrow.network.checkpoint import bundled_models, load_model, load_state, save_model, save_state
+from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network.checkpoint import load_model, load_state, save_model, save_state
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.encoders.paper import PaperConfig
 from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize

@@ -20,7 +20,7 @@ import pytest
 from causal_arrow.benchmarks.sachs import load_sachs
 from causal_arrow.cli import main
 from causal_arrow.cli.console import written_together
-from causal_arrow.discovery import inference, pictures
+from causal_arrow.discovery import pictures, pipeline
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.files import read_graph
 
@@ -252,7 +252,7 @@ def test_a_bug_is_a_short_message_and_status_1(discover: Run, file: Path, monkey
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("wires crossed")
 
-    monkeypatch.setattr(inference, "answer_table", fail)
+    monkeypatch.setattr(pipeline, "infer", fail)
     status, out, err = discover(file)
     assert (status, out) == (1, "")
     assert "RuntimeError: wires crossed" in err
@@ -361,7 +361,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
     np.log(table).to_csv(logarithms, index=False)
     status, out, _ = run("discover", raw)
     assert status == 0
-    assert f"Read on a log scale: {', '.join(names)}" in " ".join(out.split())
+    assert f"Analysed on a log scale: {', '.join(names)}" in " ".join(out.split())
 
     def answer(path: Path, *options: str) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(run("discover", path, "--json", *options)[1])
@@ -378,7 +378,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
 
 
 def test_models_lists_what_is_bundled(run: Run) -> None:
-    from causal_arrow.network.checkpoint import bundled_models
+    from causal_arrow.network.bundled import bundled_models
 
     status, out, _ = run("models", "--json")
     assert status == 0

@@ -18,6 +18,7 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.files import compatible, graph_from_edges, read_graph
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
@@ -36,7 +37,13 @@ def answer() -> Answer:
     for strength, (cause, effect) in enumerate(sorted(EDGES)):
         j, k = NAMES.index(cause), NAMES.index(effect)
         logits[j, k] = logits[k, j] = 0.5 + strength
-    return Answer(NAMES, SkeletonOrder(logits, scores), Knowledge(required=[("x", "y y")]), observations=50, model="m")
+    return Answer(
+        NAMES,
+        GraphDistribution(SkeletonOrder(logits, scores)),
+        Knowledge(required=[("x", "y y")]),
+        observations=50,
+        model="m",
+    )
 
 
 def edges_of(answer: Answer) -> set[tuple[str, str]]:
@@ -260,4 +267,4 @@ def answer_sure_of(adjacency: np.ndarray, names: tuple[str, ...]) -> Answer:
     """An answer that is certain of a DAG whose variables stand in causal order."""
     scores = -40.0 * torch.arange(len(names))
     logits = torch.tensor(np.where(adjacency | adjacency.T, 40.0, -40.0))
-    return Answer(names, SkeletonOrder(logits, scores))
+    return Answer(names, GraphDistribution(SkeletonOrder(logits, scores)))

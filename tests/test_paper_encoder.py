@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders import paper
 from causal_arrow.network.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
-from causal_arrow.network.kernels import paper
 from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 SMALL = PaperConfig(

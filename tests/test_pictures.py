@@ -17,6 +17,7 @@ from causal_arrow.discovery import pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
@@ -34,7 +35,7 @@ def random_answer(variables: int, edges: int, seed: int, names: list[str] | None
         logits[j, k] = logits[k, j] = random.uniform(0.1, 4)
     scores = torch.tensor(random.normal(size=variables) * 3)
     chosen = tuple(names or [f"x{place + 1}" for place in range(variables)])
-    return Answer(chosen, SkeletonOrder(torch.tensor(logits), scores))
+    return Answer(chosen, GraphDistribution(SkeletonOrder(torch.tensor(logits), scores)))
 
 
 @functools.cache
@@ -177,7 +178,7 @@ def test_probable_edges_are_wider_and_uncertain_directions_dashed() -> None:
     logits[0, 1] = logits[1, 0] = 5.0  # sure edge, sure direction
     logits[0, 2] = logits[2, 0] = 0.3  # doubtful edge
     scores = torch.tensor([9.0, 0.0, 8.8])
-    axes = pictures.draw_graph(Answer(("a", "b", "c"), SkeletonOrder(logits, scores)))
+    axes = pictures.draw_graph(Answer(("a", "b", "c"), GraphDistribution(SkeletonOrder(logits, scores))))
     weak, strong = lines_of(axes)[:2]  # the strongest are drawn last
     assert strong.get_linewidth() > weak.get_linewidth()  # type: ignore[attr-defined]
     assert strong.get_alpha() > weak.get_alpha()  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.network.checkpoint import bundled_models
+from causal_arrow.network.bundled import bundled_models
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TRAINING_RANGE, TrainingRange, inspect_table
 from causal_arrow.tables.table import Table

@@ -84,6 +84,10 @@ class BenchmarkError(ArrowError):
     """A benchmark suite or method cannot be run as asked."""
 
 
+class ArrowWarning(UserWarning):
+    """Something about a table that should make its reader careful. `fit` warns where the report card does."""
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """ConfigurationError unless a setting is one of its choices."""
     if not isinstance(value, str) or value not in choices:

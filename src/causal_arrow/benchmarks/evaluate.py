@@ -200,6 +200,7 @@ class WorkerProcess:
 
     def _send(self, job: Job) -> None:
         request = {
+            "kind": "benchmark",
             "suite": job.row.suite,
             "row": job.row.name,
             "index": job.index,

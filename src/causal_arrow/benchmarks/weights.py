@@ -23,10 +23,10 @@ from causal_arrow.benchmarks.evaluate import usable_cores
 from causal_arrow.benchmarks.methods.arrow import infer
 from causal_arrow.benchmarks.suites import Row, rows_named, suite
 from causal_arrow.benchmarks.summaries import MEASURES, Estimate
-from causal_arrow.discovery.inference import resolve_device
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs import metrics
 from causal_arrow.network.checkpoint import load_model
+from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
 
 SHOWN = ("nshd", "f1", "ap", "skeleton_f1", "orientation_accuracy")

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,13 +22,11 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.benchmarks.datasets import Dataset
-from causal_arrow.benchmarks.methods import Answer, Method, MethodOptions, Solve, prepare
+from causal_arrow.benchmarks.methods import Estimate, Method, MethodOptions, Solve, prepare
 from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
-from causal_arrow.errors import ArrowError
+from causal_arrow.discovery.jobs import Say, run_job
 from causal_arrow.graphs import metrics
-
-Say = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
@@ -50,26 +48,22 @@ def main() -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        work(jobs.get(), say)
+        say({"event": "finished", **run_job(jobs.get(), say)})
 
 
-def work(job: dict[str, Any], say: Say) -> None:
-    """Run one method on one dataset. Whatever goes wrong is an answer too."""
-    try:
-        dataset = _dataset(job["suite"], job["row"], job["index"])
-        method, solve = _started(job["method"], json.dumps(job["options"]))
-        shown = dataset.adjacency.astype(np.float64) if method.is_oracle else dataset.data.copy()
-        seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
-        say({"event": "started"})
-        answer = solve(shown, np.random.default_rng(seed))
-        say({"event": "answered"})
-        say({"event": "finished", "status": "ok", "dataset": describe(dataset), **measure(dataset, answer)})
-    except Exception as error:
-        sentence = str(error) if isinstance(error, ArrowError) else f"{type(error).__name__}: {error}"
-        say({"event": "finished", "status": "failed", "error": " ".join(sentence.split())[:500]})
+def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    """One method on one dataset, and how good its answer is. A job of the kind "benchmark"."""
+    dataset = _dataset(job["suite"], job["row"], job["index"])
+    method, solve = _started(job["method"], json.dumps(job["options"]))
+    shown = dataset.adjacency.astype(np.float64) if method.is_oracle else dataset.data.copy()
+    seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
+    say({"event": "started"})
+    answer = solve(shown, np.random.default_rng(seed))
+    say({"event": "answered"})
+    return {"dataset": describe(dataset), **measure(dataset, answer)}
 
 
-def measure(dataset: Dataset, answer: Answer) -> dict[str, Any]:
+def measure(dataset: Dataset, answer: Estimate) -> dict[str, Any]:
     """The part of a record that tells how good an answer is."""
     truth, probabilities = dataset.adjacency, answer.probabilities
     measures = metrics.evaluate(truth, answer.adjacency, scores=answer.scores, probabilities=probabilities)

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import check_output, console, grid, written_together
+from causal_arrow.network.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +38,7 @@ def discover(
     ] = None,
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
-    model: Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")] = "arrow-base",
+    model: Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")] = DEFAULT_MODEL,
     decode: Annotated[
         Literal["map", "shd", "f1"],
         typer.Option(
@@ -89,7 +90,7 @@ def discover(
     tiers: Annotated[
         Path | None,
         typer.Option(
-            help="Text file with one tier a line, the earliest first, names separated by commas. Later tiers cannot "
+            help="Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot "
             "cause earlier ones.",
             rich_help_panel=KNOWLEDGE_PANEL,
             show_default=False,
@@ -123,34 +124,22 @@ def discover(
         check_output(output, names, overwrite)
     known = read_knowledge(require, forbid, tiers, knowledge)
 
-    from causal_arrow.tables.reading import read_table
-    from causal_arrow.tables.report import inspect_table
+    from causal_arrow.discovery import pipeline, uncertainty
 
-    read = read_table(
+    settings = pipeline.Settings(
+        model=model, device=device, decode=decode, threshold=threshold, knowledge=known, scale=scale, missing=missing
+    )
+    found = pipeline.discover(
         table,
+        settings,
         columns=options.listed(columns),
         drop=options.listed(drop),
-        missing=missing,
         delimiter=delimiter,
         decimal=decimal,
         sheet=sheet,
         header=header,
     )
-    known.compile(read.names)
-
-    from causal_arrow.discovery import inference, uncertainty
-
-    network = inference.ready_model(model, device)
-    answer = inference.answer_table(
-        read,
-        network,
-        knowledge=known,
-        rule=decode,
-        threshold=threshold,
-        scale=scale,
-        name=model,
-        findings=inspect_table(read).findings,
-    )
+    answer = found.answer
     seconds = time.perf_counter() - started
     extras = Extras()
     if samples is not None or bootstrap is not None:
@@ -161,7 +150,8 @@ def discover(
             graphs = answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
             extras.samples, extras.ancestors = samples, uncertainty.ancestor_frequencies(graphs)
         if bootstrap is not None:
-            extras.stability = uncertainty.bootstrap(answer, network, read, bootstrap, np.random.default_rng(seed))
+            random = np.random.default_rng(seed)
+            extras.stability = uncertainty.bootstrap(answer, found.network, found.table, bootstrap, random)
 
     if output is not None:
         with written_together(output, names, overwrite) as folder:
@@ -169,9 +159,7 @@ def discover(
     if as_json:
         print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    _print_summary(
-        answer, extras, f"{table.name}: {read.observations} observations of {read.variables} variables", show
-    )
+    _print_summary(answer, extras, table.name, show)
     _print_footer(output, names, f"{seconds:.1f} s with {model}")
 
 
@@ -226,7 +214,7 @@ def _read_tiers(path: Path) -> Knowledge:
     except OSError as error:
         raise KnowledgeError(f"Cannot open the file of tiers '{path}': {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise KnowledgeError(f"'{path.name}' is not a text file with one tier a line.") from error
+        raise KnowledgeError(f"'{path.name}' is not a text file with one tier per line.") from error
     rows = csv.reader((line for line in lines if not line.lstrip().startswith("#")), skipinitialspace=True)
     return Knowledge(tiers=[[name.strip() for name in row if name.strip()] for row in rows])
 
@@ -261,16 +249,16 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
 
 
 def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
-    from causal_arrow.discovery import exports
+    from causal_arrow.discovery.answer import DIGITS
 
-    content = exports.to_dict(answer)
+    content = answer.to_dict()
     if extras.ancestors is not None:
         content["samples"] = extras.samples
         content["ancestor_probabilities"] = extras.ancestors.tolist()
     if extras.stability is not None:
         content["bootstrap"] = {
             "resamples": extras.stability.resamples,
-            "edges": extras.stability.to_frame().round(exports.DIGITS).to_dict("records"),
+            "edges": extras.stability.to_frame().round(DIGITS).to_dict("records"),
         }
     return content
 
@@ -278,23 +266,21 @@ def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
 # The summary
 
 
-def _print_summary(answer: Answer, extras: Extras, title: str, show: int) -> None:
+def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None:
+    from causal_arrow.discovery.summary import order_sentence, remarks, title
+
     screen = console()
-    screen.print(f"[bold]{escape(title)}[/bold]\n")
+    screen.print(f"[bold]{escape(f'{file}: {title(answer)}')}[/bold]\n")
     if answer.edges[:show]:
         screen.print(_edge_table(answer, extras.stability, show))
     if len(answer.edges) > show:
         screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
     if not answer.edges:
         screen.print("No two variables are adjacent with enough probability to show an edge.")
-    count = f"{len(answer.edges)} edge{'s' * (len(answer.edges) != 1)}."
-    screen.print(f"\n[bold]{count}[/bold] Causal order: {escape(', '.join(answer.order))}")
-    if answer.log_columns:
-        screen.print(f"Read on a log scale: {escape(', '.join(answer.log_columns))}")
-    linked = {name for edge in answer.edges for name in (edge.source, edge.target)}
-    alone = [name for name in answer.names if name not in linked]
-    if alone and answer.edges:
-        screen.print(f"Without edges: {escape(', '.join(alone))}")
+    count, order = order_sentence(answer).split(". ", 1)
+    screen.print(f"\n[bold]{count}.[/bold] {escape(order)}")
+    for remark in remarks(answer):
+        screen.print(escape(remark))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
     for warning in answer.warnings:
@@ -302,7 +288,7 @@ def _print_summary(answer: Answer, extras: Extras, title: str, show: int) -> Non
 
 
 def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> Grid:
-    """One line an edge: how probable it is, how probable any edge between the two, how sure the direction is."""
+    """One line per edge: how probable it is, how probable any edge between the two, how sure the direction is."""
     headings = ["cause", "", "effect", "probability", "adjacent", "direction", "compelled"]
     table = grid(*headings, *(["stability"] if stability else []), right=("probability", "adjacent", "stability"))
     for edge in answer.edges[:show]:

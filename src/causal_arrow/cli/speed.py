@@ -8,46 +8,48 @@ import typer
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
+from causal_arrow.network.bundled import DEFAULT_MODEL
 
 SHAPES = ("500x50", "2000x100")
 
 
 def speed(
-    model: Annotated[str, typer.Option(help="A bundled name, a folder or a file.")] = "arrow-base",
+    model: Annotated[str, typer.Option(help="A bundled name, a folder or a file.")] = DEFAULT_MODEL,
     shape: Annotated[
         list[str] | None,
         typer.Option(help=f"Observations x variables; can be given several times. [default: {' '.join(SHAPES)}]"),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Forward passes that are timed; the median is shown.", min=1)] = 5,
+    repeats: Annotated[int, typer.Option(help="Answers that are timed; the median is shown.", min=1)] = 5,
     device: options.Device = "auto",
 ) -> None:
-    """Time the forward pass of a model on random tables, and show the peak memory of the process."""
+    """Time a model on random tables, from the table to the answer, and show the peak memory of the process."""
     import statistics
     import sys
     import time
 
+    import numpy as np
     import torch
 
-    from causal_arrow.discovery.inference import chunk_size, ready_model
+    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.tables.table import Table
 
-    network = ready_model(model, device)
-    place = next(network.parameters()).device
+    settings = Settings(model=model, device=device)
     table = grid("observations", "variables", "seconds", "peak memory", right=("observations", "variables", "seconds"))
+    place = ""
     for text in shape or SHAPES:
         observations, variables = parse_shape(text)
-        data = torch.randn(
-            1, observations, variables, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-        ).to(place)
+        values = np.random.default_rng(0).standard_normal((observations, variables))
+        data = Table.of_numbers(values, [f"x{place + 1}" for place in range(variables)])
         seconds = []
         for _ in range(repeats + 1):  # the first one warms up
             started = time.perf_counter()
-            with torch.inference_mode():
-                network(data, chunk_size(network, observations, variables)).edge_marginals().cpu()
+            found = discover(data, settings)
             seconds.append(time.perf_counter() - started)
+        place = next(found.network.parameters()).device.type
         memory = f"{peak_memory_gb():.2f} GB" if sys.platform != "win32" else ""
         table.add_row(f"{observations:,}", str(variables), f"{statistics.median(seconds[1:]):.2f}", memory)
     screen = console()
-    screen.print(f"{model} on {place.type}, {torch.get_num_threads()} threads")
+    screen.print(f"{model} on {place}, {torch.get_num_threads()} threads")
     screen.print(table)
 
 

@@ -1,35 +1,51 @@
 """Answer: what the network says about one table, and the graph read off it under what is known.
 
-The network gives skeleton probabilities and order scores once. Everything a person can ask for afterwards (the graph,
-each edge's probability, how sure its direction is, other graphs that are possible too) starts here, and so do the
-exports and the pictures.
+The network speaks once. Everything a person can ask for afterwards (the graph, each edge's probability, how sure its
+direction is, other graphs that are possible too) starts here, and so do the exports and the pictures.
+
+Inside, variables stand in an order that depends on their values alone, the `arrangement`; what goes out follows the
+order of `names`. So ties and random draws come out the same however the columns of the table were ordered.
 """
+
+# P variables
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from causal_arrow._version import __version__
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs import dag
+from causal_arrow.graphs.causal_graph import CausalGraph
 from causal_arrow.graphs.decoding import Decoding, DrawnGraphs, decode, edge_probabilities, sample_graphs
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.tables.table import Finding
-
-# P variables
+from causal_arrow.tables.table import KINDS, Column, Finding
+from causal_arrow.text import closest, counted, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Matrix = TypeVar("Matrix", bound=NDArray[Any])
+
+JSON_FORMAT = "causal-arrow-graph"
+JSON_VERSION = 1
+DIGITS = 6
+"""Decimal places of probabilities and scores in files."""
 
 # A direction is called by the probability that the edge, if there is one, points this way.
 CERTAIN_DIRECTION = 0.95
 LIKELY_DIRECTION = 0.75
+
+HIDDEN_CAUSE = 0.5
+"""From this probability on, two variables are shown to share a hidden cause."""
 
 
 def direction_certainty(direction_probability: float) -> str:
@@ -68,13 +84,12 @@ class DirectedEdge:
 class Answer:
     """A distribution over causal graphs on named variables, and the graph that a decoding rule takes from it.
 
-    Matrices follow the order of `names`, and [j, k] is about the edge j → k. `arrangement` is an order of the variables
-    that does not depend on how the table's columns were arranged: exact ties are settled in it, and random draws are
-    made in it.
+    Matrices follow the order of `names`, and [j, k] is about the edge j → k. The `distribution` alone has its variables
+    in the order of `arrangement`: variable i there is the one in place `arrangement[i]` of `names`.
     """
 
     names: tuple[str, ...]
-    distribution: SkeletonOrder
+    distribution: GraphDistribution
     knowledge: Knowledge = field(default_factory=Knowledge)
     rule: str = "map"
     threshold: float = 0.5
@@ -84,37 +99,49 @@ class Answer:
     findings: tuple[Finding, ...] = ()
     log_columns: tuple[str, ...] = ()
     """Variables that were read on a log scale."""
+    columns: tuple[Column, ...] = ()
+    """What kind of values each variable has; empty if that is not known."""
+    table_checksum: str | None = None
+    """Digits that depend on the table's values, whatever the order of rows and columns."""
+    compiled: Constraints | None = field(default=None, repr=False)
+    """The knowledge as matrices, in the order of `arrangement`; compiled here unless it is given."""
 
     def __post_init__(self) -> None:
-        if len(self.names) != self.distribution.order_scores.shape[-1]:
-            raise ConfigurationError(
-                f"Expected a name for each of {self.distribution.order_scores.shape[-1]} variables, "
-                f"got {len(self.names)}."
-            )
-        _ = self.decoding  # what is wrong with knowledge or rule concerns whoever asked for it, now
+        variables = self.distribution.variables
+        if len(self.names) != variables:
+            raise ConfigurationError(f"Expected a name for each of {variables} variables, got {len(self.names)}.")
+        _ = self.decoding  # decode now, so that invalid knowledge or an invalid rule fails here
 
     def refine(
         self, *, knowledge: Knowledge | None = None, rule: str | None = None, threshold: float | None = None
     ) -> Answer:
         """The answer with other knowledge, rule or threshold, without a new pass through the network."""
-        changes = {"knowledge": knowledge, "rule": rule, "threshold": threshold}
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})  # type: ignore[arg-type]
+        changes: dict[str, Any] = {"knowledge": knowledge, "rule": rule, "threshold": threshold}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if knowledge is not None:
+            changes["compiled"] = None
+        return replace(self, **changes)
 
     # The graph
 
     @cached_property
     def decoding(self) -> Decoding:
         """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed."""
-        places = self._places
-        decoded = decode(*self._arranged, rule=self.rule, threshold=self.threshold)
-        adjacency = np.empty_like(decoded.adjacency)
-        adjacency[np.ix_(places, places)] = decoded.adjacency
-        return Decoding(adjacency, places[decoded.order], decoded.exact)
+        decoded = decode(
+            self.distribution.skeleton_order, self.constraints_as_arranged, rule=self.rule, threshold=self.threshold
+        )
+        return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._places[decoded.order])
 
     @property
     def adjacency(self) -> Bools:
-        """The causal graph.  (P, P)"""
+        """The directed edges.  (P, P)"""
         return self.decoding.adjacency
+
+    @cached_property
+    def graph(self) -> CausalGraph:
+        """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known."""
+        confounding = self.confounding_probabilities
+        return CausalGraph(self.adjacency, None if confounding is None else confounding > HIDDEN_CAUSE)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -129,14 +156,14 @@ class Answer:
     @cached_property
     def constraints(self) -> Constraints:
         """The knowledge, as matrices."""
-        return self.knowledge.compile(self.names)
+        return self.constraints_as_arranged.rearranged(np.argsort(self._places))
 
     # How sure
 
     @cached_property
     def edge_probabilities(self) -> Floats:
         """Probability of each directed edge, each pair given what is known about it.  (P, P)"""
-        return edge_probabilities(self.distribution, self.constraints)
+        return self._put_back(edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged))
 
     @property
     def skeleton_probabilities(self) -> Floats:
@@ -144,9 +171,16 @@ class Answer:
         return np.asarray(self.edge_probabilities + self.edge_probabilities.T)
 
     @cached_property
+    def confounding_probabilities(self) -> Floats | None:
+        """Probability that two variables share a hidden cause; None for a network that does not say.  (P, P)"""
+        probabilities = self.distribution.confounding_probabilities()
+        return None if probabilities is None else self._put_back(probabilities.detach().cpu().double().numpy())
+
+    @cached_property
     def order_scores(self) -> Floats:
         """The larger, the earlier; only differences matter.  (P,)"""
-        return np.asarray(self.distribution.order_scores.detach().cpu().double().numpy())
+        scores = self.distribution.skeleton_order.order_scores.detach().cpu().double().numpy()
+        return np.asarray(scores[np.argsort(self._places)])
 
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
@@ -156,10 +190,23 @@ class Answer:
 
     def sample(self, count: int, generator: torch.Generator) -> DrawnGraphs:
         """`count` graphs from the distribution, none of which contradicts the knowledge.  (count, P, P)"""
-        places = self._places
-        drawn = sample_graphs(*self._arranged, count, generator)
-        back = np.argsort(places)
-        return DrawnGraphs(drawn.graphs[:, back[:, None], back[None, :]], drawn.exact)
+        drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
+        return DrawnGraphs(self._put_back(drawn.graphs), drawn.exact)
+
+    @cached_property
+    def vanished(self) -> tuple[tuple[str, str, float], ...]:
+        """Pairs that are probably adjacent but not shown, since the knowledge leaves only the less probable direction.
+
+        Each with the probability that the two are adjacent, as the network gives it without the knowledge.
+        """
+        probabilities = self.distribution.skeleton_order.skeleton_probabilities().double().numpy()
+        known = self.constraints_as_arranged
+        one_way = known.forbidden ^ known.forbidden.T
+        shown = self.adjacency[np.ix_(self._places, self._places)]
+        lost = np.triu((probabilities > self.threshold) & one_way & ~shown & ~shown.T)
+        pairs = [sorted((self._places[j], self._places[k])) for j, k in np.argwhere(lost)]
+        back = self._put_back(probabilities)
+        return tuple((self.names[j], self.names[k], float(back[j, k])) for j, k in sorted(pairs))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -176,21 +223,108 @@ class Answer:
     def place_of(self, variable: str) -> int:
         """Where a variable stands in `names`."""
         if variable not in self.names:
-            known = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
-            raise ConfigurationError(f"There is no variable {variable!r}: expected one of {known}.")
+            near = closest(str(variable), self.names)
+            hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
+            raise ConfigurationError(f"There is no variable {variable!r}: {hint}")
         return self.names.index(variable)
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can hold it, complete: `from_dict` gives it back. `docs/json.md` describes every field."""
+        scores = {name: round(float(score), DIGITS) for name, score in zip(self.names, self.order_scores, strict=True)}
+        return {
+            "format": JSON_FORMAT,
+            "version": JSON_VERSION,
+            "causal_arrow": __version__,
+            "model": self.model,
+            "observations": self.observations,
+            "variables": list(self.names),
+            "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
+            "log_columns": list(self.log_columns),
+            "edges": [edge_record(edge) for edge in self.edges],
+            "order": list(self.order),
+            "order_scores": scores,
+            "order_is_exact": self.decoding.exact,
+            "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
+            "cpdag": self.cpdag.astype(int).tolist(),
+            "decode": self.rule,
+            "threshold": self.threshold,
+            "direction_thresholds": {"certain": CERTAIN_DIRECTION, "likely": LIKELY_DIRECTION},
+            "knowledge": self.knowledge.to_dict(),
+            "warnings": list(self.warnings),
+            "notes": [finding.message for finding in self.findings if finding.severity == "note"],
+            "findings": [{**asdict(finding), "columns": list(finding.columns)} for finding in self.findings],
+            "table_checksum": self.table_checksum,
+            "distribution": self._distribution_to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Answer:
+        """The answer that `to_dict` wrote, to be asked and refined as before; ConfigurationError if it is none."""
+        if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
+            raise ConfigurationError(f'Expected an answer, an object with "format": "{JSON_FORMAT}".')
+        if content.get("version") != JSON_VERSION:
+            raise ConfigurationError(
+                f"Expected version {JSON_VERSION} of a saved answer, got {content.get('version')!r}: it was written by "
+                "another version of causal-arrow."
+            )
+        if "distribution" not in content:
+            raise ConfigurationError(
+                "This answer holds a graph but not the network's distribution: it was written by an earlier version or "
+                "by `simulate`. Run discover again."
+            )
+        try:
+            names = tuple(str(name) for name in content["variables"])
+            arrangement, distribution = _distribution_from_dict(content["distribution"], len(names))
+            return cls(
+                names=names,
+                distribution=distribution,
+                knowledge=Knowledge.from_dict(content["knowledge"]),
+                rule=content["decode"],
+                threshold=content["threshold"],
+                arrangement=arrangement,
+                observations=content["observations"],
+                model=content["model"],
+                findings=tuple(_finding(finding) for finding in content["findings"]),
+                log_columns=tuple(content["log_columns"]),
+                columns=tuple(_column(column) for column in content["columns"]),
+                table_checksum=content["table_checksum"],
+            )
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            if isinstance(error, ConfigurationError):
+                raise
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
+
+    def _distribution_to_dict(self) -> dict[str, Any]:
+        order = self.distribution.skeleton_order
+        upper = np.triu_indices(len(self.names), 1)
+        confounding = self.distribution.confounding_logits
+        return {
+            "arrangement": self._places.tolist(),
+            "skeleton_logits": _short(order.skeleton_logits.detach().cpu().float().numpy()[upper]),
+            "order_scores": _short(order.order_scores.detach().cpu().float().numpy()),
+            "confounding_logits": None
+            if confounding is None
+            else _short(confounding.detach().cpu().float().numpy()[upper]),
+        }
+
+    # Inside
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
         return np.asarray(range(len(self.names)) if self.arrangement is None else self.arrangement, dtype=np.intp)
 
     @cached_property
-    def _arranged(self) -> tuple[SkeletonOrder, Constraints]:
-        """Distribution and constraints, with the variables in the order of `arrangement`."""
-        places = self._places
-        logits, scores = self.distribution.skeleton_logits, self.distribution.order_scores
-        distribution = SkeletonOrder(logits[places[:, None], places[None, :]], scores[places])
-        return distribution, self.knowledge.compile([self.names[place] for place in places])
+    def constraints_as_arranged(self) -> Constraints:
+        """The knowledge as matrices, in the order of `arrangement`."""
+        return self.compiled or self.knowledge.compile([self.names[place] for place in self._places])
+
+    def _put_back(self, matrices: Matrix) -> Matrix:
+        """Matrices of arranged variables, in the order of `names`.  (..., P, P)"""
+        back = np.argsort(self._places)
+        return matrices[..., back[:, None], back[None, :]]  # type: ignore[return-value]
 
     def _facts(self, source: int, target: int) -> DirectedEdge:
         probability = float(self.edge_probabilities[source, target])
@@ -205,3 +339,45 @@ class Answer:
             compelled=not self.cpdag[target, source],
             required=bool(self.constraints.required[source, target]),
         )
+
+
+def edge_record(edge: DirectedEdge) -> dict[str, Any]:
+    """What files say of an edge."""
+    facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
+    facts["direction"] = edge.direction
+    return facts
+
+
+def _short(values: NDArray[np.float32]) -> list[float]:
+    """The numbers with as few digits as tell them apart from any other float32."""
+    return [float(str(value)) for value in values]
+
+
+def _distribution_from_dict(content: Mapping[str, Any], variables: int) -> tuple[tuple[int, ...], GraphDistribution]:
+    arrangement = tuple(int(place) for place in content["arrangement"])
+    if sorted(arrangement) != list(range(variables)):
+        raise ValueError(f"the arrangement is no order of {counted(variables, 'variable')}")
+    scores = torch.tensor(content["order_scores"], dtype=torch.float32)
+    confounding = content["confounding_logits"]
+    return arrangement, GraphDistribution(
+        SkeletonOrder(_symmetric(content["skeleton_logits"], variables), scores),
+        None if confounding is None else _symmetric(confounding, variables),
+    )
+
+
+def _symmetric(upper: Sequence[float], variables: int) -> torch.Tensor:
+    """The matrix whose entries above and below the diagonal are these, row by row.  (P, P)"""
+    matrix = torch.zeros(variables, variables)
+    rows, columns = torch.triu_indices(variables, variables, 1)
+    matrix[rows, columns] = torch.tensor(upper, dtype=torch.float32)
+    return matrix + matrix.T
+
+
+def _finding(content: Mapping[str, Any]) -> Finding:
+    return Finding(str(content["kind"]), str(content["severity"]), tuple(content["columns"]), str(content["message"]))
+
+
+def _column(content: Mapping[str, Any]) -> Column:
+    if content["kind"] not in KINDS:
+        raise ValueError(f"unknown kind of column {content['kind']!r}")
+    return Column(str(content["name"]), content["kind"], tuple(content["levels"]))

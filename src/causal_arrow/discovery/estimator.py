@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import numbers
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +21,14 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from causal_arrow.discovery import exports, inference, uncertainty
-from causal_arrow.discovery.answer import Answer, DirectedEdge
-from causal_arrow.errors import ConfigurationError, KnowledgeError, TableError
-from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.discovery import exports, inference, summary, uncertainty
+from causal_arrow.discovery.answer import Answer, DirectedEdge, edge_record
+from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover
+from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
+LARGEST_SEED = 2**63 - 1
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -88,7 +91,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def __init__(
         self,
-        model: str | Path | ArrowModel = "arrow-base",
+        model: str | Path | ArrowModel = DEFAULT_MODEL,
         *,
         device: str = "auto",
         decode: str = "map",
@@ -114,23 +117,12 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Rows are observations, columns are variables. `y` is not used; scikit-learn expects it.
         """
-        knowledge = as_knowledge(self.knowledge)
         _refuse_sparse_and_complex(table)
-        read = read_table(table, missing=self.missing)
-        report = inspect_table(read)
-        self.answer_ = inference.answer_table(
-            read,
-            inference.ready_model(self.model, self.device),
-            knowledge=knowledge,
-            rule=self.decode,
-            threshold=self.threshold,
-            scale=self.scale,
-            name=inference.model_name(self.model),
-            findings=report.findings,
-            observations_per_chunk=self.observations_per_chunk,
-        )
-        self.report_ = report
-        self._remember_names(table, read)
+        found = discover(table, self._settings())
+        self.answer_, self.report_ = found.answer, found.report
+        self._remember_names(table, found.table)
+        for warning in self.answer_.warnings:
+            warnings.warn(warning, ArrowWarning, stacklevel=2)
         return self
 
     def refine(
@@ -145,6 +137,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         changes = {"knowledge": knowledge, "threshold": threshold, "decode": decode}
         given = {name: value for name, value in changes.items() if value is not None}
         refined = type(self)(**{**self.get_params(deep=False), **given})
+        refined._settings()  # refuses what is no setting
         refined.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         refined.answer_ = self.answer_.refine(
             knowledge=None if knowledge is None else as_knowledge(knowledge), rule=decode, threshold=threshold
@@ -186,6 +179,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return list(self._answer.edges)
 
     @property
+    def edges_frame_(self) -> pd.DataFrame:
+        """The same as a data frame, one row per edge: cause and effect as `source` and `target`, and what is known."""
+        import pandas as pd
+
+        return pd.DataFrame([edge_record(edge) for edge in self._answer.edges], columns=list(exports.EDGE_COLUMNS))
+
+    @property
     def causal_graph_(self) -> nx.DiGraph[str]:
         """The causal graph for networkx, with probabilities on its edges."""
         return exports.to_networkx(self._answer)
@@ -202,8 +202,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Rows and columns follow the table's. `random_state` is a seed or a numpy generator, or None for chance.
         """
-        if k < 1:
-            raise ConfigurationError(f"Expected one graph or more to sample, got {k}.")
+        k = check_count("k, the number of graphs,", k)
         return self._answer.sample(k, _torch_generator(random_state)).graphs
 
     def path_probability(self, cause: str, effect: str, k: int = 1000, random_state: RandomState = 0) -> float:
@@ -241,19 +240,39 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         `table` is the table that was fitted. Resampled tables go through the network several at a time. `progress`
         shows a bar, by default on a terminal.
         """
-        answer = self._answer
-        read = read_table(table, missing=self.missing)
-        if read.names != answer.names:
-            raise TableError("Expected the table that was fitted, got one with other columns: call fit first.")
+        answer, settings = self._answer, self._settings()
+        k = check_count("k, the number of resampled tables,", k)
+        read = read_table(table, missing=settings.missing)
+        if inference.arrange(read).checksum != answer.table_checksum:
+            raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
         return uncertainty.bootstrap(
             answer,
-            inference.ready_model(self.model, self.device),
+            inference.ready_model(settings.model, settings.device),
             read,
             k,
             np.random.default_rng(_seed(random_state)),
-            observations_per_chunk=self.observations_per_chunk,
+            observations_per_chunk=settings.observations_per_chunk,
             progress=progress,
         )
+
+    # In words
+
+    def summary(self) -> str:
+        """What was found, as plain text: edges, how certain they are, the causal order, what to be careful about."""
+        return summary.to_text(self._answer)
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.summary()}" if hasattr(self, "answer_") else repr(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: the summary with a picture once there is an answer."""
+        if not hasattr(self, "answer_"):
+            bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+            return bundle
+        return {"text/plain": str(self), "text/html": summary.to_html(self.answer_)}
+
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
 
     # Hand-over
 
@@ -311,6 +330,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     # Inside
 
+    def _settings(self) -> Settings:
+        """The parameters, checked."""
+        return Settings(**self.get_params(deep=False))
+
     @property
     def _answer(self) -> Answer:
         check_is_fitted(self)
@@ -348,31 +371,21 @@ def _refuse_sparse_and_complex(table: Any) -> None:
         raise TableError("Complex data not supported: pass real and imaginary parts as variables of their own.")
 
 
-def as_knowledge(source: Any) -> Knowledge:
-    """Knowledge from whatever `Arrow` takes for it."""
-    if source is None:
-        return Knowledge()
-    if isinstance(source, Knowledge):
-        return source
-    if isinstance(source, str | Path):
-        return Knowledge.from_file(source)
-    if isinstance(source, Mapping):
-        return Knowledge.from_dict(source)
-    if hasattr(source, "required_edges"):
-        return Knowledge.from_pgmpy(source)
-    raise KnowledgeError(
-        "Expected knowledge as a Knowledge, a mapping, a TOML or JSON file, or pgmpy's ExpertKnowledge, "
-        f"got {type(source).__name__}."
-    )
-
-
 def _seed(random_state: RandomState) -> int | None:
     """A seed from whatever scikit-learn's users give for a random state."""
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63 - 1))
+        return int(random_state.integers(LARGEST_SEED))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    return random_state
+    if random_state is None:
+        return None
+    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if not whole or not 0 <= int(random_state) <= LARGEST_SEED:
+        raise ConfigurationError(
+            f"Expected random_state to be None, a numpy generator, or a whole number from 0 to 2**63 - 1, "
+            f"got {random_state!r}."
+        )
+    return int(random_state)
 
 
 def _torch_generator(random_state: RandomState) -> torch.Generator:
@@ -380,5 +393,5 @@ def _torch_generator(random_state: RandomState) -> torch.Generator:
     if seed is None:
         generator.seed()
     else:
-        generator.manual_seed(int(seed))
+        generator.manual_seed(seed)
     return generator

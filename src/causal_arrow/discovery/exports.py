@@ -11,65 +11,22 @@ import io
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow._version import __version__
-from causal_arrow.discovery.answer import CERTAIN_DIRECTION, LIKELY_DIRECTION, Answer, DirectedEdge
+from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.layout import layered_layout
 
 if TYPE_CHECKING:
     import networkx as nx
 
-JSON_FORMAT = "causal-arrow-graph"
-JSON_VERSION = 1
-DIGITS = 6
-"""Decimal places of probabilities and scores in files."""
-
-
-def edge_record(edge: DirectedEdge) -> dict[str, Any]:
-    """What files say of an edge."""
-    facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
-    facts["direction"] = edge.direction
-    return facts
-
-
-# Data
-
-
-def to_dict(answer: Answer) -> dict[str, Any]:
-    """The answer as JSON can hold it; `docs/json.md` describes every field."""
-    scores = {name: round(float(score), DIGITS) for name, score in zip(answer.names, answer.order_scores, strict=True)}
-    return {
-        "format": JSON_FORMAT,
-        "version": JSON_VERSION,
-        "causal_arrow": __version__,
-        "model": answer.model,
-        "observations": answer.observations,
-        "variables": list(answer.names),
-        "log_columns": list(answer.log_columns),
-        "edges": [edge_record(edge) for edge in answer.edges],
-        "order": list(answer.order),
-        "order_scores": scores,
-        "order_is_exact": answer.decoding.exact,
-        "edge_probabilities": np.round(answer.edge_probabilities, DIGITS).tolist(),
-        "cpdag": answer.cpdag.astype(int).tolist(),
-        "decode": answer.rule,
-        "threshold": answer.threshold,
-        "direction_thresholds": {"certain": CERTAIN_DIRECTION, "likely": LIKELY_DIRECTION},
-        "knowledge": answer.knowledge.to_dict(),
-        "warnings": list(answer.warnings),
-        "notes": [finding.message for finding in answer.findings if finding.severity == "note"],
-    }
-
 
 def to_json(answer: Answer) -> str:
     """The answer as JSON text."""
-    return json.dumps(to_dict(answer), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 EDGE_COLUMNS = (

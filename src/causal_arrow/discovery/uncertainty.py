@@ -19,7 +19,7 @@ from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.dag import transitive_closure
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.table import Table
 
@@ -155,29 +155,30 @@ def bootstrap(
     """
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
-    arranged = inference.arrange(inference.on_log_scale(table, answer.log_columns))
-    distributions: Iterator[SkeletonOrder] = (
-        inference.in_table_order(distribution, arranged.arrangement)
-        for distribution in inference.infer_resampled(model, arranged, count, random, observations_per_chunk)
+    arranged = inference.arrange(table)
+    on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
+    distributions = inference.infer_resampled(
+        model, arranged.with_logarithms(on_log_scale), count, random, observations_per_chunk
     )
     if sys.stderr.isatty() if progress is None else progress:
         distributions = _with_progress_bar(distributions, count)
     return edge_stability(answer, distributions)
 
 
-def _with_progress_bar(distributions: Iterator[SkeletonOrder], count: int) -> Iterator[SkeletonOrder]:
+def _with_progress_bar(distributions: Iterator[GraphDistribution], count: int) -> Iterator[GraphDistribution]:
     from rich.console import Console
     from rich.progress import track
 
     return iter(track(distributions, "Resampling", total=count, console=Console(stderr=True), transient=True))
 
 
-def edge_stability(answer: Answer, distributions: Iterable[SkeletonOrder]) -> EdgeStability:
+def edge_stability(answer: Answer, distributions: Iterable[GraphDistribution]) -> EdgeStability:
     """How often each edge comes up when the distributions are decoded as the answer was.
 
-    The distributions have their variables in the order of the answer's names.
+    The distributions have their variables arranged as the answer's has.
     """
     frequencies, probabilities = np.zeros((2, len(answer.names), len(answer.names)))
+    answer = replace(answer, compiled=answer.constraints_as_arranged)
     resamples = 0
     for distribution in distributions:
         resampled = replace(answer, distribution=distribution)

@@ -26,21 +26,16 @@ from torch import Tensor
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError
+from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.encoders.paper import from_arrowfm
 from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 FORMAT_VERSION = 1
 CONFIG_FILE, WEIGHTS_FILE, STATE_FILE = "config.json", "model.safetensors", "state.json"
-BUNDLED_FOLDER = Path(__file__).parent / "weights"
 STORAGE_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 SHARD_BYTES = 16_000_000
 
 # ------------------------------------------------------------------------------------------------------------ models
-
-
-def bundled_models() -> dict[str, Path]:
-    """The models that come with the package: name -> folder."""
-    return {weights.parent.name: weights.parent for weights in sorted(BUNDLED_FOLDER.glob(f"*/{WEIGHTS_FILE}"))}
 
 
 def save_model(

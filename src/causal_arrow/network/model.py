@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.network.encoders.pairwise import (
     CellBlock,
@@ -81,8 +83,11 @@ def standardize(data: Tensor) -> Tensor:
     The standard deviation is the one with n − 1, and never below 1e-6, so that a constant becomes zeros. The arithmetic
     keeps the precision of the input: a float64 table with nearly deterministic relations loses nothing before the cast.
     """
-    centered = data - data.mean(dim=-2, keepdim=True)
-    return (centered / data.std(dim=-2, keepdim=True).clamp_min(1e-6)).float()
+    largest = data.abs().amax(dim=-2, keepdim=True)
+    scaled = data / torch.where(largest > 0, largest, 1.0)
+    centered = scaled - scaled.mean(dim=-2, keepdim=True)
+    spread = centered.std(dim=-2, keepdim=True)
+    return (centered / torch.where(spread > 0, spread, 1.0)).float()
 
 
 class ArrowModel(nn.Module):
@@ -94,19 +99,20 @@ class ArrowModel(nn.Module):
         _, encoder_type = ENCODERS[config.to_dict()["encoder"]]
         self.encoder = encoder_type(config.encoder)
 
-    def forward(self, data: Tensor, observations_per_chunk: int | None = None) -> SkeletonOrder:
+    def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> GraphDistribution:
         """The distribution over graphs given the tables `data`  (B, N, P), all of one shape.
 
         `observations_per_chunk` bounds the memory of the pairwise encoder: observations are read that many at a time,
         with the same answer up to rounding.
         """
+        data = tables.values if isinstance(tables, TableBatch) else tables
         if data.dim() != 3 or data.shape[1] < 2 or data.shape[2] < 2:
             raise ConfigurationError(
                 "Expected tables of shape (tasks, observations, variables) with at least 2 observations and 2 "
                 f"variables, got {tuple(data.shape)}."
             )
         skeleton_logits, order_scores = self.encoder(standardize(data), observations_per_chunk)
-        return SkeletonOrder(skeleton_logits.float(), order_scores.float())
+        return GraphDistribution(SkeletonOrder(skeleton_logits.float(), order_scores.float()))
 
     def compile_blocks(self, backend: str = "inductor") -> None:
         """Compile the encoder block by block, for any shape of table: one compilation serves all blocks of a kind."""

@@ -40,6 +40,11 @@ class TrainingRange:
     observations: tuple[int, int] = (20, 2000)
     variables: tuple[int, int] = (2, 110)
 
+    @classmethod
+    def from_record(cls, record):  # type: ignore
+        shapes = record["shapes"]
+        return cls(tuple(shapes["observations"]), tuple(shapes["variables"]))
+
 
 TRAINING_RANGE = TrainingRange()
 
@@ -73,10 +78,10 @@ class TableReport:
         }
 
 
-def inspect_table(table: Table, training_range: TrainingRange = TRAINING_RANGE) -> TableReport:
+def inspect_table(table: Table, training_range: TrainingRange | None = TRAINING_RANGE) -> TableReport:
     """The report card of a table. For one that may not be usable at all, read it with `strict=False`."""
     facts = _gather(table)
-    findings = [*table.findings, *_training_range(table, training_range)]
+    findings = [*table.findings, *([] if training_range is None else _training_range(table, training_range))]
     for check in _CHECKS:
         findings.extend(check(facts))
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: by severity, then as found

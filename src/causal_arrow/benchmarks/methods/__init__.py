@@ -2,7 +2,7 @@
 
 method = prepare("boss", MethodOptions())       cheap: checks that it can be run, and says what it is
 solve = method.start()                          imports and loads
-answer = solve(data, generator)                 (N, P) -> Answer
+answer = solve(data, generator)                 (N, P) -> Estimate
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from causal_arrow._version import __version__
 from causal_arrow.benchmarks.methods import arrow, baselines, causal_learn, continuous, isolated
 from causal_arrow.benchmarks.methods.protocol import (
-    Answer,
+    Estimate,
     Method,
     MethodKind,
     MethodOptions,
@@ -23,7 +23,7 @@ from causal_arrow.benchmarks.methods.protocol import (
 )
 from causal_arrow.errors import BenchmarkError
 
-__all__ = ["METHODS", "Answer", "Method", "MethodKind", "MethodOptions", "Solve", "prepare", "title_of"]
+__all__ = ["METHODS", "Estimate", "Method", "MethodKind", "MethodOptions", "Solve", "prepare", "title_of"]
 
 
 def prepare(text: str, options: MethodOptions) -> Method:

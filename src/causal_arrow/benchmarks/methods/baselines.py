@@ -9,7 +9,7 @@ import numpy as np
 
 from causal_arrow.benchmarks.datasets import FloatArray
 from causal_arrow.benchmarks.methods.protocol import (
-    Answer,
+    Estimate,
     Solve,
     answer_from_pdag,
     answer_from_weights,
@@ -28,9 +28,9 @@ R2_RIDGE = 1e-3
 def start_empty() -> Solve:
     """No edges at all. Its nSHD is 1: a method above that had better said nothing."""
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         nothing = np.zeros((data.shape[1], data.shape[1]))
-        return Answer(nothing.astype(bool), nothing, None, 0.0)
+        return Estimate(nothing.astype(bool), nothing, None, 0.0)
 
     return solve
 
@@ -38,7 +38,7 @@ def start_empty() -> Solve:
 def start_random() -> Solve:
     """A random order, and edges that follow it, each with the same probability."""
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         variables = data.shape[1]
         pairs = variables * (variables - 1) / 2
         probability = min(1.0, RANDOM_EDGES_PER_VARIABLE * variables / pairs)
@@ -49,7 +49,7 @@ def start_random() -> Solve:
             return np.where(forward, generator.random((variables, variables)), 0.0)
 
         scores, seconds = timed(draw)
-        return Answer(scores > 1 - probability, scores, None, seconds)
+        return Estimate(scores > 1 - probability, scores, None, seconds)
 
     return solve
 
@@ -60,12 +60,12 @@ def start_class_oracle() -> Solve:
     Linear models with normal noise tell no more than that, unless scales or strengths follow the causal order.
     """
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         order = generator.permutation(len(data))  # which member of the class comes out depends on the order
         back = np.argsort(order)
         answer = answer_from_pdag(dag.cpdag(data[np.ix_(order, order)] > 0), 0.0)
         here = np.ix_(back, back)
-        return Answer(answer.adjacency[here], answer.scores[here], None, 0.0)
+        return Estimate(answer.adjacency[here], answer.scores[here], None, 0.0)
 
     return solve
 
@@ -99,7 +99,7 @@ def _sort_and_regress(criterion: Callable[[FloatArray], FloatArray]) -> Solve:
             weights[before, k] = forward_regression(table[:, before], table[:, k])
         return weights
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         weights, seconds = timed(lambda: weights_of(data))
         return answer_from_weights(weights, 0.0, seconds)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from causal_arrow.benchmarks.datasets import BoolArray, FloatArray
 from causal_arrow.benchmarks.methods.protocol import (
-    Answer,
+    Estimate,
     Solve,
     answer_from_pdag,
     answer_from_weights,
@@ -75,7 +75,7 @@ def start_direct_lingam() -> Solve:
     """DirectLiNGAM (Shimizu et al. 2011), for linear relations with non-Gaussian noise."""
     lingam = import_module("causallearn.search.FCMBased.lingam")
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         table = standardized(data)
         model = lingam.DirectLiNGAM(measure=DIRECT_LINGAM_SETTINGS["measure"])
         _, seconds = timed(lambda: model.fit(table))
@@ -85,7 +85,7 @@ def start_direct_lingam() -> Solve:
 
 
 def _solve_by_graph(search: Callable[[FloatArray], Any]) -> Solve:
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         with seeded_global_random(generator), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "number of features is much larger than the sample size", whenever n < p
             graph, seconds = timed(lambda: search(data.copy()))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.benchmarks.datasets import FloatArray
-from causal_arrow.benchmarks.methods.protocol import Answer, Solve, answer_from_weights, standardized, timed
+from causal_arrow.benchmarks.methods.protocol import Estimate, Solve, answer_from_weights, standardized, timed
 
 # The package's defaults. On standardized tables they reproduce the paper's nSHD and F1; its AP is that of the
 # thresholded graph, ours ranks by weight, which is kinder.
@@ -20,7 +20,7 @@ def start_dagma() -> Solve:
     """DAGMA with a linear model and the least-squares loss."""
     linear = import_module("dagma.linear")
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         table = standardized(data)  # fit changes the table it is given; this one is ours
         model = linear.DagmaLinear(loss_type=DAGMA_SETTINGS["loss"])
         # fit changes the list `s` as well, even its own default: without a fresh one a dataset would depend on those

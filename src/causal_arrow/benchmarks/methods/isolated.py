@@ -14,7 +14,7 @@ import numpy as np
 from causal_arrow.benchmarks.datasets import FloatArray
 from causal_arrow.benchmarks.environments import installed_versions, worker_command, worker_variables
 from causal_arrow.benchmarks.methods.protocol import (
-    Answer,
+    Estimate,
     Method,
     MethodOptions,
     Solve,
@@ -70,7 +70,7 @@ def start_isolated(name: str, command: list[str]) -> Solve:
     )
     _reply(process, complaints, name)
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Answer:
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         table, answer = Path(folder.name) / "table.npz", Path(folder.name) / "answer.npz"
         np.savez(table, data=data)
         assert process.stdin is not None
@@ -78,7 +78,7 @@ def start_isolated(name: str, command: list[str]) -> Solve:
         process.stdin.flush()
         _reply(process, complaints, name)
         with np.load(answer) as file:
-            return Answer(
+            return Estimate(
                 adjacency=file["adjacency"] != 0,
                 scores=file["scores"].astype(np.float64),
                 probabilities=file["probabilities"].astype(np.float64) if "probabilities" in file else None,

@@ -20,7 +20,7 @@ from causal_arrow.graphs import dag
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Estimate:
     """What a method says about one table, and how long it took to say it."""
 
     adjacency: BoolArray  # (P, P), [j, k] when j → k; a DAG unless the method cannot promise one
@@ -32,7 +32,7 @@ class Answer:
 class Solve(Protocol):
     """A method ready to work. Its randomness comes from the generator. (An oracle gets the true graph as `data`.)"""
 
-    def __call__(self, data: FloatArray, generator: np.random.Generator) -> Answer: ...
+    def __call__(self, data: FloatArray, generator: np.random.Generator) -> Estimate: ...
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,18 @@ def standardized(data: FloatArray) -> FloatArray:
     return np.asarray(centered / np.where(deviations > 0, deviations, 1.0))
 
 
-def answer_from_pdag(pdag: BoolArray, seconds: float) -> Answer:
+def answer_from_pdag(pdag: BoolArray, seconds: float) -> Estimate:
     """The answer of a method that leaves some edges undirected ([j, k] and [k, j] both set).  (P, P)
 
     The graph is a DAG of the class; for the ranking a directed edge counts 1 and an undirected one ½ both ways.
     """
     undirected = pdag & pdag.T
     scores = np.where(undirected, 0.5, pdag.astype(np.float64))
-    return Answer(dag.extend_cpdag(pdag, strict=False), scores, None, seconds)
+    return Estimate(dag.extend_cpdag(pdag, strict=False), scores, None, seconds)
 
 
-def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -> Answer:
+def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -> Estimate:
     """The answer of a method that gives each edge a weight: edges above the threshold, ranked by size.  (P, P)"""
     sizes = np.abs(weights)
     np.fill_diagonal(sizes, 0.0)
-    return Answer(sizes > threshold, sizes, None, seconds)
+    return Estimate(sizes > threshold, sizes, None, seconds)

@@ -282,6 +282,9 @@ class PairwiseEncoder(nn.Module):
             pairs = rms_norm(pairs)
             return self.skeleton_head(pairs), self.order_head(pairs)
 
+    def bytes_per_observation(self, variables: int, device: str) -> int:
+        return 4 * variables * 64 * {"cpu": 4, "cuda": 16}[device]
+
     def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]

@@ -1,0 +1,56 @@
+"""run_job(): one piece of work as a dictionary in, its result as a dictionary out.
+
+A job is plain JSON, so that it can be written down, sent to another process or machine, and run again. Whatever goes
+wrong is a result too: {"status": "failed", "error": one sentence}.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from causal_arrow.discovery.pipeline import Settings, discover
+from causal_arrow.errors import ArrowError
+
+Say = Callable[[dict[str, Any]], None]
+
+JOBS = {
+    "discover": "causal_arrow.discovery.jobs:discover_table",
+    "benchmark": "causal_arrow.benchmarks.worker:judge_method",
+}
+"""Kinds of jobs, and the function that does each, imported when it is needed: (job, say) -> result."""
+
+LONGEST_ERROR = 500
+
+
+def run_job(job: Mapping[str, Any], say: Say | None = None) -> dict[str, Any]:
+    """The result of a job, with its `status`: "ok", or "failed" with an `error` of one sentence.
+
+    job   {"kind": "discover", "table": path, "settings": {...}, "reading": {...}}, where settings are those of `Arrow`
+          and reading the options of `read_table`; or {"kind": "benchmark", ...} as `causal-arrow benchmark` makes it.
+    say   Hears of events on the way, such as {"event": "started"} when the method of a benchmark begins.
+    """
+    try:
+        kind = job.get("kind")
+        if kind not in JOBS:
+            raise ArrowError(f"Expected the kind of a job to be one of {', '.join(JOBS)}, got {kind!r}.")
+        module, function = JOBS[kind].split(":")
+        result = getattr(importlib.import_module(module), function)(job, say or _keep_quiet)
+        return {"status": "ok", **result}
+    except Exception as error:
+        sentence = str(error) if isinstance(error, ArrowError) else f"{type(error).__name__}: {error}"
+        return {"status": "failed", "error": " ".join(sentence.split())[:LONGEST_ERROR]}
+
+
+def discover_table(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    """The answer for one table, complete, and the seconds it took."""
+    started = time.perf_counter()
+    settings = Settings.from_dict(job.get("settings", {}))
+    answer = discover(job["table"], settings, **job.get("reading", {})).answer
+    return {"answer": answer.to_dict(), "seconds": time.perf_counter() - started}
+
+
+def _keep_quiet(event: dict[str, Any]) -> None:
+    """Nobody listens."""

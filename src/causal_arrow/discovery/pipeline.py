@@ -1,0 +1,203 @@
+"""discover(): from a table to an answer. `Arrow`, the command line, the benchmark and `speed` all go through here."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.inference import (
+    ArrangedTable,
+    arrange,
+    infer,
+    model_name,
+    ready_model,
+    training_range,
+)
+from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
+from causal_arrow.graphs.decoding import DECODING_RULES
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.reading import MISSING_CHOICES, read_table
+from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.scales import SCALES, chosen_reading, readings
+from causal_arrow.tables.table import Finding, Table
+from causal_arrow.text import listed
+
+KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to go from a table to an answer; wrong settings are refused here, before any work.
+
+    The fields are the parameters of `Arrow`, which documents them.
+    """
+
+    model: str | Path | ArrowModel = DEFAULT_MODEL
+    device: str = "auto"
+    decode: str = "map"
+    threshold: float = 0.5
+    knowledge: KnowledgeSource = None
+    scale: str = "auto"
+    missing: str = "error"
+    observations_per_chunk: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str | Path | ArrowModel) or not str(self.model):
+            raise ConfigurationError(
+                f"Expected model to be the name of a bundled model, a path, or an ArrowModel, got {self.model!r}."
+            )
+        if not isinstance(self.device, str) or not self.device:
+            raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
+        check_choice("decode", self.decode, DECODING_RULES)
+        check_choice("scale", self.scale, SCALES)
+        check_choice("missing", self.missing, MISSING_CHOICES)
+        check_threshold(self.threshold)
+        if self.observations_per_chunk is not None:
+            check_count("observations_per_chunk", self.observations_per_chunk)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as JSON can hold them; `from_dict` reads them back. Not for a model that is an object."""
+        if isinstance(self.model, ArrowModel):
+            raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
+        known = as_knowledge(self.knowledge).to_dict()
+        return {**{entry.name: getattr(self, entry.name) for entry in fields(self)}, "model": str(self.model)} | {
+            "knowledge": known or None
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Settings:
+        """The settings in a mapping of their names."""
+        known = [entry.name for entry in fields(cls)]
+        if unknown := sorted(set(content) - set(known)):
+            raise ConfigurationError(f"Unknown setting {unknown[0]!r}: expected some of {', '.join(known)}.")
+        return cls(**content)
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """An answer, the table it is about, the report card of that table, and the network that gave it."""
+
+    table: Table
+    report: TableReport
+    answer: Answer
+    network: ArrowModel
+
+
+def discover(source: Any, settings: Settings | None = None, **reading: Any) -> Discovery:
+    """Discover the causal graph of a table.
+
+    source    A `Table`, or whatever `read_table` takes, with its options in `reading`.
+    settings  The model, what is known, and how to decode; those of `Arrow` by default.
+    """
+    settings = settings or Settings()
+    knowledge = as_knowledge(settings.knowledge)
+    table = source if isinstance(source, Table) else read_table(source, missing=settings.missing, **reading)
+    arranged = arrange(table)
+    constraints = knowledge.compile(arranged.names)  # a misspelled name should not have to wait for the network
+    network = ready_model(settings.model, settings.device)
+    report = inspect_table(table, training_range(settings.model))
+    reading_ = _read_on_both_scales(network, arranged, settings)
+    answer = Answer(
+        names=table.names,
+        distribution=reading_.distribution,
+        knowledge=knowledge,
+        rule=settings.decode,
+        threshold=settings.threshold,
+        arrangement=arranged.arrangement,
+        observations=table.observations,
+        model=model_name(settings.model),
+        findings=(*report.findings, *reading_.findings),
+        log_columns=reading_.log_columns,
+        columns=table.columns,
+        table_checksum=arranged.checksum,
+        compiled=constraints,
+    )
+    return Discovery(table, report, answer, network)
+
+
+# Scales
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What the network says of a table on one scale."""
+
+    distribution: GraphDistribution
+    log_columns: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def _read_on_both_scales(network: ArrowModel, arranged: ArrangedTable, settings: Settings) -> _Reading:
+    """The reading that counts: of the table as given, or with skewed columns on a log scale."""
+    ways = readings(arranged.values, settings.scale)
+    found = [
+        _Reading(
+            infer(network, arranged.with_logarithms(columns), settings.observations_per_chunk),
+            arranged.names_of(columns),
+        )
+        for columns in ways
+    ]
+    if len(found) == 1:
+        return found[0]
+    doubts = [float(reading.distribution.skeleton_order.doubt()) for reading in found]
+    chosen = chosen_reading(doubts)
+    finding = _scale_finding(found[-1].log_columns, chosen, doubts)
+    return _Reading(found[chosen].distribution, found[chosen].log_columns, (finding,))
+
+
+def _scale_finding(names: tuple[str, ...], chosen: int, doubts: Sequence[float]) -> Finding:
+    """Which of two readings counts, and why."""
+    given, logarithms = (f"{doubt:.2f}" for doubt in doubts)
+    is_ = "is" if len(names) == 1 else "are"
+    reason = (
+        f"{is_} analysed on a log scale: uncertainty per edge is {logarithms} bits, against {given} untransformed"
+        if chosen
+        else f"{is_} analysed untransformed: uncertainty per edge is {given} bits, against {logarithms} on a log scale"
+    )
+    message = f"{listed(names)}, positive and skewed, {reason}. The scale 'given' or 'log' decides it."
+    return Finding("log_scale", "note", names, message)
+
+
+# Settings
+
+
+def as_knowledge(source: Any) -> Knowledge:
+    """Knowledge from whatever `Arrow` takes for it."""
+    if source is None:
+        return Knowledge()
+    if isinstance(source, Knowledge):
+        return source
+    if isinstance(source, str | Path):
+        return Knowledge.from_file(source)
+    if isinstance(source, Mapping):
+        return Knowledge.from_dict(source)
+    if hasattr(source, "required_edges"):
+        return Knowledge.from_pgmpy(source)
+    raise KnowledgeError(
+        "Expected knowledge as a Knowledge, a mapping, a TOML or JSON file, or pgmpy's ExpertKnowledge, "
+        f"got {type(source).__name__}."
+    )
+
+
+def check_threshold(value: Any) -> None:
+    """ConfigurationError unless a threshold lies between 0 and 1."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {value!r}.")
+
+
+def check_count(name: str, value: Any, most: float = math.inf) -> int:
+    """The value as a whole number of 1 or more; ConfigurationError for anything else."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_) or not 1 <= int(value) <= most:
+        limit = "1 or more" if math.isinf(most) else f"from 1 to {most:,.0f}"
+        raise ConfigurationError(f"Expected {name} to be a whole number, {limit}, got {value!r}.")
+    return int(value)

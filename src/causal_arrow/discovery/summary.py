@@ -1,0 +1,107 @@
+"""An answer in words: what was found, how certain it is, what to be careful about. For `print` and notebooks."""
+
+from __future__ import annotations
+
+import html
+import tempfile
+from pathlib import Path
+
+from causal_arrow.discovery.answer import Answer, DirectedEdge
+from causal_arrow.text import counted
+
+MOST_EDGES = 40
+COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
+
+
+def title(answer: Answer) -> str:
+    """The size of the table."""
+    size = counted(len(answer.names), "variable")
+    return size if answer.observations is None else f"{counted(answer.observations, 'observation')} of {size}"
+
+
+def order_sentence(answer: Answer) -> str:
+    """How many edges there are, and the causal order."""
+    return f"{counted(len(answer.edges), 'edge')}. Causal order: {', '.join(answer.order)}"
+
+
+def remarks(answer: Answer) -> list[str]:
+    """What else is good to know about the graph: scales, variables without edges, edges that knowledge took away."""
+    sentences = []
+    if answer.log_columns:
+        sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
+    linked = {name for edge in answer.edges for name in (edge.source, edge.target)}
+    alone = [name for name in answer.names if name not in linked]
+    if alone and answer.edges:
+        sentences.append(f"Without edges: {', '.join(alone)}")
+    sentences += vanished_sentences(answer)
+    return sentences
+
+
+def vanished_sentences(answer: Answer) -> list[str]:
+    """For each pair that is probably adjacent but not shown because of the knowledge, why."""
+    return [
+        f"{first} and {second} are probably adjacent ({probability:.2f}), but the knowledge leaves only the direction "
+        "that the data speak against: no edge is shown"
+        for first, second, probability in answer.vanished
+    ]
+
+
+def to_text(answer: Answer, most: int = MOST_EDGES) -> str:
+    """The whole summary as plain text, one line per edge."""
+    lines = [_title_with_model(answer), ""]
+    if answer.edges:
+        rows = [COLUMNS, *(_cells(edge) for edge in answer.edges[:most])]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+        for row in rows:
+            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        if len(answer.edges) > most:
+            lines.append(f"... and {len(answer.edges) - most} more")
+    else:
+        lines.append("No two variables are adjacent with enough probability to show an edge.")
+    lines += ["", order_sentence(answer), *remarks(answer)]
+    lines += [f"Careful: {warning}" for warning in answer.warnings]
+    return "\n".join(lines)
+
+
+def to_html(answer: Answer, most: int = MOST_EDGES) -> str:
+    """The whole summary for a notebook: picture, edges, order, warnings."""
+    head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(edge)) + "</tr>"
+        for edge in answer.edges[:most]
+    )
+    more = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
+    table = (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+        if answer.edges
+        else "<p>No two variables are adjacent with enough probability to show an edge.</p>"
+    )
+    sentences = [order_sentence(answer), *remarks(answer)]
+    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
+    paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences), *careful])
+    return f"<div><p><b>{html.escape(_title_with_model(answer))}</b></p>{_picture(answer)}{table}{paragraphs}</div>"
+
+
+def _title_with_model(answer: Answer) -> str:
+    return f"{title(answer)}, read by {answer.model}" if answer.model else title(answer)
+
+
+def _picture(answer: Answer) -> str:
+    """The graph as an SVG element."""
+    from causal_arrow.discovery import pictures
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.svg"
+        pictures.save_graph(answer, file)
+        text = file.read_text(encoding="utf-8")
+    return text[text.index("<svg") :]
+
+
+def _cells(edge: DirectedEdge) -> tuple[str, ...]:
+    return (
+        edge.source,
+        edge.target,
+        "required" if edge.required else f"{edge.probability:.2f}",
+        f"{edge.adjacency_probability:.2f}",
+        f"{edge.direction} ({edge.direction_probability:.2f})",
+    )

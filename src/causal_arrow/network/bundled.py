@@ -1,0 +1,13 @@
+"""The models that come with the package. Nothing heavy is imported here: help texts name the default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DEFAULT_MODEL = "arrow-base"
+BUNDLED_FOLDER = Path(__file__).parent / "weights"
+
+
+def bundled_models() -> dict[str, Path]:
+    """The models that come with the package: name -> folder."""
+    return {weights.parent.name: weights.parent for weights in sorted(BUNDLED_FOLDER.glob("*/model.safetensors"))}
