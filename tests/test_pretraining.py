@@ -604,6 +604,7 @@ def test_a_change_that_does_not_fit_is_refused_in_one_sentence(
         ("[model]\nencoder = 'mine'", "Unknown encoder 'mine'"),
         ("batch = 3", "Expected a table for \\[batch\\]"),
         ("[tasks]\ndistribution = 'shifted'", "shifted"),
+        ("[tasks.weights]\nlattice = 1", "^Training tasks must not contain 'lattice': kept for evaluation.$"),
         ("[optimization]\nprecision = 'float8'", "Unknown precision 'float8'"),
         ("not toml", "is not a TOML file"),
     ],

@@ -130,6 +130,55 @@ def test_a_fifth_of_the_ring_is_rewired() -> None:
     assert unchanged[:, earlier, later].all()
 
 
+def test_a_random_geometric_graph_joins_the_nearest_points() -> None:
+    variables, tasks, edges = 20, 100, 30
+    adjacency = graphs("random_geometric", edges, variables, tasks)
+    closeness = graph_families.random_geometric(tasks, variables, seeded()) / 1e6  # the same points: minus distance²
+    earlier, later = torch.triu_indices(variables, variables, 1)
+    closeness, joined = closeness[:, earlier, later], adjacency[:, earlier, later]
+    nearest_left_out = closeness.masked_fill(joined, -2.0).amax(1)
+    farthest_joined = closeness.masked_fill(~joined, 0.0).amin(1)
+    assert (farthest_joined >= nearest_left_out - 3e-5).all()
+    assert ((farthest_joined >= -2.0) & (nearest_left_out < 0)).all()
+
+
+def test_neighbors_are_neighbors_of_each_other_on_a_plane_and_not_on_a_grid() -> None:
+    def triangles(family: str) -> float:
+        adjacency = graphs(family, 40, variables=25, tasks=300).float()
+        joined = adjacency + adjacency.mT
+        return float(torch.linalg.matrix_power(joined, 3).diagonal(dim1=1, dim2=2).sum(1).mean() / 6)
+
+    assert triangles("random_geometric") > 2 * triangles("erdos_renyi")
+    assert triangles("lattice") == 0  # 40 edges are all that a grid of 5 × 5 has at distance 1
+
+
+def test_a_full_lattice_has_the_degrees_of_its_corners_edges_and_middle() -> None:
+    adjacency = graphs("lattice", 12, variables=9, tasks=50).long()
+    degrees = (adjacency.sum(1) + adjacency.sum(2)).sort(dim=1).values
+    assert (degrees == torch.tensor([2, 2, 2, 2, 3, 3, 3, 3, 4])).all()
+    diagonals = graphs("lattice", 12 + 8, variables=9, tasks=50).long()  # distance √2 comes next
+    degrees = (diagonals.sum(1) + diagonals.sum(2)).sort(dim=1).values
+    assert (degrees == torch.tensor([3, 3, 3, 3, 5, 5, 5, 5, 8])).all()
+
+
+@pytest.mark.parametrize("family", ["random_geometric", "lattice"])
+def test_layouts_on_a_plane_say_nothing_about_the_order(family: str) -> None:
+    chosen = graphs(family, 1, variables=5, tasks=6000).sum(0)
+    earlier, later = torch.triu_indices(5, 5, 1)
+    assert stats.chisquare(chosen[earlier, later]).pvalue > 1e-3
+
+
+def test_a_cascade_is_filled_from_neighbors_in_the_order_outwards() -> None:
+    place = torch.arange(10)
+    gap = place - place[:, None]
+    assert (graphs("cascade", 9, variables=10, tasks=20) == (gap == 1)).all()  # one chain through all variables
+    assert (graphs("cascade", 17, variables=10, tasks=20) == ((gap == 1) | (gap == 2))).all()
+    some = graphs("cascade", 4, variables=10, tasks=4500)
+    assert (some.sum((1, 2)) == 4).all()
+    assert not (some & (gap != 1)).any()
+    assert (some.sum(0)[gap == 1] / 4500 - 4 / 9).abs().max() < 0.03  # which of them: all alike
+
+
 @pytest.mark.parametrize(("law", "most"), [("edges_up_to_4p", 24), ("edges_up_to_p", 6)])
 def test_the_number_of_edges_is_uniform_from_zero_to_its_most(law: str, most: int) -> None:
     edges = draw_edge_counts(torch.full((5000,), CODES[law]), 6, seeded())

@@ -12,9 +12,12 @@ from causal_arrow.synthetic.choices import draw_choices
 from causal_arrow.synthetic.mechanisms import (
     ACTIVATIONS,
     MECHANISMS,
+    Distance,
     Equations,
     Linear,
+    Maximum,
     Mlp,
+    Periodic,
     RandomFeatures,
     Splines,
     draw_weight_bounds,
@@ -177,3 +180,56 @@ def test_spline_bases_sum_to_one_and_curves_have_the_variance_of_their_weight() 
     assert torch.allclose(splines.basis(torch.tensor([3.0, 7.0]))[:, 0], splines.basis(torch.tensor([3.0, 7.0]))[:, 1])
     signal = splines.signal(2, torch.randn(50, 2, 400, generator=seeded(1)), None)
     assert torch.allclose(signal.std(1, correction=0), splines.weights[:, 2, 1].abs(), rtol=1e-3)
+
+
+def test_a_periodic_signal_repeats_after_each_causes_own_period_of_one_to_two() -> None:
+    periodic = Periodic(equations(500))
+    earlier = torch.randn(500, CHILD, 60, generator=seeded(1))
+    signal = periodic.signal(CHILD, earlier, None)
+    assert stats.kstest(periodic.period[:, CHILD].flatten().numpy(), stats.uniform(1, 1).cdf).pvalue > 1e-3
+    assert stats.kstest(periodic.phase[:, CHILD].flatten().numpy(), stats.uniform(0, 2 * math.pi).cdf).pvalue > 1e-3
+    for parent in PARENTS.nonzero().flatten().tolist():
+        moved = earlier.clone()
+        moved[:, parent] += periodic.period[:, CHILD, parent, None]
+        assert (periodic.signal(CHILD, moved, None) - signal).abs().max() < 1e-4
+        moved[:, parent] += 0.5 * periodic.period[:, CHILD, parent, None]
+        assert (periodic.signal(CHILD, moved, None) - signal).abs().amax(1).min() > 0.1
+
+
+def test_periodic_signals_are_sums_of_waves_as_high_as_their_weights() -> None:
+    periodic = Periodic(equations(20, torch.tensor([1.0, 0.0])))
+    grid = torch.linspace(-2, 2, 4001).expand(20, 1, -1)
+    signal = periodic.signal(1, grid, None)
+    assert torch.allclose(signal.abs().amax(1), periodic.weights[:, 1, 0].abs(), rtol=1e-3)
+    both = Periodic(equations(20))
+    earlier = torch.randn(20, CHILD, 60, generator=seeded(1))
+    formula = sum(
+        both.weights[:, CHILD, j, None]
+        * torch.sin(2 * math.pi * earlier[:, j] / both.period[:, CHILD, j, None] + both.phase[:, CHILD, j, None])
+        for j in range(CHILD)
+    )
+    assert torch.allclose(both.signal(CHILD, earlier, None), formula, atol=1e-4)
+
+
+def test_a_distance_is_zero_at_its_point_and_grows_in_every_direction_from_there() -> None:
+    distance = Distance(equations(200))
+    center = distance.center[:, CHILD, :CHILD]
+    assert stats.kstest(center.flatten().numpy(), stats.uniform(-1, 2).cdf).pvalue > 1e-3
+    direction = torch.randn(200, CHILD, generator=seeded(1))
+    along = center[:, :, None] + direction[:, :, None] * torch.tensor([0.0, 1.0, -1.0, 2.0])
+    signal = distance.signal(CHILD, along, None)
+    length = (direction * distance.weights[:, CHILD, :CHILD]).norm(dim=1)
+    assert torch.allclose(signal, length[:, None] * torch.tensor([0.0, 1.0, 1.0, 2.0]), atol=1e-5)
+
+
+def test_a_maximum_is_that_of_its_weighted_causes_and_never_negative() -> None:
+    maximum = Maximum(equations(50))
+    earlier = torch.randn(50, CHILD, 200, generator=seeded(1))
+    signal = maximum.signal(CHILD, earlier, None)
+    weighted = earlier * maximum.weights[:, CHILD, :CHILD, None]
+    assert torch.equal(signal, weighted[:, PARENTS[:CHILD] > 0].amax(1).clamp_min(0))
+    assert (signal == 0).any(1).all()
+    assert torch.equal(maximum.signal(CHILD, 2 * earlier, None), 2 * signal)
+    alone = Maximum(equations(50, torch.tensor([1.0, 0.0])))
+    ramp = alone.signal(1, earlier[:, :1], None)
+    assert torch.equal(ramp, (alone.weights[:, 1, 0, None] * earlier[:, 0]).relu())

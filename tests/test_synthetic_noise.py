@@ -22,6 +22,10 @@ LAWS = {
     "laplace": stats.laplace(),
     "student_t": stats.t(2.8),
     "gamma": stats.gamma(1.9),
+    "gumbel": stats.gumbel_l(),
+    "double_weibull": stats.dweibull(2.3),
+    # r = 2.3: E₁ and 2.3 E₂ on the two sides.
+    "asymmetric_laplace": stats.laplace_asymmetric(2.3**0.5, scale=2.3**0.5),
 }
 
 
@@ -47,6 +51,34 @@ def test_each_noise_follows_its_law_on_a_gpu(name: str) -> None:
 def test_lognormal_noise_follows_its_law_on_either_side(second_dial: float, sign: int) -> None:
     draws = sign * NOISES["lognormal"](torch.tensor([[0.1, second_dial]]), 20_000, seeded())[0]
     assert stats.kstest(draws.double().numpy(), stats.lognorm(0.3).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [("gumbel", stats.gumbel_r()), ("asymmetric_laplace", stats.laplace_asymmetric(2.3**-0.5, scale=2.3**0.5))],
+)
+def test_skewed_held_out_noise_is_skewed_to_the_right_for_the_other_half_of_its_dial(name: str, law: object) -> None:
+    draws = NOISES[name](torch.tensor([[0.1, 0.2]]), 20_000, seeded())[0]
+    assert stats.kstest(draws.double().numpy(), law.cdf).pvalue > 1e-3  # type: ignore[attr-defined]
+    assert law.stats("s") > 0.5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("dial", [0.0, 0.5, 1.0])
+def test_double_weibull_noise_has_two_modes_and_hardly_anything_between(dial: float) -> None:
+    noise = standardize(NOISES["double_weibull"](torch.tensor([[dial, 0.5]]), 20_000, seeded()))[0]
+    near = [float(((noise - place).abs() < 0.1).double().mean()) for place in (-0.95, 0.0, 0.95)]
+    assert near[1] < 0.5 * min(near[0], near[2])
+    assert abs(float(noise.sign().mean())) < 0.03
+
+
+@pytest.mark.parametrize("name", ["gumbel", "double_weibull", "asymmetric_laplace"])
+def test_held_out_noise_has_the_mean_variance_and_shape_of_its_law(name: str) -> None:
+    draws = NOISES[name](torch.tensor([[0.1, 0.7]]), 400_000, seeded())[0].double().numpy()
+    mean, variance, skewness, kurtosis = (float(moment) for moment in LAWS[name].stats("mvsk"))
+    assert draws.mean() == pytest.approx(mean, abs=0.01 * variance**0.5)
+    assert draws.var() == pytest.approx(variance, rel=0.02)
+    assert stats.skew(draws) == pytest.approx(skewness, abs=0.05)
+    assert stats.kurtosis(draws) == pytest.approx(kurtosis, abs=0.3)
 
 
 def test_noise_of_many_kinds_comes_out_standardized_with_each_law_in_its_place() -> None:

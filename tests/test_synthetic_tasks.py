@@ -14,10 +14,11 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.synthetic import TaskBatch, TaskDistribution
 from causal_arrow.synthetic.__main__ import main
 from causal_arrow.synthetic.choices import draw_choices
-from causal_arrow.synthetic.recipes import CODES, COMPONENTS, EVALUATION_ONLY, Recipe
+from causal_arrow.synthetic.recipes import CODES, COMPONENTS, EVALUATION_ONLY, HELD_OUT, SHIFTS, Recipe
 from causal_arrow.synthetic.tasks import TRAINING_DISTRIBUTIONS
 
 SHIFTED = [shifts for count in (1, 2, 3) for shifts in itertools.combinations(("graphs", "functions", "noise"), count)]
+HELD_OUT_NAMES = [name for table in HELD_OUT.values() for name in table]
 PLAIN = ("restandardized", "moderate_signal", "additive_noise", "undistorted", "continuous")
 
 
@@ -79,6 +80,57 @@ def test_shifted_tasks_are_sound_and_shifted_where_they_should_be(shifts: tuple[
 
 def test_no_shift_is_the_paper() -> None:
     assert TaskDistribution.shifted() == TaskDistribution.paper()
+
+
+@pytest.mark.parametrize("component", HELD_OUT_NAMES)
+def test_a_held_out_component_takes_the_place_of_its_table_and_of_nothing_else(component: str) -> None:
+    held_out, paper = TaskDistribution.held_out(component), TaskDistribution.paper()
+    batch = held_out.sample(60, 30, 9, seeded())
+    assert_sound(batch)
+    assert held_out.only_for_evaluation
+    for table, names in COMPONENTS.items():
+        if component in names:
+            codes = batch.noises if table == "noises" else batch.choices[table]
+            assert (codes == CODES[component]).all()
+        else:
+            assert held_out.recipes["paper"].table(table) == paper.recipes["paper"].table(table)
+
+
+@pytest.mark.parametrize(("tasks", "observations", "variables"), [(60, 20, 110), (300, 2000, 2), (200, 40, 12)])
+def test_all_held_out_components_mix_and_stay_sound_at_any_shape(tasks: int, observations: int, variables: int) -> None:
+    batch = TaskDistribution.held_out().sample(tasks, observations, variables, seeded())
+    assert_sound(batch)
+    assert {*batch.names("graph_families")} == {*HELD_OUT["graph_families"]}
+    assert {*batch.names("mechanisms")} == {*HELD_OUT["mechanisms"]}
+    assert {COMPONENTS["noises"][code] for code in batch.noises.flatten().tolist()} == {*HELD_OUT["noises"]}
+
+
+@pytest.mark.parametrize("mechanism", HELD_OUT["mechanisms"])
+def test_held_out_mechanisms_meet_their_target_r2(mechanism: str) -> None:
+    batch = TaskDistribution.held_out(mechanism).sample(200, 100, 8, seeded())
+    r2 = batch.explained_variance[batch.adjacency.any(1)]
+    assert r2.min() > 0.1 - 1e-4
+    assert r2.max() < 0.9 + 1e-4
+
+
+# Sums over tasks drawn by the code as it was before there was anything held out. Adding a component at the end of a
+# table must change no task of an old seed: the benchmark and the validation are made of them.
+FINGERPRINTS = [
+    (TaskDistribution.paper(), 55717, 142086.41),
+    (TaskDistribution.broad(), 51900, 140045.86),
+    (TaskDistribution.shifted("graphs", "functions", "noise"), 59326, 137947.44),
+]
+
+
+@pytest.mark.parametrize(("distribution", "edges", "data"), FINGERPRINTS, ids=["paper", "broad", "shifted"])
+def test_components_added_later_change_no_task_of_an_old_seed(
+    distribution: TaskDistribution, edges: int, data: float
+) -> None:
+    batch = distribution.sample(64, 50, 10, seeded())
+    places = torch.arange(1, 101).view(10, 10)
+    assert int((batch.adjacency * places).sum()) == edges
+    # Processors round differently; other tasks would be off by far more.
+    assert float((batch.data.double().abs() * places[0]).sum()) == pytest.approx(data, rel=1e-5)
 
 
 def test_there_is_a_task_of_every_shape_from_2_to_200_variables() -> None:
@@ -284,9 +336,29 @@ def test_no_training_distribution_contains_what_is_only_for_evaluation() -> None
                 make().reweighted({name: 1.0})
     for shifts in SHIFTED:
         assert TaskDistribution.shifted(*shifts).only_for_evaluation
-    assert set().union(*(TaskDistribution.shifted(shift).components for shift in ("graphs", "functions", "noise"))) >= (
-        EVALUATION_ONLY
-    )
+    evaluated = [TaskDistribution.held_out(), *(TaskDistribution.shifted(shift) for shift in SHIFTS)]
+    assert set().union(*(distribution.components for distribution in evaluated)) >= EVALUATION_ONLY
+
+
+def test_what_is_only_for_evaluation_is_the_papers_shifts_and_three_held_out_components_of_each_kind() -> None:
+    assert [set(table) for _, table in SHIFTS.values()] == [{"small_world"}, {"splines"}, {"gamma"}]
+    assert {name: len(table) for name, table in HELD_OUT.items()} == {"graph_families": 3, "mechanisms": 3, "noises": 3}
+    assert {"small_world", "splines", "gamma", *HELD_OUT_NAMES} == EVALUATION_ONLY
+
+
+@pytest.mark.parametrize("training", TRAINING_DISTRIBUTIONS)
+@pytest.mark.parametrize("component", sorted(EVALUATION_ONLY))
+def test_a_training_mixture_that_names_what_is_kept_for_evaluation_is_refused(training: str, component: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^Training tasks must not contain '{component}': kept for"):
+        TaskDistribution.for_training(training, weights={component: 1.0})
+
+
+def test_a_training_distribution_that_holds_what_is_kept_for_evaluation_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(TRAINING_DISTRIBUTIONS, "leaky", lambda: TaskDistribution.held_out("gumbel"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="must not contain 'gumbel'"):
+        TaskDistribution.for_training("leaky")
 
 
 def test_a_component_with_weight_zero_can_be_switched_on() -> None:
@@ -332,6 +404,7 @@ def test_a_configuration_names_a_training_distribution() -> None:
     [
         (lambda: TaskDistribution.for_training("shifted"), "no training distribution 'shifted'.*'broad', 'paper'"),
         (lambda: TaskDistribution.shifted("edges"), "no shift 'edges'.*'functions', 'graphs', 'noise'"),
+        (lambda: TaskDistribution.held_out("gamma"), "no held-out component 'gamma'.*'gumbel'"),
         (lambda: TaskDistribution.paper().without("student_t"), "has no 'student_t'.*'erdos_renyi'"),
         (lambda: TaskDistribution.broad().only("studnet_t"), "has no 'studnet_t'.*'student_t'"),
         (lambda: TaskDistribution.paper().without("erdos_renyi", "scale_free"), "No recipe is left"),
@@ -369,6 +442,11 @@ def test_a_gpu_makes_sound_tasks_and_is_waited_for_once(name: str) -> None:
         distribution.sample(1000, 60, 12, generator)
         torch.cuda.set_sync_debug_mode("default")
     assert len(waits) <= 1, [str(wait.message) for wait in waits]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_makes_sound_held_out_tasks() -> None:
+    assert_sound(TaskDistribution.held_out().sample(1000, 60, 12, torch.Generator("cuda").manual_seed(0)))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -83,6 +83,30 @@ def small_world(tasks: int, variables: int, generator: torch.Generator) -> Tenso
     return -100.0 * torch.minimum(gap, variables - gap)  # exp(−100): nearer pairs are as good as always first
 
 
+def random_geometric(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Points on a unit square, the nearest pairs first: few long edges, many triangles. Only ever for evaluation."""
+    points = torch.rand(tasks, variables, 2, generator=generator, device=generator.device)
+    # A factor this large lets the draw decide nothing but ties.
+    return -1e6 * (points[:, :, None] - points[:, None, :]).square().sum(-1)
+
+
+def lattice(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Neighbors on a square grid first, by distance: up to s ≈ 2p no triangles. Only ever for evaluation.
+
+    The variables are dealt onto the grid at random; it is as square as their number allows.
+    """
+    place = random_permutations(tasks, variables, generator)
+    columns = math.ceil(math.sqrt(variables))
+    row, column = place // columns, place % columns
+    return -100.0 * ((row[:, :, None] - row[:, None, :]) ** 2 + (column[:, :, None] - column[:, None, :]) ** 2)
+
+
+def cascade(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
+    """Pairs next to each other in the order first, by distance: as deep as graphs get. Only ever for evaluation."""
+    place = torch.arange(variables, device=generator.device)
+    return -100.0 * (place[:, None] - place).abs()[None]
+
+
 @dataclass(frozen=True)
 class GraphFamily:
     """Which pairs a family prefers, and how many of the chosen ones it then rewires."""
@@ -100,6 +124,9 @@ GRAPH_FAMILIES: Mapping[str, GraphFamily] = {
     "layered": GraphFamily(layered),
     "forest": GraphFamily(forest),
     "small_world": GraphFamily(small_world, rewiring=REWIRING_PROBABILITY),
+    "random_geometric": GraphFamily(random_geometric),
+    "lattice": GraphFamily(lattice),
+    "cascade": GraphFamily(cascade),
 }
 
 # The number of edges s is uniform on {0, ..., this many times p}, at most as many as the family has room for.

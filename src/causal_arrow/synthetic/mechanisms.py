@@ -332,6 +332,75 @@ class Splines:
         return (variables + 4) * Splines.basis_size
 
 
+class Periodic:
+    """Σ_j w_j sin(2π x_j / ℓ_j + b_j), periods ℓ_j ~ Unif(1, 2), phases b_j ~ Unif(0, 2π). Only ever for evaluation.
+
+    Causes have standard deviation 1, so that most of one passes through two to four periods.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self.weights = equations.signed_weights(*equations.parents.shape[1:]) * equations.parents  # (B, P, P)
+        self.period = 1 + equations.uniform(*equations.parents.shape)
+        self.phase = 2 * math.pi * equations.uniform(*equations.parents.shape)
+
+    def signal(self, child: int, earlier: Tensor, scale: Tensor | None) -> Tensor:
+        frequency = 2 * math.pi / self.period[:, child, :child, None]
+        waves = torch.addcmul(self.phase[:, child, :child, None], frequency, earlier).sin_()  # (B, T, N)
+        return torch.bmm(self.weights[:, child, None, :child], waves)[:, 0]
+
+    @staticmethod
+    def draw_width(uniform: Tensor) -> Tensor:
+        return torch.ones_like(uniform)
+
+    @staticmethod
+    def floats_per_observation(width: int, variables: int) -> int:
+        return variables + 1
+
+
+class Distance:
+    """√(Σ_j (w_j (x_j − c_j))²), how far the causes are from a point, c_j ~ Unif(−1, 1). Only ever for evaluation.
+
+    The effect of one cause is a V; with several it depends on where the others are.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self.weights = equations.signed_weights(*equations.parents.shape[1:]) * equations.parents  # (B, P, P)
+        self.center = equations.uniform(*equations.parents.shape, low=-1.0)
+
+    def signal(self, child: int, earlier: Tensor, scale: Tensor | None) -> Tensor:
+        # Not from sums of squares, three products that would do with less memory: near the point they cancel.
+        apart = (earlier - self.center[:, child, :child, None]).mul_(self.weights[:, child, :child, None])  # (B, T, N)
+        signal: Tensor = torch.linalg.vector_norm(apart, dim=1)
+        return signal
+
+    @staticmethod
+    def draw_width(uniform: Tensor) -> Tensor:
+        return torch.ones_like(uniform)
+
+    @staticmethod
+    def floats_per_observation(width: int, variables: int) -> int:
+        return variables + 1
+
+
+class Maximum:
+    """max(0, max_j w_j x_j): at any observation one cause counts, or none. Only ever for evaluation."""
+
+    def __init__(self, equations: Equations) -> None:
+        self.weights = equations.signed_weights(*equations.parents.shape[1:]) * equations.parents  # (B, P, P)
+
+    def signal(self, child: int, earlier: Tensor, scale: Tensor | None) -> Tensor:
+        # What is not a parent has weight 0 and puts in the 0 that the formula asks for anyway.
+        return (self.weights[:, child, :child, None] * earlier).amax(1).clamp_min_(0)
+
+    @staticmethod
+    def draw_width(uniform: Tensor) -> Tensor:
+        return torch.ones_like(uniform)
+
+    @staticmethod
+    def floats_per_observation(width: int, variables: int) -> int:
+        return variables + 1
+
+
 MECHANISMS: Mapping[str, type[Mechanism]] = {
     "linear": Linear,
     "mlp": Mlp,
@@ -339,4 +408,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
     "trees": Trees,
     "interactions": Interactions,
     "splines": Splines,
+    "periodic": Periodic,
+    "distance": Distance,
+    "maximum": Maximum,
 }

@@ -85,6 +85,30 @@ def gamma_noise(dials: Tensor, observations: int, generator: torch.Generator) ->
     return standard_gamma((1 + 9 * dials[:, :1]).expand(-1, observations), generator)
 
 
+def gumbel_noise(dials: Tensor, observations: int, generator: torch.Generator) -> Tensor:
+    """Gumbel, the law of largest values, skewed to the right or, as often, to the left. Only ever for evaluation."""
+    # 0 may come up, and log 0 with it.
+    extreme = _rows(dials, observations).exponential_(generator=generator).clamp_min_(2**-24).log_()
+    return torch.where(dials[:, 1:] < 0.5, -extreme, extreme)
+
+
+def double_weibull_noise(dials: Tensor, observations: int, generator: torch.Generator) -> Tensor:
+    """Weibull of random sign, shape k from Unif(2, 5): two modes and nothing between. Only ever for evaluation.
+
+    Not a mixture of normals: pooled conditions, which are trained on, make those.
+    """
+    laplace = laplace_noise(dials, observations, generator)  # k = 1
+    return torch.copysign(laplace.abs().pow(1 / (2 + 3 * dials[:, :1])), laplace)
+
+
+def asymmetric_laplace_noise(dials: Tensor, observations: int, generator: torch.Generator) -> Tensor:
+    """A peak with one tail r times as long as the other, r from Unif(2, 5), on either side as often. Only ever for
+    evaluation."""
+    long, short = (_rows(dials, observations).exponential_(generator=generator) for _ in range(2))
+    skewed = (2 + 3 * dials[:, :1]) * long - short
+    return torch.where(dials[:, 1:] < 0.5, skewed, -skewed)
+
+
 NOISES: Mapping[str, NoiseLaw] = {
     "normal": normal_noise,
     "uniform": uniform_noise,
@@ -93,6 +117,9 @@ NOISES: Mapping[str, NoiseLaw] = {
     "student_t": student_t_noise,
     "lognormal": lognormal_noise,
     "gamma": gamma_noise,
+    "gumbel": gumbel_noise,
+    "double_weibull": double_weibull_noise,
+    "asymmetric_laplace": asymmetric_laplace_noise,
 }
 
 

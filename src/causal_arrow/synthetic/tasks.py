@@ -25,6 +25,7 @@ from causal_arrow.synthetic.mechanisms import MECHANISMS
 from causal_arrow.synthetic.recipes import (
     COMPONENTS,
     EVALUATION_ONLY,
+    HELD_OUT,
     SHIFTS,
     Recipe,
     Table,
@@ -97,6 +98,17 @@ class TaskDistribution:
         return cls({"paper": dataclasses.replace(Recipe(), **tables)})  # type: ignore[arg-type]
 
     @classmethod
+    def held_out(cls, component: str | None = None) -> TaskDistribution:
+        """The paper's tasks with one held-out component in its table, or with all of them. For evaluation only."""
+        if component is None:
+            return cls({"paper": dataclasses.replace(Recipe(), **HELD_OUT)})  # type: ignore[arg-type]
+        tables = {name: {component: 1.0} for name, table in HELD_OUT.items() if component in table}
+        if not tables:
+            known = listed(name for table in HELD_OUT.values() for name in table)
+            raise ConfigurationError(f"There is no held-out component {component!r}. Choose from {known}.")
+        return cls({"paper": dataclasses.replace(Recipe(), **tables)})  # type: ignore[arg-type]
+
+    @classmethod
     def for_training(cls, name: str, without: Sequence[str] = (), weights: Table | None = None) -> TaskDistribution:
         """A training distribution as a configuration names it: "paper" or "broad", with components switched off or
         reweighted."""
@@ -104,7 +116,10 @@ class TaskDistribution:
             raise ConfigurationError(
                 f"There is no training distribution {name!r}. Choose from {listed(TRAINING_DISTRIBUTIONS)}."
             )
-        return TRAINING_DISTRIBUTIONS[name]().without(*without).reweighted(weights or {})
+        distribution, weights = TRAINING_DISTRIBUTIONS[name](), weights or {}
+        if forbidden := EVALUATION_ONLY & (distribution.components | set(weights)):
+            raise ConfigurationError(f"Training tasks must not contain {listed(forbidden)}: kept for evaluation.")
+        return distribution.without(*without).reweighted(weights)
 
     @property
     def components(self) -> frozenset[str]:
