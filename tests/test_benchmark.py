@@ -433,6 +433,8 @@ def test_suites_rows_and_all_select_rows_once() -> None:
         "MAGIC-IRRI",
     ]
     assert {row.suite for row in select_rows(["all"])} >= {"networks", "herman", "controls"}
+    assert "held-out" not in {row.suite for row in select_rows(["all"])}  # frozen: only when named
+    assert {row.suite for row in select_rows(["held-out"])} == {"held-out"}
     with pytest.raises(BenchmarkError, match="no row 'ECOLI'"):
         select_rows(["networks/ECOLI"])
 

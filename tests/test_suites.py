@@ -49,7 +49,7 @@ def test_every_row_gives_a_finite_table_and_a_dag_over_its_variables(row: Row) -
 
 
 @pytest.mark.parametrize(
-    "name", ["in-distribution", "shifted", "networks", "herman", "sachs", "small", "confounded", "controls"]
+    "name", ["in-distribution", "shifted", "held-out", "networks", "herman", "sachs", "small", "confounded", "controls"]
 )
 def test_suite_row_and_index_determine_the_dataset(name: str) -> None:
     row = suite(name).rows()[0]
@@ -158,6 +158,23 @@ def test_a_shift_replaces_what_it_names_and_nothing_else() -> None:
             assert (details["graph_family"] == "small_world") == (name in ("graphs", "all"))
             assert (details["mechanism"] == "splines") == (name in ("functions", "all"))
             assert (details["noises"] == ["gamma"]) == (name in ("noise", "all"))
+
+
+def test_the_held_out_suite_has_a_row_for_each_held_out_component_and_one_for_all() -> None:
+    from causal_arrow.synthetic.recipes import HELD_OUT
+
+    rows = suite("held-out")
+    assert [row.name for row in rows.rows()] == [*(name for table in HELD_OUT.values() for name in table), "all"]
+    held_out = {name for table in HELD_OUT.values() for name in table}
+    for name, several in _details(rows, 4).items():
+        for details in several:
+            made_of = {details["graph_family"], details["mechanism"], *details["noises"]}
+            assert made_of <= held_out if name == "all" else made_of & held_out == {name}
+
+
+def test_only_the_held_out_suite_is_frozen_and_its_description_says_so() -> None:
+    assert [built.name for built in SUITES.values() if built.frozen] == ["held-out"]
+    assert "frozen, run once per release, never looked at during development" in suite("held-out").description
 
 
 def test_hidden_causes_are_gone_and_leave_confounded_pairs() -> None:

@@ -48,6 +48,13 @@ def draw_shifted_dataset(generator: np.random.Generator, *, shifts: tuple[str, .
     return _draw_task(TaskDistribution.shifted(*shifts), *draw_shape(generator), generator)
 
 
+def draw_held_out_dataset(generator: np.random.Generator, *, component: str | None = None) -> Dataset:
+    """A dataset of the paper's distribution with one held-out component, or with all of them mixed."""
+    from causal_arrow.synthetic.tasks import TaskDistribution
+
+    return _draw_task(TaskDistribution.held_out(component), *draw_shape(generator), generator)
+
+
 def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> Dataset:
     """A dataset of the paper's distribution from which `hidden` common causes were taken away (at most 4).
 

@@ -23,6 +23,7 @@ from causal_arrow.benchmarks.generated import (
     MOST_HIDDEN,
     draw_broad_dataset,
     draw_confounded_dataset,
+    draw_held_out_dataset,
     draw_independent_dataset,
     draw_paper_dataset,
     draw_shifted_dataset,
@@ -79,6 +80,7 @@ class Suite:
     name: str
     description: str
     members: tuple[Row, ...]
+    frozen: bool = False  # run once per release, when named; never among "all" suites
 
     def rows(self, panel: str | None = None) -> tuple[Row, ...]:
         """All rows in the order of the tables, or those of one panel."""
@@ -150,6 +152,21 @@ def _shifted() -> list[Row]:
         Row("shifted", name, partial(draw_shifted_dataset, shifts=parts), "shift", {"shifts": list(parts)})
         for name, parts in shifts.items()
     ]
+
+
+def _held_out() -> list[Row]:
+    """One row for each component of `synthetic.recipes.HELD_OUT`, and one for all of them."""
+    components = {
+        "graphs": ("random_geometric", "lattice", "cascade"),
+        "functions": ("periodic", "distance", "maximum"),
+        "noise": ("gumbel", "double_weibull", "asymmetric_laplace"),
+    }
+    single = [
+        Row("held-out", name, partial(draw_held_out_dataset, component=name), panel, {panel: name})
+        for panel, names in components.items()
+        for name in names
+    ]
+    return [*single, Row("held-out", "all", draw_held_out_dataset, "all")]
 
 
 def _networks() -> list[Row]:
@@ -230,6 +247,13 @@ SUITES = {
             "shifted",
             "Small-world graphs, spline functions, gamma noise: never trained on (section 6.3)",
             tuple(_shifted()),
+        ),
+        Suite(
+            "held-out",
+            "Graphs, functions and noise that no training may use: frozen, run once per release, never looked at "
+            "during development",
+            tuple(_held_out()),
+            frozen=True,
         ),
         Suite("networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks())),
         Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman())),
