@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import causal_arrow
 from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.published import published_results
 from causal_arrow.benchmarks.report import write_report
@@ -64,6 +66,19 @@ def test_the_page_of_benchmarks_is_the_report_of_the_records_beside_it(tmp_path:
     written = write_report(RECORDS, figures=False, output=tmp_path / "benchmarks.md")
     assert pictures.sub("", page) == written.read_text(encoding="utf-8")
     assert all((ROOT / "docs" / path).is_file() for path in re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page))
+
+
+def test_the_reference_documents_every_public_name() -> None:
+    documented = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    for name in set(causal_arrow.__all__) - {"__version__"}:
+        home = f"{causal_arrow._HOME[name]}.{name}"
+        assert home in documented or causal_arrow._HOME[name] in documented, f"{home} is not in docs/reference.md"
+    for path in documented:
+        module, _, member = path.rpartition(".")
+        try:
+            importlib.import_module(path)
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(module), member), f"there is no {path}"
 
 
 def test_the_accuracies_of_the_readme_are_those_of_the_records(rows: Rows) -> None:
