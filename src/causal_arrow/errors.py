@@ -6,6 +6,7 @@ a `Remedy` says it once, and each surface, Python or the command line, has its o
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,21 +17,61 @@ from typing import Any
 class Remedy:
     """Something the user can do about a problem: the action, and the columns or the setting it concerns.
 
-    The actions are the keys of PYTHON and COMMAND_LINE, which put them into words.
+    The actions are the keys of PYTHON and COMMAND_LINE, which put them into words. Remedies with the same `about` are
+    alternatives; what they are about opens the sentence that lists them.
     """
 
     action: str
     columns: tuple[str, ...] = ()
     setting: str = ""
+    about: str = ""
 
 
 Wording = Mapping[str, Callable[[Remedy], str]]
 
+MOST_NAMED = 12
+"""More columns than this are not named one by one in an advice."""
+
+
+def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Callable[[Remedy], str]:
+    def words(remedy: Remedy) -> str:
+        if len(remedy.columns) > MOST_NAMED:
+            return f"name the columns to use with {choose}"
+        return f"leave out {'column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
+
+    return words
+
+
+def as_option_value(name: str) -> str:
+    """A name as a shell takes it for an option that may hold several, separated by commas."""
+    if not name or re.search(r'[,"\r\n]|^\s|\s$', name):
+        name = '"' + name.replace('"', '""') + '"'
+    return shlex.quote(name)
+
+
+_MISSING = {"drop": "leave out incomplete observations", "impute": "fill the gaps"}
+
 PYTHON: Wording = {
-    "drop": lambda remedy: f"leave out columns with table.drop(columns={list(remedy.columns)!r})",
+    "drop": _leave_out(lambda columns: f"read_table(table, drop={list(columns)!r})", "read_table(table, columns=[...])"),
+    "choose": lambda remedy: "name the columns to use with read_table(table, columns=[...])",
+    "name": lambda remedy: f"name columns of the table in {remedy.setting}=[...]",
+    "missing": lambda remedy: f'{_MISSING[remedy.setting]} with missing="{remedy.setting}"',
+    "na": lambda remedy: f"count {remedy.setting!r} as missing with read_table(table, na=[{remedy.setting!r}])",
+    "delimiter": lambda remedy: "name the delimiter with read_table(path, delimiter=...)",
+    "decimal": lambda remedy: f"name the decimal sign with read_table(path, decimal={remedy.setting!r})",
+    "header": lambda remedy: "read the file without names with read_table(path, header=False)",
+    "omit": lambda remedy: f"leave out {remedy.setting}=",
 }
 COMMAND_LINE: Wording = {
-    "drop": lambda remedy: " ".join(f"--drop {shlex.quote(column)}" for column in remedy.columns),
+    "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
+    "choose": lambda remedy: "name the columns to use with --columns",
+    "name": lambda remedy: f"name columns of the table in --{remedy.setting}",
+    "missing": lambda remedy: f"{_MISSING[remedy.setting]} with --missing {remedy.setting}",
+    "na": lambda remedy: f"count {remedy.setting!r} as missing with --na {as_option_value(remedy.setting)}",
+    "delimiter": lambda remedy: "name the delimiter with --delimiter",
+    "decimal": lambda remedy: f"name the decimal sign with --decimal {remedy.setting}",
+    "header": lambda remedy: "read the file without names with --no-header",
+    "omit": lambda remedy: f"leave out --{remedy.setting}",
 }
 
 
@@ -51,9 +92,12 @@ class ArrowError(Exception):
 
 
 def advice(remedies: Sequence[Remedy], wording: Wording) -> list[str]:
-    """One sentence with all that can be done, or nothing."""
-    ways = [wording[remedy.action](remedy) for remedy in remedies]
-    return [f"To go on: {', or '.join(ways)}."] if ways else []
+    """One sentence with the ways to go on for each thing that the remedies are about."""
+    sentences = []
+    for about in dict.fromkeys(remedy.about for remedy in remedies):
+        ways = [wording[remedy.action](remedy) for remedy in remedies if remedy.about == about]
+        sentences.append(f"{f'For {about}' if about else 'To go on'}: {', or '.join(ways)}.")
+    return sentences
 
 
 class GraphError(ArrowError):

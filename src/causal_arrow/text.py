@@ -20,6 +20,11 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def capitalized(text: str) -> str:
+    """The text as a sentence starts with it."""
+    return text[:1].upper() + text[1:]
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest in spelling, whatever its capitals; None if none is near."""
     by_lower = {candidate.lower(): candidate for candidate in known}

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from causal_arrow._version import __version__
-from causal_arrow.errors import ArrowError
+from causal_arrow.errors import COMMAND_LINE, ArrowError
 
 COMMANDS = {  # name -> the module that has a function of this name, and examples for it in EXAMPLES
     "discover": "causal_arrow.cli.discover",
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         build_app()(args=None if arguments is None else list(arguments), prog_name="causal-arrow")
     except ArrowError as error:
-        print(f"causal-arrow: {error}", file=sys.stderr)
+        print(f"causal-arrow: {error.worded(COMMAND_LINE)}", file=sys.stderr)
         sys.exit(2)
     except Exception as error:
         if os.environ.get("CAUSAL_ARROW_DEBUG"):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 TABLE_PANEL = "Reading the table"
+STANDARD_INPUT = Path("-")
 
 TableArgument = Annotated[
     Path,
     typer.Argument(
-        help="File with one row an observation and one column a variable: .csv, .tsv, .txt (also .gz), .parquet, "
-        ".feather, .xlsx.",
+        help="File with one row per observation and one column per variable: .csv, .tsv, .txt (also .gz), .parquet, "
+        ".feather, .xlsx; - for text on standard input.",
         show_default=False,
     ),
 ]
@@ -37,17 +38,30 @@ Missing = Annotated[
         rich_help_panel=TABLE_PANEL,
     ),
 ]
+NotAvailable = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na",
+        help="Values that count as missing, such as '?' or -999, beside empty cells and the usual NA, NaN, null.",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="What separates fields of a text file, if not found out: a character, or tab.",
+        help="Field separator of a text file, a character or tab; detected by default.",
         rich_help_panel=TABLE_PANEL,
         show_default=False,
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="Decimal sign of a text file, . or ,", rich_help_panel=TABLE_PANEL, show_default=False),
+    typer.Option(
+        help="Decimal sign of a text file, . or , (detected by default).",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
 ]
 Sheet = Annotated[
     str | None,
@@ -59,12 +73,60 @@ Header = Annotated[
     bool,
     typer.Option("--header/--no-header", help="Whether the first line holds the names.", rich_help_panel=TABLE_PANEL),
 ]
+Scale = Annotated[
+    Literal["auto", "given", "log"],
+    typer.Option(
+        help="How to read positive, skewed columns: as given, on a log scale, or on a log scale unless the network "
+        "is clearly surer without (auto)."
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, cuda:1.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random draws: the same seed gives the same draws.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 
 
-def listed(values: list[str] | None) -> list[str] | None:
-    """The names in the values of an option, which may hold several each, separated by commas as in a CSV file."""
-    return [name.strip() for row in csv.reader(values, skipinitialspace=True) for name in row] if values else None
+def reading(
+    *,
+    columns: Columns,
+    drop: Drop,
+    missing: Missing,
+    na: NotAvailable,
+    delimiter: Delimiter,
+    decimal: Decimal,
+    sheet: Sheet,
+    header: Header,
+) -> dict[str, Any]:
+    """The arguments of `read_table` that the options of a command stand for.
+
+    Every command that reads a table has exactly these parameters; a test compares them.
+    """
+    return {
+        "columns": several(columns),
+        "drop": several(drop),
+        "missing": missing,
+        "na": several(na),
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "sheet": sheet,
+        "header": header,
+    }
+
+
+def table_name(path: Path) -> str:
+    """What to call a table that is read from this path."""
+    return "standard input" if path == STANDARD_INPUT else path.name
+
+
+def several(values: list[str] | None) -> list[str] | None:
+    """The names in the values of an option, which may hold several each, separated by commas.
+
+    A name that holds a comma, or blanks at its ends, is quoted as in a CSV file.
+    """
+    if values is None:
+        return None
+    names = []
+    for value in values:
+        for quoted, plain in re.findall(r'\s*"((?:[^"]|"")*)"\s*(?:,|$)|([^,]+)', value):
+            names.append(quoted.replace('""', '"') if quoted else plain.strip())
+    return [name for name in names if name]

@@ -7,32 +7,34 @@ the caller's own data are never changed.
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.errors import ConfigurationError, TableError
+from causal_arrow.errors import Remedy, TableError, check_choice
 from causal_arrow.tables.columns import (
+    CellOptions,
     NumberColumn,
     Problem,
     column_as_numbers,
     constant_columns,
-    describe,
-    how_to_drop,
+    problem_sentences,
 )
-from causal_arrow.tables.files import FileOptions, ReadFile, check_duplicates, read_file
-from causal_arrow.tables.table import Column, Finding, Table
+from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates
+from causal_arrow.tables.sources import as_frame
+from causal_arrow.tables.table import Column, Finding, Table, in_safe_units
+from causal_arrow.text import closest, counted, listed, shown
 
 # N observations, P variables
 
 Floats = NDArray[np.float64]
 
 FEWEST_OBSERVATIONS = 20
+MOST_VARIABLES = 5000
+"""The network keeps something for each pair of variables: more do not fit into the memory of any machine we know."""
 MISSING_CHOICES = ("error", "drop", "impute")
 # Imputation: rounds of predicting the gaps, and the ridge that keeps the predictions tame, in units of the variances.
 IMPUTATION_ROUNDS = 10
@@ -42,9 +44,10 @@ IMPUTATION_RIDGE = 0.01
 def read_table(
     source: Any,
     *,
-    columns: Iterable[str] | None = None,
-    drop: Iterable[str] | None = None,
+    columns: Iterable[Any] | None = None,
+    drop: Iterable[Any] | None = None,
     missing: str = "error",
+    na: Iterable[Any] | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     sheet: str | int | None = None,
@@ -53,137 +56,202 @@ def read_table(
 ) -> Table:
     """The table in `source`, ready for the network.
 
-    source    A path (.csv, .tsv, .txt, also compressed as .gz; .parquet, .feather, .xlsx), a pandas or polars data
-              frame, or anything two-dimensional that numpy understands. Columns without names are called x1, x2, ...
+    source    A path (.csv, .tsv, .txt, also compressed as .gz; .parquet, .feather, .xlsx; "-" for text on standard
+              input), a pandas or polars data frame, a mapping of columns, or anything two-dimensional that numpy
+              understands. Columns without names are called x1, x2, ...
     columns   The columns to use, in this order; all of them by default.
     drop      Columns to leave out.
     missing   What to do about missing values. "error" says how many there are and where. "drop" leaves out incomplete
               observations: fair if what is missing does not depend on the values. "impute" fills the gaps with linear
               predictions from the other variables, which makes relations look tidier than they are.
+    na        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null.
     delimiter, decimal, sheet, header
-              How to read a file, where that should not be found out. header=False: the file has no names of columns.
+              How to read a file, where that should not be detected. header=False: the file has no names of columns.
     strict    With False, problems of columns become findings of the table instead of an error. Columns that are not
               finite numbers are left out, and missing values stay as NaN: for inspection, not for the network.
     """
-    if missing not in MISSING_CHOICES:
-        raise ConfigurationError(f"Expected missing to be one of {', '.join(MISSING_CHOICES)}, got {missing!r}.")
-    read = _as_frame(source, FileOptions(delimiter, decimal, sheet, header))
-    all_names = [str(name).strip() for name in read.frame.columns]
-    check_duplicates(all_names, "The table")
-    chosen = _choose(all_names, columns, drop)
-    _check_size(len(read.frame), [all_names[place] for place in chosen])
+    check_choice("missing", missing, MISSING_CHOICES)
+    markers = tuple(str(marker).strip() for marker in _several(na, "na"))
+    read = as_frame(source, FileOptions(delimiter, decimal, sheet, header, markers))
+    names = _names(read)
+    check_duplicates(names.used, "The table")
+    chosen = names.choose(columns, drop)
+    names.check(chosen)
+    _check_size(read, [names.used[place] for place in chosen])
 
-    def where(row: int) -> str:
-        return f"observation {row + 1}" if read.first_line is None else f"line {row + read.first_line}"
-
-    candidates = [column_as_numbers(read.frame.iloc[:, place], all_names[place], where) for place in chosen]
+    options = CellOptions(read.decimal, markers)
+    candidates = [
+        column_as_numbers(read.frame.iloc[:, place], names.used[place], read.where, options) for place in chosen
+    ]
     usable = [column for column in candidates if isinstance(column, NumberColumn)]
     problems = [column for column in candidates if isinstance(column, Problem)]
-    names = tuple(column.name for column in usable)
+    kinds = {column.name: column for column in read.columns}  # a table knows what its columns hold
+    kept = [kinds.get(column.name, column.column) for column in usable]
     values = np.empty((len(read.frame), len(usable)))
     for place, column in enumerate(usable):
         values[:, place] = column.numbers
     findings = [
-        *(Finding("reading", "note", (), remark) for remark in read.remarks),
+        *(finding for finding in read.findings if _concerns(finding, kept)),
+        *names.findings(chosen),
         *(Finding("coding", "note", (column.name,), column.note) for column in usable if column.note),
-        *_index_columns(values, names),
+        *_index_columns(values, [column.name for column in kept]),
     ]
 
-    complaints = []
-    if strict and np.isnan(values).any():
-        if missing == "error":
-            complaints = [_missing_sentence(values, names)]
-        else:
-            values, finding = {"drop": _drop_incomplete, "impute": _impute}[missing](values, names)
+    complaints: list[TableError] = []
+    if np.isnan(values).any() and (strict or missing != "error"):
+        try:
+            values, kept, finding = _COMPLETE[missing](values, kept)
             findings.append(finding)
-    problems += constant_columns(values, names)
-    if problems and strict:
-        culprits = [problem.column for problem in problems]
-        complaints = [*describe(problems), f"To go on without: {how_to_drop(culprits)}.", *complaints]
-    if complaints:
-        raise TableError(" ".join(complaints))
+        except TableError as complaint:
+            complaints.append(complaint)
+    problems += constant_columns(values, [column.name for column in kept])
+    if strict:
+        _raise(problems, complaints)
+    for complaint in complaints:
+        findings.append(Finding("missing", "problem", (), complaint.message, complaint.remedies))
     for problem in problems:
-        advice = f"To go on without: {how_to_drop([problem.column])}."
-        findings.append(Finding(problem.kind, "problem", (problem.column,), f"{describe([problem])[0]} {advice}"))
+        (sentence,) = problem_sentences([problem])
+        remedies = (*problem.remedies, Remedy("drop", (problem.column,)))
+        findings.append(Finding(problem.kind, "problem", (problem.column,), sentence, remedies))
     values.flags.writeable = False
-    return Table(values, tuple(Column(name) for name in names), tuple(findings))
+    return Table(values, tuple(kept), tuple(findings))
 
 
-# Where a table comes from
+def _raise(problems: Sequence[Problem], complaints: Sequence[TableError]) -> None:
+    """One TableError with all that stands in the way."""
+    if not problems and not complaints:
+        return
+    remedies = [remedy for problem in problems for remedy in problem.remedies]
+    if problems:
+        remedies.append(Remedy("drop", tuple(problem.column for problem in problems)))
+    sentences = [*problem_sentences(problems), *(complaint.message for complaint in complaints)]
+    raise TableError(
+        " ".join(sentences),
+        [*dict.fromkeys(remedies), *(remedy for complaint in complaints for remedy in complaint.remedies)],
+    )
 
 
-def _as_frame(source: Any, options: FileOptions) -> ReadFile:
-    """Any kind of source as a pandas frame, which may share memory with the source and is only read."""
-    import pandas as pd
+def _concerns(finding: Finding, columns: Sequence[Column]) -> bool:
+    """Whether a finding is about the whole table or about one of the columns."""
+    return not finding.columns or bool(set(finding.columns) & {column.name for column in columns})
 
-    if isinstance(source, str | os.PathLike):
-        read = read_file(Path(source).expanduser(), options)
-        return read if options.header else ReadFile(_numbered(read.frame), read.remarks, read.first_line)
-    if isinstance(source, Table):
-        return ReadFile(pd.DataFrame(source.values, columns=list(source.names)))
-    if isinstance(source, pd.DataFrame):
-        return ReadFile(source)
-    if type(source).__module__.startswith("polars.") and type(source).__name__ in ("DataFrame", "LazyFrame"):
-        frame = source.collect() if hasattr(source, "collect") else source
-        series = [frame.get_column(name) for name in frame.columns]
-        # Lists rather than arrows: polars needs no other package for them.
-        plain = {one.name: one.to_numpy() if one.dtype.is_numeric() else one.to_list() for one in series}
-        return ReadFile(pd.DataFrame(plain))
-    if hasattr(source, "to_pandas"):
-        return ReadFile(source.to_pandas())
-    if isinstance(source, dict):
-        return ReadFile(pd.DataFrame(source))
-    # Lists as objects: in an array of one type, numbers beside text would turn into text.
+
+# Which columns
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names of the columns: as the source has them, and as they are used, which are text without outer blanks."""
+
+    given: tuple[Any, ...]  # (P,)
+    used: tuple[str, ...]  # (P,)
+
+    def choose(self, columns: Iterable[Any] | None, drop: Iterable[Any] | None) -> list[int]:
+        """The places of the columns to use, in the order asked for."""
+        keep = range(len(self.used)) if columns is None else self._places(columns, "columns")
+        leave = set() if drop is None else set(self._places(drop, "drop"))
+        return [place for place in keep if place not in leave]
+
+    def _places(self, asked: Iterable[Any], option: str) -> list[int]:
+        """The places of the names asked for, each once, if the table has them; a name may be as given or as used."""
+        known: dict[Any, int] = {}
+        for names in (self.used, map(str, self.given), self.given):
+            for place, name in enumerate(names):
+                known.setdefault(name, place)
+        places = []
+        for name in _several(asked, option):
+            place = next((known[form] for form in (name, str(name), str(name).strip()) if form in known), None)
+            if place is None:
+                near = closest(str(name), self.used)
+                shown_ = ", ".join(map(repr, self.used[:10])) + (", ..." if len(self.used) > 10 else "")
+                hint = f"did you mean {near!r}?" if near else f"its columns are {shown_}."
+                raise TableError(
+                    f"{shown(name)} is not in the table: {hint}", [Remedy("name", setting=option)]
+                )
+            places.append(place)
+        return list(dict.fromkeys(places))
+
+    def check(self, chosen: Sequence[int]) -> None:
+        """TableError for a name that cannot be written to any file."""
+        for place in chosen:
+            if any("\ud800" <= character <= "\udfff" for character in self.used[place]):
+                raise TableError(
+                    f"The name {self.used[place]!r} of column {place + 1} holds half a character (a lone surrogate), "
+                    "which no file can hold: rename the column."
+                )
+
+    def findings(self, chosen: Sequence[int]) -> list[Finding]:
+        """Notes on names that are not used as the source has them."""
+        blanks = [place for place in chosen if isinstance(self.given[place], str) and self.given[place].strip()]
+        blanks = [place for place in blanks if self.given[place] != self.used[place]]
+        unnamed = [place for place in chosen if _is_nothing(self.given[place])]
+        joined = [place for place in chosen if isinstance(self.given[place], tuple)]
+        return [
+            Finding("names", "note", tuple(self.used[place] for place in places), message.format(self._listed(places)))
+            for places, message in (
+                (blanks, "Names are used without the blanks around them: {}."),
+                (unnamed, "Columns without a name were given one: {}."),
+                (joined, "Names of several parts were joined with dots: {}."),
+            )
+            if places
+        ]
+
+    def _listed(self, places: Sequence[int]) -> str:
+        given = [self.given[place] for place in places]
+        return listed([name if isinstance(name, str) and name.strip() else self.used[place] for name, place in zip(given, places, strict=True)])
+
+
+def _names(read: SourceFrame) -> _Names:
+    given = tuple(read.frame.columns.tolist())
+    used = [_used_name(name, place) for place, name in enumerate(given)]
+    return _Names(given, tuple(used))
+
+
+def _used_name(name: Any, place: int) -> str:
+    if _is_nothing(name):
+        return f"x{place + 1}"
+    parts = [part for part in name if not _is_nothing(part)] if isinstance(name, tuple) else [name]
+    return ".".join(str(part).strip() for part in parts) or f"x{place + 1}"
+
+
+def _is_nothing(name: Any) -> bool:
+    """Whether a name is no name: None, NaN, or blanks."""
+    return name is None or (isinstance(name, float) and np.isnan(name)) or (isinstance(name, str) and not name.strip())
+
+
+def _several(values: Iterable[Any] | None, option: str) -> list[Any]:
+    """The values of an option that takes one or several."""
+    if values is None:
+        return []
+    if isinstance(values, str | bytes | int | float):
+        return [values]
     try:
-        array = np.array(source, dtype=object) if isinstance(source, list | tuple) else np.asarray(source)
-    except ValueError as error:
-        raise TableError("Expected lists of the same length, one for each observation.") from error
-    if array.dtype.names:  # a structured array names its columns
-        return ReadFile(pd.DataFrame(array))
-    if array.ndim == 1 and array.dtype.kind != "O":
-        array = array[:, None]
-    if array.ndim != 2:
-        kind = type(source).__name__
-        raise TableError(
-            f"Expected a path, a data frame or a two-dimensional array, got {kind} of shape {array.shape}."
-        )
-    return ReadFile(_numbered(pd.DataFrame(array).infer_objects()))
+        several = list(values)
+        hash(tuple(several))
+    except TypeError:
+        raise TableError(f"Expected {option} to be a list of names, got {shown(values)}.") from None
+    return several
 
 
-def _numbered(frame: Any) -> Any:
-    return frame.set_axis([f"x{place + 1}" for place in range(frame.shape[1])], axis=1)
-
-
-def _choose(names: list[str], columns: Iterable[str] | None, drop: Iterable[str] | None) -> list[int]:
-    """The places of the columns to use, in the order asked for."""
-    places = {name: place for place, name in enumerate(names)}
-    keep = names if columns is None else _known(columns, names, "--columns")
-    leave = set() if drop is None else set(_known(drop, names, "--drop"))
-    return [places[name] for name in keep if name not in leave]
-
-
-def _known(asked: Iterable[str], names: list[str], option: str) -> list[str]:
-    """The names asked for, each once, if the table has them."""
-    wanted = dict.fromkeys(str(name).strip() for name in ([asked] if isinstance(asked, str) else asked))
-    for name in wanted.keys() - set(names):
-        by_lower = {known.lower(): known for known in names}
-        close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        hint = f"did you mean {by_lower[close[0]]!r}?" if close else f"its columns are {shown}."
-        raise TableError(f"{option} names {name!r}, which is not in the table: {hint}")
-    return list(wanted)
-
-
-def _check_size(observations: int, names: Sequence[str]) -> None:
+def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
+    observations = len(read.frame)
     if len(names) < 2:
         found = f"has only one column, {names[0]!r}" if names else "has no columns"
-        raise TableError(f"The table {found}: expected two or more. If the file has them, name their --delimiter.")
+        single_file = read.is_text and read.frame.shape[1] < 2
+        raise TableError(
+            f"The table {found}: expected two or more.", [Remedy("delimiter")] if single_file else []
+        )
     if observations == 0:
         raise TableError("The table has names of columns but no observations.")
     if observations < FEWEST_OBSERVATIONS:
         raise TableError(
-            f"The table has {observations} observation{'s' * (observations != 1)}: at least {FEWEST_OBSERVATIONS} are "
-            "needed, and answers become useful from about 100 on."
+            f"The table has {counted(observations, 'observation')}: at least {FEWEST_OBSERVATIONS} are needed, and "
+            "answers become useful from about 100 on."
+        )
+    if len(names) > MOST_VARIABLES:
+        raise TableError(
+            f"The table has {counted(len(names), 'column')}, more than the {MOST_VARIABLES:,} that fit into memory.",
+            [Remedy("choose")],
         )
 
 
@@ -196,7 +264,8 @@ def _index_columns(values: Floats, names: Sequence[str]) -> list[Finding]:
             "warning",
             (names[place],),
             f"Column {names[place]!r} counts the observations, like an index saved with the table. Unless it is a "
-            f"measurement, leave it out: {how_to_drop([names[place]])}.",
+            "measurement, leave it out.",
+            (Remedy("drop", (names[place],)),),
         )
         for place in counting
         if np.all(np.diff(values[:, place]) == 1)
@@ -206,47 +275,62 @@ def _index_columns(values: Floats, names: Sequence[str]) -> list[Finding]:
 # Missing values
 
 
-def _missing_sentence(values: Floats, names: Sequence[str]) -> str:
+Completed = tuple[Floats, list[Column], Finding]
+
+
+def _refuse_gaps(values: Floats, columns: Sequence[Column]) -> Completed:
+    """Says how many values are missing and where."""
     gaps = np.isnan(values)  # (N, P)
     per_column = gaps.sum(axis=0)
     most = np.argsort(-per_column, kind="stable")[: min(8, np.count_nonzero(per_column))].tolist()
-    shown = ", ".join(f"{names[place]!r} {per_column[place]}" for place in most)
+    places = ", ".join(f"{columns[place].name!r} {per_column[place]}" for place in most)
     rest = ", ..." if np.count_nonzero(per_column) > len(most) else ""
-    complete = int((~gaps.any(axis=1)).sum())
-    return (
-        f"{gaps.sum()} values are missing ({shown}{rest}): leave out incomplete observations with --missing drop "
-        f"({complete} of {len(values)} remain), fill the gaps with --missing impute, or leave out columns with --drop."
+    complete, count = int((~gaps.any(axis=1)).sum()), int(gaps.sum())
+    raise TableError(
+        f"{counted(count, 'value')} {'is' if count == 1 else 'are'} missing ({places}{rest}); without the incomplete "
+        f"observations, {complete} of {len(values)} remain.",
+        [MISSING_DROP, MISSING_IMPUTE],
     )
 
 
-def _drop_incomplete(values: Floats, names: Sequence[str]) -> tuple[Floats, Finding]:
+MISSING_DROP = Remedy("missing", setting="drop", about="the missing values")
+MISSING_IMPUTE = Remedy("missing", setting="impute", about="the missing values")
+
+
+def _drop_incomplete(values: Floats, columns: Sequence[Column]) -> Completed:
     """The complete observations, and a note on how many they are."""
     complete = ~np.isnan(values).any(axis=1)
     remaining, dropped = int(complete.sum()), int((~complete).sum())
     if remaining < FEWEST_OBSERVATIONS:
+        gaps = np.isnan(values).sum(axis=0)
+        worst = columns[int(gaps.argmax())].name
         raise TableError(
-            f"Only {remaining} of {len(values)} observations have no missing value, and at least {FEWEST_OBSERVATIONS} "
-            "are needed: leave out the columns that miss most with --drop, or use --missing impute."
+            f"Only {remaining} of {counted(len(values), 'observation')} have no missing value, and at least "
+            f"{FEWEST_OBSERVATIONS} are needed; {worst!r} misses most, {counted(int(gaps.max()), 'value')}.",
+            [MISSING_IMPUTE, Remedy("drop", (worst,), about="the missing values")],
         )
     severity = "warning" if dropped > 0.2 * len(values) else "note"
     message = (
-        f"{dropped} of {len(values)} observations have missing values and were left out; {remaining} remain. The "
-        "answer is about those, and is biased if what is missing depends on the values."
+        f"{dropped} of {counted(len(values), 'observation')} {'has' if dropped == 1 else 'have'} missing values and "
+        f"{'was' if dropped == 1 else 'were'} left out; {remaining} remain. The answer is about those, and is biased if "
+        "what is missing depends on the values."
     )
-    return values[complete], Finding("missing", severity, (), message)
+    return values[complete], list(columns), Finding("missing", severity, (), message)
 
 
-def _impute(values: Floats, names: Sequence[str]) -> tuple[Floats, Finding]:
+def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
     """The table with its gaps filled by linear predictions from the other variables, and a note on how many.
 
     The predictions are conditional means under a Gaussian fitted to the filled table: with Θ the inverse of its
     covariance, E[x_j | rest] = μ_j − Σ_{k≠j} Θ_jk (x_k − μ_k) / Θ_jj. Columns are updated in turn, IMPUTATION_ROUNDS
-    times, starting from the column means, and never leave the range that was observed.
+    times, starting from the column means, and never leave the range that was observed. What lies between two levels is
+    a number.
     """
     gaps = np.isnan(values)  # (N, P)
-    scale = np.nanstd(values, axis=0)
-    mean, scale = np.nanmean(values, axis=0), np.where(scale > 0, scale, 1.0)
-    z = np.where(gaps, 0.0, (values - mean) / scale)
+    scaled, exponents = in_safe_units(values)
+    scale = np.nanstd(scaled, axis=0)
+    mean, scale = np.nanmean(scaled, axis=0), np.where(scale > 0, scale, 1.0)
+    z = np.where(gaps, 0.0, (scaled - mean) / scale)
     low, high = z.min(axis=0), z.max(axis=0)
     for _ in range(IMPUTATION_ROUNDS):
         center = z.mean(axis=0)
@@ -257,10 +341,16 @@ def _impute(values: Floats, names: Sequence[str]) -> tuple[Floats, Finding]:
             # The column's own part of the product cancels what it held before.
             predicted = z[rows, place] - distance @ precision[:, place] / precision[place, place]
             z[rows, place] = np.clip(predicted, low[place], high[place])
-    share = gaps.mean()
-    filled = tuple(names[place] for place in np.flatnonzero(gaps.any(axis=0)).tolist())
+    filled = tuple(columns[place].name for place in np.flatnonzero(gaps.any(axis=0)).tolist())
+    count = int(gaps.sum())
     message = (
-        f"{gaps.sum()} missing values ({share:.1%}) were filled with linear predictions from the other variables. That "
-        "makes relations look tidier than they are: read edges of these columns with care."
+        f"{counted(count, 'missing value')} ({gaps.mean():.1%}) {'was' if count == 1 else 'were'} filled with linear "
+        "predictions from the other variables. That makes relations look tidier than they are: read edges of these "
+        "columns with care."
     )
-    return np.where(gaps, z * scale + mean, values), Finding("missing", "warning", filled, message)
+    complete = np.where(gaps, np.ldexp(z * scale + mean, exponents), values)
+    kinds = [Column(column.name) if column.name in filled else column for column in columns]
+    return complete, kinds, Finding("missing", "warning", filled, message)
+
+
+_COMPLETE = {"error": _refuse_gaps, "drop": _drop_incomplete, "impute": _impute}

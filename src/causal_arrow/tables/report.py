@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.tables.columns import how_to_drop
-from causal_arrow.tables.scales import log_candidates
-from causal_arrow.tables.table import Finding, Table
+from causal_arrow.errors import PYTHON, Remedy, Wording
+from causal_arrow.tables.dependencies import determined_groups, related_groups
+from causal_arrow.tables.reading import MISSING_DROP, MISSING_IMPUTE
+from causal_arrow.tables.table import KINDS, Column, Finding, Table, in_safe_units
+from causal_arrow.text import counted, listed
 
 # N observations, P variables
 
@@ -27,65 +28,87 @@ DOMINATED = 0.5  # ... and one with a value more frequent than this, lumpy
 HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
 FAR_OUT = 10.0  # standard deviations
 COPY = 1 - 1e-9  # correlation
-DETERMINED = 100.0  # variance inflation, 1 / (1 − R²)
-PARTNERS = 0.5  # partial correlation that makes two variables members of the same group
+MOST_GROUPS = 10  # of variables that determine each other, before the others are mentioned together
 AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
 AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
 
 
 @dataclass(frozen=True)
 class TrainingRange:
-    """The sizes of tables the bundled network has learned from, smallest and largest."""
+    """The sizes of tables that a network has learned from, smallest and largest."""
 
-    observations: tuple[int, int] = (20, 2000)
-    variables: tuple[int, int] = (2, 110)
+    observations: tuple[int, int]
+    variables: tuple[int, int]
 
     @classmethod
-    def from_record(cls, record):  # type: ignore
-        shapes = record["shapes"]
-        return cls(tuple(shapes["observations"]), tuple(shapes["variables"]))
-
-
-TRAINING_RANGE = TrainingRange()
+    def from_record(cls, record: Mapping[str, Any]) -> TrainingRange | None:
+        """The range in the record of a training, as weights keep it; None if it does not say."""
+        try:
+            shapes = record["shapes"]
+            ranges = [(int(low), int(high)) for low, high in (shapes["observations"], shapes["variables"])]
+        except (KeyError, TypeError, ValueError):
+            return None
+        return cls(*ranges)
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """The size of a table and the findings about it, the gravest first."""
+    """The size of a table, what its columns hold, and the findings about it, the gravest first."""
 
     observations: int
-    variables: int
+    columns: tuple[Column, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def variables(self) -> int:
+        """How many variables there are."""
+        return len(self.columns)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The messages that should not be missed: problems and warnings."""
-        return tuple(finding.message for finding in self.findings if finding.severity != "note")
+        return tuple(finding.worded() for finding in self.findings if finding.severity != "note")
 
-    def lines(self) -> list[str]:
-        """The report as lines of plain text."""
-        title = f"{self.observations} observations of {self.variables} variables"
-        if not self.findings:
-            return [title, "Nothing stands out."]
-        return [title, *(f"{finding.severity}: {finding.message}" for finding in self.findings)]
+    @property
+    def title(self) -> str:
+        """The size of the table, and how many columns of each kind it has unless all hold numbers."""
+        size = f"{counted(self.observations, 'observation')} of {counted(self.variables, 'variable')}"
+        of_kind = {kind: [column.name for column in self.columns if column.kind == kind] for kind in KINDS}
+        kinds = [
+            counted(len(names), "number") if kind == "number" else f"{len(names):,} {kind} ({listed(names, 4)})"
+            for kind, names in of_kind.items()
+            if names
+        ]
+        return size if len(of_kind["number"]) == self.variables else f"{size}: {', '.join(kinds)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+    def lines(self, wording: Wording = PYTHON) -> list[str]:
+        """The report as lines of plain text, in the words of a surface."""
+        findings = [f"{finding.severity}: {finding.worded(wording)}" for finding in self.findings]
+        return [self.title, *(findings or ["Nothing stands out."])]
+
+    def to_dict(self, wording: Wording = PYTHON) -> dict[str, Any]:
+        """The report as JSON can hold it; messages say what to do in the words of a surface."""
         return {
             "observations": self.observations,
             "variables": self.variables,
-            "findings": [{**dataclasses.asdict(f), "columns": list(f.columns)} for f in self.findings],
+            "columns": [
+                {"name": column.name, "kind": column.kind, "levels": list(column.levels)} for column in self.columns
+            ],
+            "findings": [{**finding.to_dict(), "message": finding.worded(wording)} for finding in self.findings],
         }
 
 
-def inspect_table(table: Table, training_range: TrainingRange | None = TRAINING_RANGE) -> TableReport:
-    """The report card of a table. For one that may not be usable at all, read it with `strict=False`."""
+def inspect_table(table: Table, training_range: TrainingRange | None = None) -> TableReport:
+    """The report card of a table. For one that may not be usable at all, read it with `strict=False`.
+
+    `training_range` is that of the network that will read the table; without it nothing is said about it.
+    """
     facts = _gather(table)
-    findings = [*table.findings, *([] if training_range is None else _training_range(table, training_range))]
+    findings = [*table.findings, *(_training_range(table, training_range) if training_range else [])]
     for check in _CHECKS:
         findings.extend(check(facts))
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: by severity, then as found
-    return TableReport(table.observations, table.variables, tuple(findings))
+    return TableReport(table.observations, table.columns, tuple(findings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +117,7 @@ class _Facts:
 
     names: tuple[str, ...]
     observations: int
+    known: frozenset[str]  # kinds of problems that are already among the findings
     missing: NDArray[np.intp]
     varies: NDArray[np.bool_]
     distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
@@ -110,10 +134,11 @@ class _Facts:
 
 
 def _gather(table: Table) -> _Facts:
-    values, p = table.values, table.variables
-    missing = np.isnan(values).sum(axis=0)
+    p, n = table.variables, table.observations
+    missing = n - table.observed.sum(axis=0)
+    values, _ = in_safe_units(table.values)  # every statistic below is the same in all units
     mean = np.nanmean(values, axis=0) if p else np.zeros(0)
-    spread = np.nanstd(values, axis=0) * np.sqrt(1 - missing / len(values))  # with the missing values at the mean
+    spread = np.nanstd(values, axis=0) * np.sqrt(1 - missing / n)  # with the missing values at the mean
     varies = spread > 1e-13 * np.abs(mean)
     scale = np.where(varies, spread, 1.0)
 
@@ -129,16 +154,16 @@ def _gather(table: Table) -> _Facts:
         neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
         last = z[-1]
 
-    n = len(values)
     counts = [_distinct_values(values[:, place]) for place in range(p)]
     return _Facts(
         names=table.names,
         observations=n,
+        known=frozenset(finding.kind for finding in table.findings if finding.severity == "problem"),
         missing=missing,
         varies=varies,
         distinct=np.array([distinct for distinct, _ in counts], dtype=np.intp),
         largest_share=np.array([share for _, share in counts]),
-        log_candidate=log_candidates(np.where(np.isnan(values), mean, values) if missing.any() else values),
+        log_candidate=table.log_candidates,
         kurtosis=kurtosis / n - 3,
         farthest=farthest,
         autocorrelation=neighbors / n,
@@ -162,23 +187,24 @@ def _distinct_values(column: Floats) -> tuple[int, float]:
 def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
     findings = []
     (fewest, most), n = trained.observations, table.observations
+    learned = f"the network has learned from ({fewest:,} to {most:,})"
     if n < fewest:
         message = (
-            f"{n} observations are fewer than the network has learned from ({fewest} to {most}): expect it to miss "
-            "edges, and its probabilities to be less reliable."
+            f"{counted(n, 'observation')} are fewer than {learned}: expect it to miss edges, and its probabilities to "
+            "be less reliable."
         )
         findings.append(Finding("training_range", "warning", (), message))
     elif n > most:
         message = (
-            f"{n} observations are more than the network has learned from ({fewest} to {most}). All of them are used; "
-            "its probabilities may be less sharp than so much data would allow."
+            f"{counted(n, 'observation')} are more than {learned}. All of them are used; its probabilities may be less "
+            "sharp than so much data would allow."
         )
         findings.append(Finding("training_range", "note", (), message))
     (fewest, most), p = trained.variables, table.variables
     if p > most:
         message = (
-            f"{p} variables are more than the network has learned from ({fewest} to {most}): expect worse answers, and "
-            "leave out what you do not need."
+            f"{counted(p, 'variable')} are more than the network has learned from ({fewest:,} to {most:,}): expect "
+            "worse answers, and leave out what you do not need."
         )
         findings.append(Finding("training_range", "warning", (), message))
     return findings
@@ -190,23 +216,24 @@ def _few_observations(facts: _Facts) -> list[Finding]:
         return []
     severity = "warning" if n < max(2 * p, FEW_OBSERVATIONS) else "note"
     message = (
-        f"{n} observations are few for {p} variables: weak edges cannot be told from chance, so read the strongest "
-        "only. More observations or fewer variables help."
+        f"{counted(n, 'observation')} are few for {counted(p, 'variable')}: weak edges cannot be told from chance, so "
+        "read the strongest only. More observations or fewer variables help."
     )
     return [Finding("few_observations", severity, (), message)]
 
 
 def _missing_values(facts: _Facts) -> list[Finding]:
-    if not facts.missing.any():
+    count = int(facts.missing.sum())
+    if not count or "missing" in facts.known:
         return []
     columns = facts.named(facts.missing > 0)
-    share = facts.missing.sum() / (facts.observations * len(facts.names))
+    share = count / (facts.observations * len(facts.names))
     message = (
-        f"{facts.missing.sum()} values ({share:.1%}) are missing, in {listed(columns)}. Choose --missing drop, which "
-        "is fair if what is missing does not depend on the values, or --missing impute, which makes relations look "
-        "tidier than they are."
+        f"{counted(count, 'value')} ({share:.1%}) {'is' if count == 1 else 'are'} missing, in {listed(columns)}. "
+        "Leaving out incomplete observations is fair if what is missing does not depend on the values; filling the "
+        "gaps makes relations look tidier than they are."
     )
-    return [Finding("missing", "problem", columns, message)]
+    return [Finding("missing", "problem", columns, message, (MISSING_DROP, MISSING_IMPUTE))]
 
 
 def _copies(facts: _Facts) -> list[Finding]:
@@ -215,9 +242,9 @@ def _copies(facts: _Facts) -> list[Finding]:
         columns = tuple(facts.names[place] for place in group)
         message = (
             f"{listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
-            f"Keep one, for example: {how_to_drop(columns[1:])}."
+            f"Keep one, such as {columns[0]!r}."
         )
-        findings.append(Finding("copies", "warning", columns, message))
+        findings.append(Finding("copies", "warning", columns, message, (Remedy("drop", columns[1:]),)))
     return findings
 
 
@@ -225,21 +252,19 @@ def _collinear(facts: _Facts) -> list[Finding]:
     # Copies have a finding of their own: one of each is enough here.
     redundant = {place for group in _groups_of_copies(facts) for place in group[1:]}
     kept = [place for place in np.flatnonzero(facts.varies).tolist() if place not in redundant]
-    if len(kept) < 3 or facts.observations < len(kept) + 2:
-        return []
-    precision = np.linalg.inv(facts.correlation[np.ix_(kept, kept)] + 1e-10 * np.eye(len(kept)))
-    inflation = precision.diagonal()
-    partial = np.abs(precision) / np.sqrt(np.outer(inflation, inflation))
-    determined = inflation > DETERMINED
-    together = (partial > PARTNERS) & (determined[:, None] | determined[None, :])
+    groups, others = determined_groups(facts.correlation[np.ix_(kept, kept)], facts.observations, MOST_GROUPS)
     findings = []
-    for group in _connected(together):
+    for group in groups:
         columns = tuple(facts.names[kept[place]] for place in group)
         message = (
             f"{listed(columns)} determine each other almost exactly (a linear combination of them is all but "
             "constant). Edges and directions among them are close to guesswork; consider leaving out one, such as a "
             "total of others."
         )
+        findings.append(Finding("collinear", "warning", columns, message))
+    if others:
+        columns = tuple(facts.names[kept[place]] for place in others)
+        message = f"More groups that determine each other almost exactly are among {listed(columns)}."
         findings.append(Finding("collinear", "warning", columns, message))
     return findings
 
@@ -311,28 +336,4 @@ _CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
 
 
 def _groups_of_copies(facts: _Facts) -> list[list[int]]:
-    return _connected((np.abs(facts.correlation) >= COPY) & facts.varies)
-
-
-def _connected(related: NDArray[np.bool_]) -> list[list[int]]:
-    """The groups of two or more variables that a symmetric relation connects."""
-    related = related | related.T
-    unseen = np.ones(len(related), dtype=bool)
-    groups = []
-    for first in np.flatnonzero((related & ~np.eye(len(related), dtype=bool)).any(axis=1)).tolist():
-        if not unseen[first]:
-            continue
-        group = np.arange(len(related)) == first
-        while (grown := group | related[group].any(axis=0)).sum() > group.sum():
-            group = grown
-        unseen &= ~group
-        groups.append(np.flatnonzero(group).tolist())
-    return groups
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names for a sentence, the first few of many."""
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(shown)} and {len(names) - most} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return related_groups((np.abs(facts.correlation) >= COPY) & facts.varies)

@@ -42,20 +42,25 @@ def log_candidates(values: Floats) -> Bools:
 def _is_nearer_to_log_normal(column: Floats) -> bool:
     if not column.min() > 0:
         return False
-    scaled = column / column.max()  # squares of very large numbers would overflow
-    logarithms = np.log(scaled)
+    column = np.sort(column)  # sums depend on the order of their terms; the answer must not
+    scaled = column / column[-1]  # squares of very large numbers would overflow
+    # A quotient of the smallest number by the largest can be zero, which has no logarithm.
+    logarithms = np.log(scaled) if scaled[0] > 0 else np.log(column) - np.log(column[-1])
     spread, log_spread = scaled.std(), logarithms.std()
     return bool(spread > 0 and log_spread > 0 and np.log(spread / log_spread) - logarithms.mean() > LEAST_GAIN)
 
 
-def readings(values: Floats, scale: str) -> list[Bools]:
-    """The ways to read the values, each as the columns to take logarithms of: as given first."""
+def readings(values: Floats, scale: str, candidates: Bools | None = None) -> list[Bools]:
+    """The ways to read the values, each as the columns to take logarithms of: as given first.
+
+    `candidates` are the `log_candidates` of the values, where they are known already.
+    """
     if scale not in SCALES:
         raise ConfigurationError(f"Unknown scale {scale!r}: expected one of {', '.join(SCALES)}.")
     given = np.zeros(values.shape[1], dtype=bool)
     if scale == "given":
         return [given]
-    candidates = log_candidates(values)
+    candidates = log_candidates(values) if candidates is None else candidates
     if scale == "log":
         return [candidates]
     return [given, candidates] if candidates.any() else [given]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.errors import check_choice
+from causal_arrow.errors import PYTHON, Remedy, Wording, advice, check_choice
+from causal_arrow.tables.scales import log_candidates
 
 # N observations, P variables
 
 Floats = NDArray[np.float64]
-
-
 Bools = NDArray[np.bool_]
 
 KINDS = ("number", "binary", "ordered", "category")
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something noticed about a table, and in its message what that means for trust in the answer.
+    """Something noticed about a table, in its message what that means for trust in the answer, and what can be done.
 
     severity: "note" (good to know), "warning" (may mislead), "problem" (stands in the way of an answer).
     """
@@ -48,6 +48,22 @@ class Finding:
     severity: str
     columns: tuple[str, ...]
     message: str
+    remedies: tuple[Remedy, ...] = ()
+
+    def worded(self, wording: Wording = PYTHON) -> str:
+        """The message with its remedies, in the words of a surface."""
+        return " ".join([self.message, *advice(self.remedies, wording)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON can hold it; `from_dict` reads it back."""
+        remedies = [{**asdict(remedy), "columns": list(remedy.columns)} for remedy in self.remedies]
+        return {**asdict(self), "columns": list(self.columns), "remedies": remedies}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Finding:
+        """The finding that `to_dict` wrote, perhaps before findings had remedies."""
+        remedies = (Remedy(**{**entry, "columns": tuple(entry["columns"])}) for entry in content.get("remedies", ()))
+        return cls(**{**content, "columns": tuple(content["columns"]), "remedies": tuple(remedies)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +99,32 @@ class Table:
         """Where there is a value.  (N, P)"""
         return ~np.isnan(self.values)
 
+    @cached_property
+    def log_candidates(self) -> Bools:
+        """Variables whose logarithms are worth trying, by `scales.log_candidates`; missing values count as means.  (P,)
+
+        The report card and the choice of a scale both ask: computed once.
+        """
+        if self.observed.all():
+            return log_candidates(self.values)
+        values, _ = in_safe_units(self.values)
+        return log_candidates(np.where(self.observed, values, np.nanmean(values, axis=0)))
+
     def standardized(self) -> Floats:
         """The values with mean 0 and standard deviation 1 (the one with n − 1) in each variable.  (N, P)
 
         In double precision and without a lower bound on the spread, so that the units of a column never matter.
         """
-        # Divided first: the squares of very small numbers would vanish.
+        # Divided first: the squares of very small numbers would vanish, those of very large ones overflow.
         scaled = self.values / np.abs(self.values).max(axis=0)
         centered = scaled - scaled.mean(axis=0)
         return np.asarray(centered / centered.std(axis=0, ddof=1))
+
+
+def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
+    """The values of each column divided by a power of two, so that the largest is near 1, and the exponents.  (N, P), (P,)
+
+    Sums and squares of what comes out neither overflow nor vanish, and a division by a power of two rounds nothing.
+    """
+    _, exponents = np.frexp(np.nanmax(np.abs(values), axis=0))
+    return np.ldexp(values, -exponents), exponents

@@ -1,0 +1,67 @@
+"""SourceFrame: a table as its source has it, before anything is decided about its columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from causal_arrow.errors import Remedy, TableError
+from causal_arrow.tables.table import Column, Finding
+from causal_arrow.text import listed, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFrame:
+    """A data frame as its source has it, what there is to say about the way it was read, and where its cells are.
+
+    first_line is the line of the first observation in a file, line_numbers those of all of them where some lines hold
+    none. `decimal` is the decimal sign of the source. `columns` are there if the source knows what they hold.
+    """
+
+    frame: pd.DataFrame
+    findings: tuple[Finding, ...] = ()
+    first_line: int | None = None
+    line_numbers: Sequence[int] | None = None
+    decimal: str = "."
+    is_text: bool = False
+    columns: tuple[Column, ...] = ()
+
+    def where(self, observation: int) -> str:
+        """The place of an observation in words."""
+        if self.line_numbers is not None:
+            return f"line {self.line_numbers[observation]}"
+        return f"observation {observation + 1}" if self.first_line is None else f"line {observation + self.first_line}"
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How to read a file, where that should not be detected."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    sheet: str | int | None = None
+    header: bool = True
+    na: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise TableError(f"Expected a decimal sign of . or , and got {shown(self.decimal)}.")
+
+
+def remark(message: str, *remedies: Remedy, columns: tuple[str, ...] = ()) -> Finding:
+    """A note on the way a table was read."""
+    return Finding("reading", "note", columns, message, remedies)
+
+
+def check_duplicates(names: Sequence[str], where: str) -> None:
+    """TableError if two columns have the same name. Columns without a name are not duplicates of each other."""
+    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
+    if twice:
+        raise TableError(
+            f"{where} has more than one column called {listed(twice, 5)}: give each column a name of its own."
+        )
