@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow.errors import ConfigurationError, TableError
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError, TableError
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.report import TRAINING_RANGE, TrainingRange, inspect_table
+from causal_arrow.tables.report import TrainingRange, inspect_table
 from causal_arrow.tables.table import Table
 
 NAMES = ("age", "dose", "höhe", "x y")
@@ -129,7 +129,7 @@ def test_columns_chooses_and_orders_and_drop_leaves_out(frame):
 
 def test_a_file_without_names_is_noticed_and_can_be_read(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv", index=False, header=False)
-    with pytest.raises(TableError, match=r"first line of 't\.csv' holds numbers .*--no-header"):
+    with pytest.raises(TableError, match=r"first line of 't\.csv' holds numbers .*header=False"):
         read_table(tmp_path / "t.csv")
     table = read_table(tmp_path / "t.csv", header=False)
     assert table.names == ("x1", "x2", "x3", "x4")
@@ -162,7 +162,8 @@ def test_a_saved_index_is_named_in_a_warning(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv")
     warning = finding(read_table(tmp_path / "t.csv"), "index")
     assert warning.severity == "warning"
-    assert "--drop 'Unnamed: 0'" in warning.message
+    assert "--drop 'Unnamed: 0'" in warning.worded(COMMAND_LINE)
+    assert "read_table(table, drop=['Unnamed: 0'])" in warning.worded()
     assert "index" not in kinds(read_table(tmp_path / "t.csv", drop=["Unnamed: 0"]))
 
 
@@ -238,7 +239,7 @@ def test_all_unusable_columns_are_named_in_one_error(tmp_path, frame):
     for source, place in ((frame, "observation 8"), (tmp_path / "t.csv", "line 9")):
         with pytest.raises(TableError) as refusal:
             read_table(source)
-        message = str(refusal.value)
+        message = refusal.value.worded(COMMAND_LINE)
         for words in (
             "'city' (3 different values, such as 'Rome') is text",
             "hold",
@@ -413,9 +414,9 @@ def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_an_unknown_column_is_answered_with_the_closest_one(frame):
-    with pytest.raises(TableError, match="--columns names 'Dose', which is not in the table: did you mean 'dose'"):
+    with pytest.raises(TableError, match=r"'Dose' is not in the table: did you mean 'dose'\?.*columns=\["):
         read_table(frame, columns=["age", "Dose"])
-    with pytest.raises(TableError, match=r"--drop names 'zzz'.*its columns are 'age'"):
+    with pytest.raises(TableError, match=r"'zzz' is not in the table: its columns are 'age'.*drop=\["):
         read_table(frame, drop=["zzz"])
 
 
@@ -439,8 +440,11 @@ def test_an_ordinary_table_has_nothing_to_report():
 
 
 def test_sizes_outside_the_training_range_are_reported():
-    assert finding(read_table(numbers(2500, 3)), "training_range").severity == "note"
-    assert finding(read_table(numbers(600, 111)), "training_range").severity == "warning"
+    usual = TrainingRange(observations=(20, 2000), variables=(2, 110))
+    for shape, severity in (((2500, 3), "note"), ((600, 111), "warning")):
+        (found,) = inspect_table(read_table(numbers(*shape)), usual).findings
+        assert (found.kind, found.severity) == ("training_range", severity)
+        assert not inspect_table(read_table(numbers(*shape))).findings  # of an unknown network nothing is said
     longer = TrainingRange(observations=(50, 5000), variables=(2, 200))
     for shape in ((60, 3), (2500, 3), (1200, 111)):
         assert not inspect_table(read_table(numbers(*shape)), longer).findings
@@ -448,11 +452,13 @@ def test_sizes_outside_the_training_range_are_reported():
     assert found["training_range"] == "warning"
 
 
-def test_the_training_range_is_that_of_the_bundled_model():
-    folder = bundled_models()["arrow-base"]
-    shapes = json.loads((folder / "config.json").read_text(encoding="utf-8"))["extra"]["training"]["shapes"]
-    assert tuple(shapes["observations"]) == TRAINING_RANGE.observations
-    assert tuple(shapes["variables"]) == TRAINING_RANGE.variables
+def test_the_training_range_comes_from_the_record_in_the_weights():
+    shapes = {"observations": [30, 500], "observations_law": "log_uniform", "variables": [3, 40]}
+    assert TrainingRange.from_record({"shapes": shapes}) == TrainingRange((30, 500), (3, 40))
+    for record in ({}, {"shapes": None}, {"shapes": {"observations": [1, 2]}}, {"shapes": {**shapes, "variables": 3}}):
+        assert TrainingRange.from_record(record) is None
+    config = json.loads((bundled_models()["arrow-base"] / "config.json").read_text(encoding="utf-8"))
+    assert TrainingRange.from_record(config["extra"]["training"]) == TrainingRange((20, 2000), (2, 110))
 
 
 def test_few_observations_for_the_number_of_variables_are_reported():

@@ -52,7 +52,9 @@ def as_option_value(name: str) -> str:
 _MISSING = {"drop": "leave out incomplete observations", "impute": "fill the gaps"}
 
 PYTHON: Wording = {
-    "drop": _leave_out(lambda columns: f"read_table(table, drop={list(columns)!r})", "read_table(table, columns=[...])"),
+    "drop": _leave_out(
+        lambda columns: f"read_table(table, drop={list(columns)!r})", "read_table(table, columns=[...])"
+    ),
     "choose": lambda remedy: "name the columns to use with read_table(table, columns=[...])",
     "name": lambda remedy: f"name columns of the table in {remedy.setting}=[...]",
     "missing": lambda remedy: f'{_MISSING[remedy.setting]} with missing="{remedy.setting}"',
@@ -92,7 +94,8 @@ class ArrowError(Exception):
 
 
 def advice(remedies: Sequence[Remedy], wording: Wording) -> list[str]:
-    """One sentence with the ways to go on for each thing that the remedies are about."""
+    """One sentence with the ways to go on for each thing that the remedies are about; none of those without words."""
+    remedies = [remedy for remedy in remedies if remedy.action in wording]
     sentences = []
     for about in dict.fromkeys(remedy.about for remedy in remedies):
         ways = [wording[remedy.action](remedy) for remedy in remedies if remedy.about == about]

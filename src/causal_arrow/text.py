@@ -32,6 +32,11 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
+def reason(error: BaseException) -> str:
+    """What an exception of another package says, as a part of a sentence: its first line, without the full stop."""
+    return " ".join((str(error).strip() or type(error).__name__).split("\n")[0].split()).rstrip(".")
+
+
 def shown(value: Any, most: int = 60) -> str:
     """A value as an error message shows it, cut short."""
     text = repr(value)

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import check_output, console, grid, written_together
+from causal_arrow.errors import COMMAND_LINE
 from causal_arrow.network.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -49,13 +50,7 @@ def discover(
     threshold: Annotated[
         float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")
     ] = 0.5,
-    scale: Annotated[
-        Literal["auto", "given", "log"],
-        typer.Option(
-            help="How to read positive, skewed columns: as given, on a log scale, or on a log scale unless the network "
-            "is clearly surer without (auto)."
-        ),
-    ] = "auto",
+    scale: options.Scale = "auto",
     samples: Annotated[
         int | None,
         typer.Option(help="Draw this many graphs for the probabilities of indirect causes.", min=1, show_default=False),
@@ -107,6 +102,7 @@ def discover(
     columns: options.Columns = None,
     drop: options.Drop = None,
     missing: options.Missing = "error",
+    na: options.NotAvailable = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
@@ -126,19 +122,26 @@ def discover(
 
     from causal_arrow.discovery import pipeline, uncertainty
 
-    settings = pipeline.Settings(
-        model=model, device=device, decode=decode, threshold=threshold, knowledge=known, scale=scale, missing=missing
-    )
-    found = pipeline.discover(
-        table,
-        settings,
-        columns=options.listed(columns),
-        drop=options.listed(drop),
+    how = options.reading(
+        columns=columns,
+        drop=drop,
+        missing=missing,
+        na=na,
         delimiter=delimiter,
         decimal=decimal,
         sheet=sheet,
         header=header,
     )
+    settings = pipeline.Settings(
+        model=model,
+        device=device,
+        decode=decode,
+        threshold=threshold,
+        knowledge=known,
+        scale=scale,
+        missing=how.pop("missing"),
+    )
+    found = pipeline.discover(table, settings, **how)
     answer = found.answer
     seconds = time.perf_counter() - started
     extras = Extras()
@@ -159,7 +162,7 @@ def discover(
     if as_json:
         print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    _print_summary(answer, extras, table.name, show)
+    _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {model}")
 
 
@@ -283,7 +286,7 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
         screen.print(escape(remark))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
-    for warning in answer.warnings:
+    for warning in answer.worded_warnings(COMMAND_LINE):
         screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 
 

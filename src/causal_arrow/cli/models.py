@@ -11,9 +11,8 @@ from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 
 LIMITS = (
-    "Every model answers for observational data of numbers, without hidden common causes and without feedback, and was "
-    "trained on tables of {observations[0]} to {observations[1]} observations and {variables[0]} to {variables[1]} "
-    "variables. Outside that range, and on data unlike its training tasks, its probabilities may be off."
+    "Every model answers for observational data of numbers, without hidden common causes and without feedback. Outside "
+    "the range of sizes it was trained on, and on data unlike its training tasks, its probabilities may be off."
 )
 
 
@@ -21,7 +20,6 @@ def models(as_json: options.AsJson = False) -> None:
     """List the models that come with the package, their training and their limits."""
     from causal_arrow.network.bundled import bundled_models
     from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE
-    from causal_arrow.tables.report import TRAINING_RANGE
 
     described = {}
     for name, folder in bundled_models().items():
@@ -33,9 +31,8 @@ def models(as_json: options.AsJson = False) -> None:
             "encoder": config.get("model", {}).get("encoder"),
             "training": config.get("extra", {}),
         }
-    limits = LIMITS.format(observations=TRAINING_RANGE.observations, variables=TRAINING_RANGE.variables)
     if as_json:
-        print(json.dumps({"models": described, "limits": limits}, indent=2))
+        print(json.dumps({"models": described, "limits": LIMITS}, indent=2))
         return
     screen = console()
     for name, facts in described.items():
@@ -46,7 +43,7 @@ def models(as_json: options.AsJson = False) -> None:
         screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
     if not described:
         screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
-    screen.print(f"\n{limits}")
+    screen.print(f"\n{LIMITS}")
 
 
 def _training_lines(record: dict[str, Any]) -> list[str]:

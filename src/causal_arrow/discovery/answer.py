@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import PYTHON, ConfigurationError, Wording
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
 from causal_arrow.graphs.decoding import Decoding, DrawnGraphs, decode, edge_probabilities, sample_graphs
@@ -211,7 +211,11 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know: warnings about the table, and an approximation where there was one."""
-        about_table = tuple(finding.message for finding in self.findings if finding.severity != "note")
+        return self.worded_warnings(PYTHON)
+
+    def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
+        """The warnings, with what can be done in the words of a surface."""
+        about_table = tuple(finding.worded(wording) for finding in self.findings if finding.severity != "note")
         if self.decoding.exact:
             return about_table
         return (
@@ -252,9 +256,9 @@ class Answer:
             "threshold": self.threshold,
             "direction_thresholds": {"certain": CERTAIN_DIRECTION, "likely": LIKELY_DIRECTION},
             "knowledge": self.knowledge.to_dict(),
-            "warnings": list(self.warnings),
+            "warnings": list(self.worded_warnings({})),
             "notes": [finding.message for finding in self.findings if finding.severity == "note"],
-            "findings": [{**asdict(finding), "columns": list(finding.columns)} for finding in self.findings],
+            "findings": [finding.to_dict() for finding in self.findings],
             "table_checksum": self.table_checksum,
             "distribution": self._distribution_to_dict(),
         }
@@ -286,7 +290,7 @@ class Answer:
                 arrangement=arrangement,
                 observations=content["observations"],
                 model=content["model"],
-                findings=tuple(_finding(finding) for finding in content["findings"]),
+                findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 log_columns=tuple(content["log_columns"]),
                 columns=tuple(_column(column) for column in content["columns"]),
                 table_checksum=content["table_checksum"],
@@ -371,10 +375,6 @@ def _symmetric(upper: Sequence[float], variables: int) -> torch.Tensor:
     rows, columns = torch.triu_indices(variables, variables, 1)
     matrix[rows, columns] = torch.tensor(upper, dtype=torch.float32)
     return matrix + matrix.T
-
-
-def _finding(content: Mapping[str, Any]) -> Finding:
-    return Finding(str(content["kind"]), str(content["severity"]), tuple(content["columns"]), str(content["message"]))
 
 
 def _column(content: Mapping[str, Any]) -> Column:

@@ -28,7 +28,7 @@ from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.reading import MISSING_CHOICES, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
-from causal_arrow.tables.scales import SCALES, chosen_reading, readings
+from causal_arrow.tables.scales import SCALES, Bools, chosen_reading, readings
 from causal_arrow.tables.table import Finding, Table
 from causal_arrow.text import listed
 
@@ -106,7 +106,7 @@ def discover(source: Any, settings: Settings | None = None, **reading: Any) -> D
     constraints = knowledge.compile(arranged.names)  # a misspelled name should not have to wait for the network
     network = ready_model(settings.model, settings.device)
     report = inspect_table(table, training_range(settings.model))
-    reading_ = _read_on_both_scales(network, arranged, settings)
+    reading_ = _read_on_both_scales(network, arranged, table.log_candidates[list(arranged.arrangement)], settings)
     answer = Answer(
         names=table.names,
         distribution=reading_.distribution,
@@ -137,9 +137,11 @@ class _Reading:
     findings: tuple[Finding, ...] = ()
 
 
-def _read_on_both_scales(network: ArrowModel, arranged: ArrangedTable, settings: Settings) -> _Reading:
+def _read_on_both_scales(
+    network: ArrowModel, arranged: ArrangedTable, candidates: Bools, settings: Settings
+) -> _Reading:
     """The reading that counts: of the table as given, or with skewed columns on a log scale."""
-    ways = readings(arranged.values, settings.scale)
+    ways = readings(arranged.values, settings.scale, candidates)
     found = [
         _Reading(
             infer(network, arranged.with_logarithms(columns), settings.observations_per_chunk),

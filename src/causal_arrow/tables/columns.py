@@ -235,10 +235,10 @@ def _texts_as_numbers(
         if not numerals.manner:
             note = f"Column {name!r} holds numbers written as text, which are used as numbers."
             return NumberColumn(Column(name), values, note)
-        example = int(np.flatnonzero(numerals.decorated)[0])
+        first = int(np.flatnonzero(numerals.decorated)[0])
         note = (
-            f"Column {name!r} holds numbers written with {numerals.manner}: {present[example]!r} is read as "
-            f"{numerals.values[example]:.15g}."
+            f"Column {name!r} holds numbers written with {numerals.manner}: {present[first]!r} is read as "
+            f"{numerals.values[first]:.15g}."
         )
         return NumberColumn(Column(name), values, note)
 
@@ -260,8 +260,8 @@ def _texts_as_numbers(
     if all(DATE.fullmatch(value) for value in distinct[:100]):
         return Problem("date", name, f"such as {example}")
     if len(distinct) == 2:
-        first, second = (shown(value, EXAMPLE_LENGTH) for value in distinct)
-        return Problem("text", name, f"{first} or {second}: write 0 and 1 to use it")
+        one, other = (shown(value, EXAMPLE_LENGTH) for value in distinct)
+        return Problem("text", name, f"{one} or {other}: write 0 and 1 to use it")
     return Problem("text", name, f"{len(distinct)} different values, such as {example}")
 
 

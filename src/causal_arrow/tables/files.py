@@ -14,7 +14,7 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
-from causal_arrow.text import capitalized, listed, shown
+from causal_arrow.text import capitalized, listed, reason, shown
 
 STANDARD_INPUT = "-"
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
@@ -63,8 +63,7 @@ def _in_one_sentence(read: Callable[[], SourceFrame], name: str, format: str, op
     except MemoryError as error:
         raise TableError(f"{capitalized(name)} does not fit into memory.") from error
     except Exception as error:
-        reason = " ".join(str(error).split("\n")[0].split()).rstrip(".")
-        raise TableError(f"{capitalized(name)} is not a readable {format} file ({reason}).") from error
+        raise TableError(f"{capitalized(name)} is not a readable {format} file ({reason(error)}).") from error
 
 
 def _refuse_sheet(name: str, options: FileOptions) -> None:
@@ -73,7 +72,7 @@ def _refuse_sheet(name: str, options: FileOptions) -> None:
 
 
 def _without_empty_columns(read: SourceFrame, options: FileOptions) -> SourceFrame:
-    """The table without columns that have neither a name nor a value, such as a delimiter at the end of lines leaves."""
+    """The table without columns that have neither a name nor a value, as a delimiter at the end of lines leaves one."""
     frame = read.frame
     last = frame.shape[1] - 1
     empty = [

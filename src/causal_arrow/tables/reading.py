@@ -97,17 +97,17 @@ def read_table(
         *_index_columns(values, [column.name for column in kept]),
     ]
 
-    complaints: list[TableError] = []
+    gaps: list[TableError] = []
     if np.isnan(values).any() and (strict or missing != "error"):
         try:
             values, kept, finding = _COMPLETE[missing](values, kept)
             findings.append(finding)
-        except TableError as complaint:
-            complaints.append(complaint)
+        except TableError as error:
+            gaps.append(error)
     problems += constant_columns(values, [column.name for column in kept])
     if strict:
-        _raise(problems, complaints)
-    for complaint in complaints:
+        _raise(problems, gaps)
+    for complaint in gaps:
         findings.append(Finding("missing", "problem", (), complaint.message, complaint.remedies))
     for problem in problems:
         (sentence,) = problem_sentences([problem])
@@ -160,15 +160,13 @@ class _Names:
                 known.setdefault(name, place)
         places = []
         for name in _several(asked, option):
-            place = next((known[form] for form in (name, str(name), str(name).strip()) if form in known), None)
-            if place is None:
+            form = next((form for form in (name, str(name), str(name).strip()) if form in known), None)
+            if form is None:
                 near = closest(str(name), self.used)
                 shown_ = ", ".join(map(repr, self.used[:10])) + (", ..." if len(self.used) > 10 else "")
                 hint = f"did you mean {near!r}?" if near else f"its columns are {shown_}."
-                raise TableError(
-                    f"{shown(name)} is not in the table: {hint}", [Remedy("name", setting=option)]
-                )
-            places.append(place)
+                raise TableError(f"{shown(name)} is not in the table: {hint}", [Remedy("name", setting=option)])
+            places.append(known[form])
         return list(dict.fromkeys(places))
 
     def check(self, chosen: Sequence[int]) -> None:
@@ -197,8 +195,9 @@ class _Names:
         ]
 
     def _listed(self, places: Sequence[int]) -> str:
-        given = [self.given[place] for place in places]
-        return listed([name if isinstance(name, str) and name.strip() else self.used[place] for name, place in zip(given, places, strict=True)])
+        """Names as given where they are text, else as used."""
+        forms = [(self.given[place], self.used[place]) for place in places]
+        return listed([given if isinstance(given, str) and given.strip() else used for given, used in forms])
 
 
 def _names(read: SourceFrame) -> _Names:
@@ -238,9 +237,7 @@ def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
     if len(names) < 2:
         found = f"has only one column, {names[0]!r}" if names else "has no columns"
         single_file = read.is_text and read.frame.shape[1] < 2
-        raise TableError(
-            f"The table {found}: expected two or more.", [Remedy("delimiter")] if single_file else []
-        )
+        raise TableError(f"The table {found}: expected two or more.", [Remedy("delimiter")] if single_file else [])
     if observations == 0:
         raise TableError("The table has names of columns but no observations.")
     if observations < FEWEST_OBSERVATIONS:
@@ -312,8 +309,8 @@ def _drop_incomplete(values: Floats, columns: Sequence[Column]) -> Completed:
     severity = "warning" if dropped > 0.2 * len(values) else "note"
     message = (
         f"{dropped} of {counted(len(values), 'observation')} {'has' if dropped == 1 else 'have'} missing values and "
-        f"{'was' if dropped == 1 else 'were'} left out; {remaining} remain. The answer is about those, and is biased if "
-        "what is missing depends on the values."
+        f"{'was' if dropped == 1 else 'were'} left out; {remaining} remain. The answer is about those, and is biased "
+        "if what is missing depends on the values."
     )
     return values[complete], list(columns), Finding("missing", severity, (), message)
 

@@ -15,7 +15,7 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.files import read_file
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame
 from causal_arrow.tables.table import Table
-from causal_arrow.text import counted, shown
+from causal_arrow.text import counted, reason, shown
 
 EXPECTED = "Expected a path, a data frame or a two-dimensional array"
 CARRIED_OVER = ("reading", "names", "coding", "missing")  # findings that cannot be made again from the numbers
@@ -34,8 +34,8 @@ def as_frame(source: Any, options: FileOptions) -> SourceFrame:
     except TableError:
         raise
     except Exception as error:  # objects of other packages fail in ways of their own
-        reason = " ".join(str(error).split("\n")[0].split()).rstrip(".")
-        raise TableError(f"{EXPECTED}, got {type(source).__name__} that cannot be read as one ({reason}).") from error
+        kind = type(source).__name__
+        raise TableError(f"{EXPECTED}, got {kind} that cannot be read as one ({reason(error)}).") from error
 
 
 def _file(source: str | os.PathLike[str], options: FileOptions) -> SourceFrame:
@@ -44,7 +44,7 @@ def _file(source: str | os.PathLike[str], options: FileOptions) -> SourceFrame:
     try:
         path = Path(source).expanduser()
     except (RuntimeError, TypeError) as error:
-        raise TableError(f"Cannot open {shown(source)}: {str(error).rstrip('.')}.") from error
+        raise TableError(f"Cannot open {shown(source)}: {reason(error)}.") from error
     read = read_file(path, options)
     if not isinstance(read.frame, pd.DataFrame):
         raise TableError(f"{path.name!r} does not hold a table.")
@@ -95,8 +95,9 @@ def _polars(frame: Any) -> Any:
 
     # Lists rather than arrows: polars needs no other package for them.
     columns = [frame.get_column(name) for name in frame.columns]
-    values = [one.to_numpy() if one.dtype.is_numeric() and not one.dtype.is_decimal() else one.to_list() for one in columns]
-    return pd.DataFrame({place: each for place, each in enumerate(values)}).set_axis(list(frame.columns), axis=1)
+    plain = [one.dtype.is_numeric() and not one.dtype.is_decimal() for one in columns]
+    values = [one.to_numpy() if fast else one.to_list() for one, fast in zip(columns, plain, strict=True)]
+    return pd.DataFrame(dict(enumerate(values))).set_axis(list(frame.columns), axis=1)
 
 
 def _columns(source: Mapping[Any, Any]) -> Any:
@@ -140,9 +141,8 @@ def _unmasked(array: NDArray[Any]) -> NDArray[Any]:
     """The array with missing values where it is masked."""
     if not isinstance(array, np.ma.MaskedArray):
         return array
-    if array.dtype.kind in "fiub":
-        return np.asarray(array.astype(float).filled(np.nan))
-    return np.asarray(array.astype(object).filled(None))
+    numeric = array.dtype.kind in "fiub"
+    return np.asarray(np.ma.filled(array.astype(float if numeric else object), np.nan if numeric else None))
 
 
 def _numbered(frame: Any) -> Any:

@@ -51,7 +51,7 @@ class Finding:
     remedies: tuple[Remedy, ...] = ()
 
     def worded(self, wording: Wording = PYTHON) -> str:
-        """The message with its remedies, in the words of a surface."""
+        """The message with its remedies, in the words of a surface; the message alone if it has no words for them."""
         return " ".join([self.message, *advice(self.remedies, wording)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Table:
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
-    """The values of each column divided by a power of two, so that the largest is near 1, and the exponents.  (N, P), (P,)
+    """The values of each column divided by a power of two that makes the largest about 1, and the exponents.
 
     Sums and squares of what comes out neither overflow nor vanish, and a division by a power of two rounds nothing.
     """

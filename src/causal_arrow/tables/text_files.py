@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
-from causal_arrow.text import capitalized
+from causal_arrow.text import capitalized, reason
 
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
@@ -134,7 +134,7 @@ def _read(text: _Text, options: FileOptions) -> SourceFrame:
     except pd.errors.EmptyDataError as error:
         raise TableError(f"{capitalized(text.name)} is empty.") from error
     except pd.errors.ParserError as error:
-        raise _parser_error(text.name, str(error)) from error
+        raise _parser_error(text.name, reason(error)) from error
     if layout.row_labels:
         findings += (LABELED,)
     return SourceFrame(
@@ -158,11 +158,15 @@ def _parser_error(name: str, message: str) -> TableError:
         )
     if found := re.search(r"EOF inside string starting at row (\d+)", message):
         return TableError(f"A quote that opens on line {int(found[1]) + 1} of {name} never closes.")
-    return TableError(f"{capitalized(name)} is not a readable text file ({message.strip().splitlines()[0].rstrip('.')}).")
+    return TableError(
+        f"{capitalized(name)} is not a readable text file ({message.strip().splitlines()[0].rstrip('.')})."
+    )
 
 
 def _not_text(name: str) -> TableError:
-    return TableError(f"{capitalized(name)} is not a text file: it contains binary data, expected comma-separated values.")
+    return TableError(
+        f"{capitalized(name)} is not a text file: it contains binary data, expected comma-separated values."
+    )
 
 
 def _encoding(name: str, start: bytes) -> tuple[str, tuple[Finding, ...]]:
