@@ -37,7 +37,7 @@ def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Calla
     def words(remedy: Remedy) -> str:
         if len(remedy.columns) > MOST_NAMED:
             return f"name the columns to use with {choose}"
-        return f"leave out {'column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
+        return f"leave out {'a column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
 
     return words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -39,5 +40,5 @@ def reason(error: BaseException) -> str:
 
 def shown(value: Any, most: int = 60) -> str:
     """A value as an error message shows it, cut short."""
-    text = repr(value)
+    text = re.sub(r"\s*\n\s*", " ", repr(value))
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -235,9 +235,15 @@ def _several(values: Iterable[Any] | None, option: str) -> list[Any]:
 def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
     observations = len(read.frame)
     if len(names) < 2:
-        found = f"has only one column, {names[0]!r}" if names else "has no columns"
-        single_file = read.is_text and read.frame.shape[1] < 2
-        raise TableError(f"The table {found}: expected two or more.", [Remedy("delimiter")] if single_file else [])
+        there_are = read.frame.shape[1]
+        found = "has only one column" if names else "has no columns"
+        if there_are > 1:
+            found = f"has {there_are:,} columns, and {'only one' if names else 'none'} is left"
+        unsplit = read.is_text and there_are < 2
+        raise TableError(
+            f"The table {found}{''.join(f', {name!r}' for name in names)}: expected two or more.",
+            [Remedy("delimiter")] if unsplit else [],
+        )
     if observations == 0:
         raise TableError("The table has names of columns but no observations.")
     if observations < FEWEST_OBSERVATIONS:
@@ -254,14 +260,15 @@ def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
 
 def _index_columns(values: Floats, names: Sequence[str]) -> list[Finding]:
     """A warning for each column that only numbers the observations."""
-    counting = np.flatnonzero(np.all(np.diff(values[:50], axis=0) == 1, axis=0)).tolist()
+    with np.errstate(over="ignore"):  # the distance of very large numbers can be infinite, and is not 1
+        counting = np.flatnonzero(np.all(np.diff(values[:50], axis=0) == 1, axis=0)).tolist()
     return [
         Finding(
             "index",
             "warning",
             (names[place],),
             f"Column {names[place]!r} counts the observations, like an index saved with the table. Unless it is a "
-            "measurement, leave it out.",
+            "measurement, it does not belong here.",
             (Remedy("drop", (names[place],)),),
         )
         for place in counting

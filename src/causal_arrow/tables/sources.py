@@ -41,6 +41,8 @@ def as_frame(source: Any, options: FileOptions) -> SourceFrame:
 def _file(source: str | os.PathLike[str], options: FileOptions) -> SourceFrame:
     import pandas as pd
 
+    if source == "":
+        raise TableError("Expected the path of a file, got ''.")
     try:
         path = Path(source).expanduser()
     except (RuntimeError, TypeError) as error:
@@ -117,7 +119,9 @@ def _columns(source: Mapping[Any, Any]) -> Any:
             f"Expected columns of the same length, got {shown(first)} with {counted(length, 'value')} and "
             f"{shown(name)} with {other:,}."
         )
-    return pd.DataFrame(columns)
+    # Numbers in place of names, which pandas may not be able to hold in a type of its own.
+    frame = pd.DataFrame(dict(enumerate(columns.values())))
+    return frame.set_axis(pd.Index(list(columns), dtype=object, tupleize_cols=False), axis=1)
 
 
 def _is_tensor(source: Any) -> bool:

@@ -229,8 +229,8 @@ class _Place:
         """The lines with empty ones in place of comments and titles."""
         kept = list(lines)
         for place, line in enumerate(lines):
-            if place + 1 == self.first_line and self.header_is_comment:
-                kept[place] = _uncommented(line)
+            if place + 1 == self.first_line:
+                kept[place] = _uncommented(line) if self.header_is_comment else line
             elif place + 1 < self.first_line or _is_comment(line, self.delimiter, self.width):
                 kept[place] = "\n"
         return kept
@@ -281,13 +281,15 @@ def _place(name: str, lines: Sequence[str], options: FileOptions) -> _Place:
     delimiter = _given_delimiter(options.delimiter) or max(DELIMITERS, key=lambda one: _evidence(bare, one, options))
     rows = _split(bare, delimiter)
     if not rows:
-        raise TableError(f"{capitalized(name)} is empty.")
+        raise TableError(
+            f"A quote in the first line of {name} never closes." if '"' in bare else f"{capitalized(name)} is empty."
+        )
     start, width = _table_start(rows, options.header), _usual_width(rows)
     above = [line for line in range(1, rows[start].line) if marked[line - 1]]
     if options.header and start == 0 and above and rows[0].has_number:
         names = _uncommented(lines[above[-1] - 1])
         if _width(names, delimiter) == width:
-            return _Place(delimiter, width, above[-1], header_is_comment=True)
+            return _Place(delimiter, width, above[-1], header_is_comment=names != lines[above[-1] - 1])
     return _Place(delimiter, width, rows[start].line, header_is_comment=False)
 
 
@@ -402,11 +404,8 @@ def _decimal(rows: Sequence[_Row], delimiter: str) -> tuple[str, tuple[Finding, 
     if certain_comma or with_point or not with_comma or delimiter == ",":
         return ".", ()
     number = with_comma[0].replace(",", ".")
-    message = (
-        f"Numbers such as '{with_comma[0]}' were read with a decimal comma, as {number}. If the comma separates "
-        "thousands, say so."
-    )
-    return ",", (remark(message, Remedy("decimal", setting=".")),)
+    message = f"Numbers such as '{with_comma[0]}' were read with a decimal comma, as {number}."
+    return ",", (remark(message, Remedy("decimal", setting=".", about="a comma between thousands")),)
 
 
 def is_number(text: str) -> bool:
