@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError, TableError
 from causal_arrow.network.bundled import bundled_models
@@ -484,6 +485,72 @@ def test_groups_that_determine_each_other_are_named():
     values[:, 4] += values[:, 1]  # and no longer: a strong relation is not a deterministic one
     values[:, 4] += numbers(variables=1, seed=2)[:, 0]
     assert "collinear" not in kinds(read_table(values))
+
+
+def collinear(table: Table) -> list[tuple[str, ...]]:
+    return [finding.columns for finding in inspect_table(table).findings if finding.kind == "collinear"]
+
+
+def share_explained(table: Table, name: str, others: tuple[str, ...]) -> float:
+    """R² of one variable by others."""
+    z = table.standardized()
+    places = [table.names.index(other) for other in others if other != name]
+    target = z[:, table.names.index(name)]
+    return 1 - np.var(target - z[:, places] @ np.linalg.lstsq(z[:, places], target)[0]) / np.var(target)
+
+
+def test_every_variable_of_a_group_is_determined_by_the_others_of_it():
+    table = read_table(load_breast_cancer(as_frame=True).data)
+    groups = collinear(table)
+    assert ("mean radius", "mean perimeter") in groups
+    for group in groups:
+        assert min(share_explained(table, name, group) for name in group) > 0.99
+        assert not {"perimeter error", "worst perimeter"} <= set(group)
+    # Leaving out one of each, as the report advises, is enough.
+    assert collinear(read_table(table, drop=[group[-1] for group in groups])) == []
+
+
+def test_several_totals_are_several_groups():
+    values = numbers(variables=10)
+    values[:, 3] = values[:, 0] + values[:, 1] + values[:, 2]
+    values[:, 7] = values[:, 4] - 2 * values[:, 5] + 0.5 * values[:, 6]
+    assert sorted(collinear(read_table(values))) == [("x1", "x2", "x3", "x4"), ("x5", "x6", "x7", "x8")]
+
+
+def test_parts_that_make_up_a_whole_are_one_group():
+    parts = np.random.default_rng(0).dirichlet(np.ones(6), size=400)
+    assert collinear(read_table(parts)) == [tuple(f"x{part}" for part in range(1, 7))]
+
+
+def test_variables_that_are_close_two_by_two_are_one_group():
+    values = numbers()
+    for place in (1, 3, 4):
+        values[:, place] = values[:, 0] + 0.01 * values[:, place]
+    assert collinear(read_table(values)) == [("x1", "x2", "x4", "x5")]
+
+
+def test_a_chain_of_close_variables_is_not_one_group():
+    values = numbers(observations=2000, variables=12)
+    values[:, 1:] = values[:, :1] + np.cumsum(0.09 * values[:, 1:], axis=1)
+    table = read_table(values)
+    assert len(collinear(table)) > 1
+    for group in collinear(table):
+        assert min(share_explained(table, name, group) for name in group) > 0.99
+        assert not {"x1", "x12"} <= set(group)
+
+
+def test_as_many_variables_as_observations_determine_nothing():
+    for observations in (62, 65, 80):
+        assert collinear(read_table(numbers(observations, 60))) == []
+
+
+def test_of_many_groups_the_last_are_named_together():
+    values = numbers(variables=45)
+    for place in range(0, 45, 3):
+        values[:, place] = values[:, place + 1] + values[:, place + 2]
+    groups = collinear(read_table(values))
+    assert [len(group) for group in groups] == [3] * 10 + [15]
+    assert len({name for group in groups for name in group}) == 45
 
 
 def test_heavy_tails_are_reported_with_a_remedy_where_there_is_one():

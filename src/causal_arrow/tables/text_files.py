@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
-from causal_arrow.text import capitalized, reason
+from causal_arrow.text import capitalized, counted, reason
 
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
@@ -150,16 +150,20 @@ def _read(text: _Text, options: FileOptions) -> SourceFrame:
 def _parser_error(name: str, message: str) -> TableError:
     """What pandas' parser says, as people can use it."""
     if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
-        expected, line, saw = found.groups()
-        return TableError(
-            f"Line {line} of {name} has {saw} fields where {expected} were expected: look for a stray delimiter or a "
-            "missing quote.",
-            [Remedy("delimiter")],
-        )
+        expected, line, saw = map(int, found.groups())
+        return _wrong_width(name, line, saw, expected)
     if found := re.search(r"EOF inside string starting at row (\d+)", message):
         return TableError(f"A quote that opens on line {int(found[1]) + 1} of {name} never closes.")
     return TableError(
         f"{capitalized(name)} is not a readable text file ({message.strip().splitlines()[0].rstrip('.')})."
+    )
+
+
+def _wrong_width(name: str, line: int, fields: int, expected: int) -> TableError:
+    return TableError(
+        f"Line {line} of {name} has {counted(fields, 'field')} where {expected} were expected: look for a stray "
+        "delimiter or a missing quote.",
+        [Remedy("delimiter")],
     )
 
 
@@ -257,6 +261,9 @@ def _layout(name: str, sample: str, options: FileOptions) -> _Layout:
     header, observations = rows[0], rows[1:]
     if options.header:
         _check_header(name, header)
+    if options.header and observations and all(len(row) > len(header) + 1 for row in observations):
+        # pandas would take the first fields for labels.
+        raise _wrong_width(name, observations[0].line, len(observations[0]), len(header))
     longer = bool(observations) and all(len(row) == len(header) + 1 for row in observations)
     trailing = longer and not any(row.fields[-1] for row in observations)
     decimal, findings = _decimal(observations if options.header else rows, place.delimiter)

@@ -1,0 +1,271 @@
+"""Each surface speaks its own language: a Python user never reads of options, a command-line user of calls."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import pickle
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from causal_arrow.cli import check as check_module
+from causal_arrow.cli import discover as discover_module
+from causal_arrow.cli import main, options
+from causal_arrow.errors import COMMAND_LINE, MOST_NAMED, PYTHON, ArrowError, Remedy, TableError, advice
+from causal_arrow.tables.reading import MISSING_CHOICES, read_table
+from causal_arrow.tables.report import TrainingRange, inspect_table
+from causal_arrow.tables.scales import SCALES
+from causal_arrow.tables.table import Finding
+
+OPTION = re.compile(r"--\w+")
+ARGUMENT = re.compile(r"\w+=|\w+\(|\[\.\.\.\]")
+
+VALUES = np.random.default_rng(0).normal(size=(60, 4)).round(3)
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return int(leaving.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def nasty() -> pd.DataFrame:
+    """A table with something of every kind to complain about."""
+    frame = pd.DataFrame(VALUES, columns=["a ", "b", "c,d", "e"])
+    frame["city"] = ["Rome", "Oslo", "Bonn"] * 20
+    frame["code"] = ["?" if n == 7 else str(n % 5) for n in range(60)]
+    frame["site"] = 41
+    frame["copy"] = 2 * frame["b"]
+    frame["row"] = range(60)
+    frame.loc[3, "e"] = np.nan
+    return frame
+
+
+# Remedies
+
+
+def test_every_remedy_has_words_on_both_surfaces() -> None:
+    assert PYTHON.keys() == COMMAND_LINE.keys()
+    for action in PYTHON:
+        for columns in (("a",), ("a", "b"), tuple("abcdefghijklmnop")):
+            remedy = Remedy(action, columns, "drop" if action == "missing" else "columns")
+            (python,), (command,) = advice([remedy], PYTHON), advice([remedy], COMMAND_LINE)
+            assert not OPTION.search(python)
+            assert not ARGUMENT.search(command)
+            assert ARGUMENT.search(python)
+            assert OPTION.search(command)
+
+
+def test_alternatives_stand_in_one_sentence_and_needs_in_several() -> None:
+    remedies = [
+        Remedy("drop", ("city",)),
+        Remedy("na", setting="?"),
+        Remedy("missing", setting="drop", about="the missing values"),
+        Remedy("missing", setting="impute", about="the missing values"),
+    ]
+    assert advice(remedies, COMMAND_LINE) == [
+        "To go on: leave out a column with --drop city, or count '?' as missing with --na '?'.",
+        "For the missing values: leave out incomplete observations with --missing drop, or fill the gaps with "
+        "--missing impute.",
+    ]
+    assert advice([], PYTHON) == []
+    assert (
+        str(ArrowError("No.", remedies[:1]))
+        == "No. To go on: leave out a column with read_table(table, drop=['city'])."
+    )
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1), min_size=1, max_size=MOST_NAMED))
+def test_the_advised_options_name_exactly_the_columns(names: list[str]) -> None:
+    (sentence,) = advice([Remedy("drop", tuple(names))], COMMAND_LINE)
+    words = shlex.split(re.sub(r"^To go on: leave out (a column|columns) with ", "", sentence).removesuffix("."))
+    assert words[::2] == ["--drop"] * len(names)
+    assert options.several(words[1::2]) == names
+
+
+def test_names_with_line_breaks_can_be_given_as_options() -> None:
+    assert options.several(["a\r\nb", "c , d", '"e,f" , g', ""]) == ["a\r\nb", "c", "d", "e,f", "g"]
+    assert options.several(None) is None
+
+
+def test_findings_go_through_json(nasty: pd.DataFrame) -> None:
+    for finding in inspect_table(read_table(nasty, strict=False)).findings:
+        assert Finding.from_dict(json.loads(json.dumps(finding.to_dict()))) == finding
+    old = {"kind": "text", "severity": "problem", "columns": ["a"], "message": "Words."}
+    assert Finding.from_dict(old) == Finding("text", "problem", ("a",), "Words.")
+
+
+# Surfaces
+
+
+def test_python_users_read_only_of_python(nasty: pd.DataFrame) -> None:
+    with pytest.raises(TableError) as refusal:
+        read_table(nasty)
+    report = inspect_table(read_table(nasty, strict=False))
+    texts = [str(refusal.value), *report.warnings, *report.lines(), json.dumps(report.to_dict())]
+    for text in texts:
+        assert not OPTION.search(text)
+        assert "Arrow(drop" not in text
+    assert "read_table(table, drop=['city', 'code', 'site'])" in texts[0]
+    assert "na=['?']" in texts[0]
+    assert 'missing="drop"' in texts[0]
+    with pytest.raises(TableError, match=r"'zzz' is not in the table.*drop=\[") as refusal:
+        read_table(nasty, drop=["zzz"])
+    assert not OPTION.search(str(refusal.value))
+
+
+def test_the_advice_in_python_works(nasty: pd.DataFrame) -> None:
+    with pytest.raises(TableError) as refusal:
+        read_table(nasty)
+    (call,) = re.findall(r"read_table\(table, drop=.*?\]\)", str(refusal.value))
+    with pytest.raises(TableError, match=r"^1 value is missing"):
+        eval(call, {"table": nasty, "read_table": read_table})
+    fixed = eval(call.replace(")", ', missing="drop")'), {"table": nasty, "read_table": read_table})
+    assert fixed.names == ("a", "b", "c,d", "e", "copy", "row")
+
+
+def test_command_line_users_read_only_of_options(run: Run, nasty: pd.DataFrame, tmp_path: Path) -> None:
+    nasty.to_csv(tmp_path / "t.csv", index=False)
+    outputs = [run("discover", tmp_path / "t.csv"), run("check", tmp_path / "t.csv")]
+    outputs += [run("check", tmp_path / "t.csv", "--json"), run("discover", tmp_path / "t.csv", "--drop", "zzz")]
+    assert [status for status, _, _ in outputs] == [2, 1, 1, 2]
+    for _, out, err in outputs:
+        assert OPTION.search(out + err)
+        assert not ARGUMENT.search(out + err)
+    assert "--drop city --drop code --drop site" in outputs[0][2]
+    assert "--na '?'" in outputs[0][2]
+    assert "--columns" not in outputs[3][2]
+    assert "--drop" in outputs[3][2]
+
+
+def test_one_is_singular(nasty: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match="1 value is missing"):
+        read_table(nasty, columns=["a", "b", "e"])
+    problem = inspect_table(read_table(nasty, columns=["a", "b", "e"], strict=False)).findings[0]
+    assert problem.message.startswith("1 value (0.6%) is missing")
+    assert "1 of 60 observations has" in read_table(nasty, columns=["a", "e"], missing="drop").findings[-1].message
+    assert "1 missing value (" in read_table(nasty, columns=["a", "e"], missing="impute").findings[-1].message
+
+
+# The command line
+
+
+def test_every_command_that_reads_a_table_has_the_same_reading_options() -> None:
+    expected = inspect.signature(options.reading).parameters
+    for command in (check_module.check, discover_module.discover):
+        actual = inspect.signature(command).parameters
+        assert {name: actual[name].annotation for name in expected} == {
+            name: f"options.{parameter.annotation}" for name, parameter in expected.items()
+        }
+    unread = {"source", "strict"}
+    assert expected.keys() == inspect.signature(read_table).parameters.keys() - unread
+
+
+def test_choices_on_the_command_line_are_those_of_the_package() -> None:
+    for annotated, choices in ((options.Missing, MISSING_CHOICES), (options.Scale, SCALES)):
+        assert get_args(get_args(annotated)[0]) == choices
+
+
+def test_check_takes_every_reading_option(run: Run, tmp_path: Path) -> None:
+    lines = [f"{a},{b},{c};x" for a, b, c, _ in VALUES]
+    (tmp_path / "t.txt").write_text("\n".join(["?,1.5,2.5;x", *lines]))
+    arguments = ("check", tmp_path / "t.txt", "--json", "--no-header", "--delimiter", "comma", "--decimal", ".")
+    status, out, _ = run(*arguments, "--na", "?", "--missing", "drop", "--drop", "x3")
+    content = json.loads(out)
+    assert status == 0
+    assert (content["observations"], content["variables"], content["usable"]) == (60, 2, True)
+    assert content["columns"] == [{"name": name, "kind": "number", "levels": []} for name in ("x1", "x2")]
+    assert run(*arguments, "--na", "?", "--drop", "x3")[0] == 1
+
+
+def test_check_says_when_too_few_observations_are_complete(run: Run, tmp_path: Path) -> None:
+    frame = pd.DataFrame(VALUES, columns=list("abcd"))
+    frame.loc[:50, "a"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    status, out, _ = run("check", tmp_path / "t.csv", "--missing", "drop", "--json")
+    problems = [finding for finding in json.loads(out)["findings"] if finding["severity"] == "problem"]
+    assert status == 1
+    assert [problem["message"].startswith("Only 9 of 60 observations") for problem in problems] == [True]
+    assert "--drop a" in problems[0]["message"]
+
+
+@pytest.mark.parametrize("command", ["check", "discover"])
+def test_a_table_can_come_on_standard_input(
+    command: str, run: Run, monkeypatch: pytest.MonkeyPatch, small_model_folder: Path
+) -> None:
+    text = pd.DataFrame(VALUES, columns=list("abcd")).to_csv(index=False)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    model = ("--model", small_model_folder) if command == "discover" else ()
+    status, out, _ = run(command, "-", *model)
+    assert status == 0
+    assert out.startswith("standard input: 60 observations of 4 variables")
+
+
+@pytest.mark.parametrize("command", ["check", "discover"])
+def test_a_sheet_of_a_text_file_is_refused(command: str, run: Run, tmp_path: Path) -> None:
+    pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
+    status, out, err = run(command, tmp_path / "t.csv", "--sheet", "2024")
+    assert (status, out) == (2, "")
+    assert "'t.csv' is no Excel workbook. To go on: leave out --sheet." in err
+
+
+def test_columns_with_line_breaks_can_be_dropped(run: Run, tmp_path: Path) -> None:
+    frame = pd.DataFrame(VALUES, columns=["a\r\nb", "b", "c", "d"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    status, out, err = run("check", tmp_path / "t.csv", "--drop", "a\r\nb", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["variables"] == 3
+
+
+def test_check_knows_the_training_range_of_the_default_model(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check_module._default_training_range() == TrainingRange((20, 2000), (2, 110))
+    wide = pd.DataFrame(np.random.default_rng(1).normal(size=(600, 111)))
+    wide.to_csv(tmp_path / "t.csv", index=False)
+    assert "111 variables are more than the network has learned from (2 to 110)" in run("check", tmp_path / "t.csv")[1]
+    folder = tmp_path / "weights" / "arrow-base"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(check_module, "BUNDLED_FOLDER", folder.parent)
+    for record in ("{}", "no json", '{"extra": {"training": {}}}'):
+        (folder / "config.json").write_text(record)
+        assert "learned from" not in run("check", tmp_path / "t.csv")[1].replace("mostly learned from", "")
+
+
+def test_check_does_not_load_torch(tmp_path: Path) -> None:
+    pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
+    program = (
+        "import sys; from causal_arrow.cli.check import check; from pathlib import Path; "
+        f"check(Path({str(tmp_path / 't.csv')!r})); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_remedies_do_not_get_lost_when_an_error_is_pickled() -> None:
+    error = TableError("No.", [Remedy("drop", ("a",))])
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_without_words_for_remedies_the_message_stands_alone() -> None:
+    finding = Finding("text", "problem", ("a",), "Words.", (Remedy("drop", ("a",)),))
+    assert finding.worded({}) == "Words."
