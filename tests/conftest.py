@@ -6,6 +6,7 @@ Imports wait for the fixtures: tests of the lower layers also run where only tor
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,20 @@ def usual_model(small_model_folder: Path) -> str:
     from causal_arrow.network.bundled import bundled_models
 
     return "arrow-base" if "arrow-base" in bundled_models() else str(small_model_folder)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the program in this process: exit status, standard output, standard error."""
+    from causal_arrow.cli import main
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as leaving:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return int(leaving.value.code or 0), captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture

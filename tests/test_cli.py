@@ -18,26 +18,12 @@ import pandas as pd
 import pytest
 
 from causal_arrow.benchmarks.sachs import load_sachs
-from causal_arrow.cli import main
 from causal_arrow.cli.console import written_together
 from causal_arrow.discovery import pictures, pipeline
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.files import read_graph
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the program in this process: exit status, standard output, standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as leaving:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(leaving.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from causal_arrow.cli import check as check_module
 from causal_arrow.cli import discover as discover_module
-from causal_arrow.cli import main, options
+from causal_arrow.cli import options
 from causal_arrow.errors import COMMAND_LINE, MOST_NAMED, PYTHON, ArrowError, Remedy, TableError, advice
 from causal_arrow.tables.reading import MISSING_CHOICES, read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
@@ -35,17 +35,6 @@ ARGUMENT = re.compile(r"\w+=|\w+\(|\[\.\.\.\]")
 VALUES = np.random.default_rng(0).normal(size=(60, 4)).round(3)
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as leaving:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(leaving.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture
