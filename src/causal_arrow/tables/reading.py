@@ -163,8 +163,7 @@ class _Names:
             form = next((form for form in (name, str(name), str(name).strip()) if form in known), None)
             if form is None:
                 near = closest(str(name), self.used)
-                shown_ = ", ".join(map(repr, self.used[:10])) + (", ..." if len(self.used) > 10 else "")
-                hint = f"did you mean {near!r}?" if near else f"its columns are {shown_}."
+                hint = f"did you mean {near!r}?" if near else f"its columns are {listed(self.used, 10)}."
                 raise TableError(f"{shown(name)} is not in the table: {hint}", [Remedy("name", setting=option)])
             places.append(known[form])
         return list(dict.fromkeys(places))
