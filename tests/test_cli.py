@@ -360,7 +360,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
     assert edges(found) == edges(expected) != edges(given)
     assert found["log_columns"] == list(names)
     assert given["log_columns"] == expected["log_columns"] == []
-    assert any("bits of doubt an edge" in note for note in found["notes"])
+    assert any("uncertainty per edge is" in note for note in found["notes"])
 
 
 def test_models_lists_what_is_bundled(run: Run) -> None:
