@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from causal_arrow.errors import KnowledgeError
+from causal_arrow.errors import COMMAND_LINE, PYTHON, KnowledgeError
 from causal_arrow.graphs.knowledge import Constraints, Knowledge, parse_edge
 
 NAMES = ("age", "smoking", "tar", "cancer")
@@ -186,6 +187,16 @@ def test_an_unknown_variable_is_named_with_the_closest_known_one():
         ("list.json", "[1]", "Expected named lists"),
         ("cycle.json", '{"required": ["a->b", "b->a"]}', "In 'cycle.json': .*cycle"),
         ("binary.json", b"\xff\xfe\x00", "not valid JSON"),
+        ("deep.json", "[" * 200_000, "'deep.json' is nested too deeply"),
+        ("deep.json", '{"tiers": ' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deeply"),
+        ("deep.toml", "tiers = " + "[" * 20_000 + "]" * 20_000, "nested too deeply"),
+        ("self.json", '{"self": ["a -> b"]}', "Unknown kind of knowledge 'self'"),
+        ("nan.json", '{"roots": [NaN]}', "Expected names of variables in roots, got nan"),
+        ("nan.json", '{"tiers": NaN}', "Expected a list for tiers, got nan"),
+        ("null.json", '{"tiers": [["a", null]]}', "Expected names of variables in each of the tiers, got None"),
+        ("nested.json", '{"required": [["a", ["b"]]]}', r"Expected an edge .* got \['a', \['b'\]\]"),
+        ("digits.json", '{"roots": [' + "9" * 5000 + "]}", "not valid JSON|Expected names"),
+        ("long.toml", f"roots = {2**24 * 'x'!r}", "bytes: expected a knowledge file of at most 16,777,216"),
     ],
 )
 def test_a_bad_file_is_one_clear_error(tmp_path, name, content, words):
@@ -202,3 +213,102 @@ def test_knowledge_and_constraints_cannot_be_changed():
         knowledge.roots = ()
     with pytest.raises(ValueError, match="read-only"):
         knowledge.compile(NAMES).forbidden[0, 0] = True
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (5, "Expected the path of a .toml or .json file"),
+        (None, "Expected the path of a .toml or .json file"),
+        ("a\0b.json", "Cannot open the knowledge file 'a.x00b.json'"),
+        ("x" * 400 + ".json", "Cannot open the knowledge file"),
+        (".", "expected a .toml or .json file"),
+        ("", "expected a .toml or .json file"),
+        ("age", "Cannot read knowledge from 'age'"),
+    ],
+)
+def test_what_is_no_file_is_one_clear_error(source, words):
+    with pytest.raises(KnowledgeError, match=words) as refusal:
+        Knowledge.from_file(source)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_edge_where_a_file_was_expected_is_answered_in_the_words_of_the_surface():
+    with pytest.raises(KnowledgeError) as refusal:
+        Knowledge.from_file("smoking -> cancer")
+    assert "give knowledge={'required': ['smoking -> cancer']}" in refusal.value.worded(PYTHON)
+    assert "--require 'smoking -> cancer'" in refusal.value.worded(COMMAND_LINE)
+
+
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def nested(depth: int) -> list:
+    outer: list = []
+    for _ in range(depth):
+        outer = [outer]
+    return outer
+
+
+WRONG = [3, 2.5, float("nan"), True, b"a", Unspeakable(), {"a": "b"}, nested(5000), np.array(3), object]
+
+
+@pytest.mark.parametrize("field", ["required", "forbidden", "tiers", "roots", "leaves", "search_space"])
+@pytest.mark.parametrize("wrong", [*WRONG, *([value] for value in WRONG[2:])], ids=lambda value: type(value).__name__)
+def test_values_of_a_wrong_type_are_a_knowledge_error(field, wrong):
+    for knowledge in ({field: wrong}, {field: [wrong]}):
+        with pytest.raises(KnowledgeError) as refusal:
+            Knowledge.from_dict(knowledge).compile(NAMES)
+        assert len(str(refusal.value)) < 300
+
+
+def test_columns_called_by_numbers_can_be_named_by_numbers():
+    frame_columns = ["0", "1", "2"]
+    known = Knowledge(required=[(0, 1)], tiers=[[np.int64(0)], [1]], roots=[0], leaves=np.array([2]))
+    assert known == Knowledge(required=[("0", "1")], tiers=[["0"], ["1"]], roots=["0"], leaves=["2"])
+    assert known.compile(frame_columns).required[0, 1]
+
+
+def test_many_unknown_variables_make_one_short_sentence():
+    with pytest.raises(KnowledgeError, match="and 95 more") as refusal:
+        compiled(roots=[f"unknown {number}" for number in range(100)])
+    assert len(str(refusal.value)) < 400
+
+
+def test_a_hundred_thousand_required_edges_are_checked_in_seconds():
+    edges = [(f"v{number}", f"v{number + 1}") for number in range(100_000)]
+    known = Knowledge(required=edges, forbidden=[(b, a) for a, b in edges], search_space=edges)
+    assert len(known.required) == 100_000
+    with pytest.raises(KnowledgeError, match="cycle, 'v0' -> 'v1'") as refusal:
+        Knowledge(required=[*edges, ("v100000", "v0")])
+    assert len(str(refusal.value)) < 300
+
+
+def test_every_field_survives_a_round_trip_through_a_dictionary():
+    knowledge = Knowledge(
+        required=[("a->b", "c ")],
+        forbidden=[("c ", "d")],
+        tiers=[["a->b"], ["c ", "d"]],
+        roots=["a->b"],
+        leaves=["d"],
+        search_space=[("a->b", "c "), ("c ", "d")],
+    )
+    assert set(knowledge.to_dict()) == {field.name for field in fields(Knowledge)}
+    assert Knowledge.from_dict(json.loads(json.dumps(knowledge.to_dict()))) == knowledge
+    assert Knowledge.from_dict(Knowledge().to_dict()) == Knowledge()
+
+
+def test_rearranging_constraints_is_compiling_for_other_columns():
+    knowledge = Knowledge(required=["smoking -> tar"], tiers=[["age"], ["cancer"]], roots="age", leaves=["cancer"])
+    places = np.array([2, 0, 3, 1])
+    moved, again = knowledge.compile(NAMES).rearranged(places), knowledge.compile([NAMES[place] for place in places])
+    assert moved.names == again.names
+    for here, there in zip(
+        (moved.required, moved.forbidden, moved.precedence, *moved.wishes),
+        (again.required, again.forbidden, again.precedence, *again.wishes),
+        strict=True,
+    ):
+        assert np.array_equal(here, there)
+        assert not here.flags.writeable

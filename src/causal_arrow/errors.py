@@ -63,6 +63,7 @@ PYTHON: Wording = {
     "decimal": lambda remedy: f"name the decimal sign with read_table(path, decimal={remedy.setting!r})",
     "header": lambda remedy: "read the file without names with read_table(path, header=False)",
     "omit": lambda remedy: f"leave out {remedy.setting}=",
+    "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -74,6 +75,7 @@ COMMAND_LINE: Wording = {
     "decimal": lambda remedy: f"name the decimal sign with --decimal {remedy.setting}",
     "header": lambda remedy: "read the file without names with --no-header",
     "omit": lambda remedy: f"leave out --{remedy.setting}",
+    "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
 }
 
 

@@ -39,6 +39,9 @@ def reason(error: BaseException) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value as an error message shows it, cut short."""
-    text = re.sub(r"\s*\n\s*", " ", repr(value))
+    """A value as an error message shows it, cut short; by its type alone where it cannot be written."""
+    try:
+        text = re.sub(r"\s*\n\s*", " ", repr(value))
+    except Exception:  # a list nested a thousand deep, an object that fails to describe itself
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= most else text[: most - 3] + "..."

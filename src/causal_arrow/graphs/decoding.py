@@ -7,21 +7,25 @@ What knowledge means for the distribution of section 2 of the paper: a forbidden
 order of j and k, only that with j before k the two are not adjacent, which multiplies the probability by 1 − ν. A
 required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
 is in the order (`orders.py`).
+
+Forbidding a direction can therefore cost the adjacency itself: where the network is surer of the order than of the
+edge, the most probable graph that obeys has no edge between the two (`vanished_adjacencies` finds such pairs).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError
-from causal_arrow.graphs.dag import positions_in
+from causal_arrow.graphs.dag import positions_in, skeleton_of
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
-from causal_arrow.graphs.orders import most_probable_order, sample_orders
+from causal_arrow.graphs.orders import most_probable_order, rearranged_order, sample_orders
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 # P variables
@@ -35,8 +39,9 @@ ORDERS_PER_PROBABILITY = 1000
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """One graph, the causal order its edges follow, and whether that is certainly the most probable order allowed.
+    """One graph, a causal order its edges follow, and whether that is certainly the graph of the most probable order.
 
+    The order has earlier tiers before later ones, roots early and leaves late, wherever the edges leave the choice.
     `exact` is false only where knowledge leaves too many orders to go through (`orders.most_probable_order`). The graph
     obeys the knowledge either way.
     """
@@ -71,8 +76,8 @@ def decode(
           stands for other prior odds of an edge, and the order is the best one for those odds.
     shd   Fewest expected mistakes, a reversed edge counting once: edges with ν(1 + q) > 1, where q is the probability
           of the direction shown.
-    f1    Largest expected F1, in the usual approximation by a ratio of expectations: as many of the most probable edges
-          as maximize it. Never empty, unless no edge is allowed.
+    f1    Largest expected F1: as many of the most probable edges as maximize it, or none, where the true graph is more
+          probably empty than any edges are worth (`expected_f1`).
 
     The last two keep the order of `map` and weigh edges by `edge_probabilities`. Without knowledge that makes them the
     best graphs for their aims.
@@ -89,7 +94,8 @@ def decode(
     position = positions_in(order)
     allowed = (position[:, None] < position[None, :]) & ~known.forbidden
     keep = evidence > 0 if rule == "map" else _RULES[rule](_edge_probabilities(logits, scores, known), allowed)
-    return Decoding(allowed & keep | known.required, order, exact)
+    adjacency = allowed & keep | known.required
+    return Decoding(adjacency, rearranged_order(order, adjacency, known.wishes), exact)
 
 
 def sample_graphs(
@@ -149,16 +155,124 @@ def _keep_for_shd(probabilities: Floats, allowed: Bools) -> Bools:
 
 
 def _keep_for_f1(probabilities: Floats, allowed: Bools) -> Bools:
-    """The k most probable edges, with the k that maximizes 2 Σ_shown r / (k + Σ_all r)."""
-    candidates = np.sort(probabilities[allowed])[::-1]
-    if not candidates.any():
-        return np.zeros_like(allowed)
-    expected_f1 = 2 * np.cumsum(candidates) / (np.arange(1, len(candidates) + 1) + probabilities.sum())
-    return np.asarray(probabilities >= candidates[np.argmax(expected_f1)])
+    """The edges from some probability on, or none: whatever maximizes the expected F1."""
+    candidates = np.argwhere(allowed)
+    candidates = candidates[np.argsort(-probabilities[allowed], kind="stable")]
+    worth = expected_f1(probabilities, candidates)
+    shares = probabilities[tuple(candidates.T)]
+    # Edges of equal probability are shown together, so that the order of the columns makes no difference.
+    complete = np.append(shares[1:] < shares[:-1], True) if len(shares) else np.zeros(0, dtype=bool)
+    worth[1:][~complete] = -np.inf
+    best = int(np.argmax(worth))
+    return np.asarray(probabilities >= shares[best - 1]) if best else np.zeros_like(allowed)
+
+
+def expected_f1(probabilities: Floats, candidates: NDArray[np.intp]) -> Floats:
+    """Expected F1 of showing none of the candidate edges, the first, the first two, ... of them all.  (edges + 1,)
+
+    `candidates` are places (cause, effect). With M true edges, and each pair adjacent or not by a coin ν = r + rᵀ of
+    its own, showing no edge scores 1 if M = 0 and otherwise 0, and k edges have
+
+        E[2 TP / (k + M)] = 2 Σ_shown r_e E[1 / (k + 1 + M_others)] = 2 ∫₀¹ t^k G(t) Σ_shown r_e / (1 − ν_e + ν_e t) dt
+
+    where G(t) = Π (1 − ν + ν t) is the generating function of M, and E[1 / (k + 1 + M)] = ∫ t^k G(t) dt. That is exact
+    without knowledge. The better known ratio of expectations, 2 Σ r / (k + Σ ν), agrees where many edges are expected;
+    where fewer than one is, it promises up to twice the truth.
+    """
+    pairs = np.clip((probabilities + probabilities.T)[np.triu_indices(len(probabilities), k=1)], 0.0, 1.0)
+    edge = probabilities[tuple(candidates.T)]
+    adjacent = np.clip(edge + probabilities.T[tuple(candidates.T)], 0.0, 1.0)
+    shown = np.arange(1, len(edge) + 1)
+    worth = np.zeros(len(edge) + 1)
+    worth[0] = np.prod(1 - pairs)
+    for s, weight in zip(*_points_towards_zero(), strict=True):  # s = 1 − t
+        log_others = shown * np.log1p(-s) + np.log1p(-s * pairs).sum()
+        worth[1:] += 2 * weight * np.exp(log_others) * np.cumsum(edge / (1 - s * adjacent))
+    return worth
+
+
+@lru_cache(maxsize=1)
+def _points_towards_zero() -> tuple[Floats, Floats]:
+    """Points in (0, 1) and their weights in an integral: 8 of Gauss and Legendre's between neighboring powers of 1/2.
+
+    With k edges shown and M expected the integrand lives where s is about 1 / (k + M) or less, whatever that is.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    ends = np.append(0.0, 0.5 ** np.arange(20, -1, -1))
+    middle, half = (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
+    return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
 
 
 _RULES: dict[str, Callable[[Floats, Bools], Bools]] = {"shd": _keep_for_shd, "f1": _keep_for_f1}
 DECODING_RULES = ("map", *_RULES)
+
+
+# What knowledge takes away
+
+
+@dataclass(frozen=True)
+class VanishedAdjacency:
+    """Two variables that are adjacent without the knowledge and are not with it, and why."""
+
+    first: str
+    second: str
+    probability: float
+    """That the two are adjacent, as the network has it, ν."""
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.first!r} and {self.second!r} are adjacent with probability {self.probability:.2f} by the data "
+            f"alone, but no edge is shown: {self.reason}."
+        )
+
+
+def vanished_adjacencies(
+    distribution: SkeletonOrder,
+    constraints: Constraints,
+    decoding: Decoding,
+    *,
+    rule: str = "map",
+    threshold: float = 0.5,
+) -> list[VanishedAdjacency]:
+    """The pairs without an edge in `decoding` that would have one if nothing were known, the most probable first.
+
+    `rule` and `threshold` are those of the decoding.
+    """
+    if constraints.is_empty():
+        return []
+    logits, scores, known = _as_arrays(distribution, constraints)
+    free = decode(distribution, rule=rule, threshold=threshold).adjacency
+    lost = np.argwhere(free & ~skeleton_of(decoding.adjacency))  # as the network has them, cause first
+    adjacent = _sigmoid(logits)
+    before = _sigmoid(scores[:, None] - scores)
+    found = [
+        VanishedAdjacency(
+            known.names[j],
+            known.names[k],
+            float(adjacent[j, k]),
+            _why_vanished(known.names[j], known.names[k], known.forbidden[[j, k], [k, j]].tolist(), before[j, k]),
+        )
+        for j, k in lost.tolist()
+    ]
+    return sorted(found, key=lambda pair: (-pair.probability, pair.first, pair.second))
+
+
+def _why_vanished(cause: str, effect: str, forbidden: list[bool], before: float) -> str:
+    """`forbidden` says it of the edge from cause to effect, then of the opposite one."""
+    if all(forbidden):
+        return "the knowledge rules out both directions"
+    if forbidden[0]:
+        return (
+            f"the knowledge rules out {cause!r} -> {effect!r}, and {effect!r} -> {cause!r} goes against the causal "
+            f"order ({cause!r} comes before {effect!r} with probability {before:.2f})"
+        )
+    if forbidden[1]:
+        return (
+            f"the knowledge rules out {effect!r} -> {cause!r}, and what is known of other variables makes "
+            f"{cause!r} -> {effect!r} improbable"
+        )
+    return "what is known of other variables makes it improbable"
 
 
 # What the functions above share

@@ -8,14 +8,17 @@ Five kinds of knowledge:
 - roots have no causes among the variables, leaves no effects.
 
 A tier speaks about edges, not about the causal order of variables that are not adjacent: it forbids edges, no more.
+Where the edges leave the choice, an answer lists the variables in the order of the tiers all the same.
 `decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
 """
 
 from __future__ import annotations
 
-import difflib
+import graphlib
 import importlib
 import json
+import math
+import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,8 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.errors import KnowledgeError
-from causal_arrow.graphs.dag import find_cycle, transitive_closure
+from causal_arrow.errors import KnowledgeError, Remedy
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.text import closest, shown
 
 # P variables
 
@@ -40,6 +44,12 @@ PGMPY_NAMES = {
     "root_nodes": "roots",
 }
 
+ARROW = re.compile(r"\s*(?:-+>|→)\s*")
+LARGEST_FILE = 2**24
+"""Bytes of a knowledge file: sixteen megabytes hold a million edges."""
+MOST_NAMED = 5
+"""Unknown variables that a message names."""
+
 
 @dataclass(frozen=True)
 class Constraints:
@@ -47,12 +57,15 @@ class Constraints:
 
     `required` edges are in every graph and `forbidden` edges in none, among them those that would close a cycle with
     the required ones. `precedence[j, k]`: required edges lead from j to k, so every causal order has j before k.
+    `wishes[...][j, k]`: a person would list j before k if no edge speaks against it, first because the tier of j is the
+    earlier one, then because j is a root or k a leaf and the other is not.
     """
 
     names: tuple[str, ...]
     required: NDArray[np.bool_]
     forbidden: NDArray[np.bool_]
     precedence: NDArray[np.bool_]
+    wishes: tuple[NDArray[np.bool_], ...] = ()
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
         """Whether a graph contradicts nothing: every required edge is there and no forbidden one is."""
@@ -71,6 +84,17 @@ class Constraints:
     def is_empty(self) -> bool:
         """Whether nothing at all is known, so that every graph is allowed."""
         return not (self.required.any() or self.forbidden.any())
+
+    def rearranged(self, places: NDArray[np.intp]) -> Constraints:
+        """The same constraints with variable `places[i]` in place i."""
+        grid = np.ix_(places, places)
+        return Constraints(
+            names=tuple(self.names[place] for place in places),
+            required=_read_only(self.required[grid]),
+            forbidden=_read_only(self.forbidden[grid]),
+            precedence=_read_only(self.precedence[grid]),
+            wishes=tuple(_read_only(wish[grid]) for wish in self.wishes),
+        )
 
 
 @dataclass(frozen=True, init=False)
@@ -101,21 +125,20 @@ class Knowledge:
         search_space: Iterable[Any] | str = (),
         **pgmpy_names: Any,
     ) -> None:
-        given: dict[str, Any] = {
-            "required": required,
-            "forbidden": forbidden,
-            "tiers": tiers,
-            "roots": roots,
-            "leaves": leaves,
-            "search_space": search_space,
+        given: dict[str, list[Any]] = {
+            "required": _entries(required, "required"),
+            "forbidden": _entries(forbidden, "forbidden"),
+            "tiers": _entries(tiers, "tiers"),
+            "roots": _entries(roots, "roots"),
+            "leaves": _entries(leaves, "leaves"),
+            "search_space": _entries(search_space, "search_space"),
         }
         for name, value in pgmpy_names.items():
-            ours = PGMPY_NAMES.get(name)
-            if ours is None:
-                raise KnowledgeError(f"Unknown kind of knowledge {name!r}{_closest(name, [*given, *PGMPY_NAMES])}.")
+            if (ours := PGMPY_NAMES.get(name)) is None:
+                raise _unknown_kind(name)
             if given[ours]:
                 raise KnowledgeError(f"{name!r} and {ours!r} are the same thing: give one of the two.")
-            given[ours] = value
+            given[ours] = _entries(value, name)
         readers = {"tiers": _tiers, "roots": _names, "leaves": _names}
         for name, value in given.items():
             object.__setattr__(self, name, readers.get(name, _edges)(value, name))
@@ -125,8 +148,12 @@ class Knowledge:
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
         """The knowledge in a mapping such as a JSON or TOML file holds, by our names or pgmpy's."""
         if not isinstance(settings, Mapping):
-            raise KnowledgeError(f"Expected named lists such as required, forbidden, tiers; got {_shown(settings)}.")
-        return cls(**{str(name): value for name, value in settings.items()})
+            raise KnowledgeError(f"Expected named lists such as required, forbidden, tiers; got {shown(settings)}.")
+        kinds = {*PGMPY_NAMES, *(field.name for field in fields(cls))}
+        for name in settings:
+            if not isinstance(name, str) or name not in kinds:
+                raise _unknown_kind(name)
+        return cls(**settings)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Knowledge:
@@ -135,21 +162,31 @@ class Knowledge:
         required = ["smoking -> cancer"]
         tiers = [["age", "sex"], ["smoking"], ["cancer"]]
         """
+        if not isinstance(path, str | Path):
+            raise KnowledgeError(f"Expected the path of a .toml or .json file with knowledge, got {shown(path)}.")
         path = Path(path)
+        if ARROW.search(str(path)) and path.suffix.lower() not in (".toml", ".json"):
+            raise KnowledgeError(
+                f"Expected the path of a .toml or .json file with knowledge, got the edge {shown(str(path))}.",
+                [Remedy("require", (str(path),))],
+            )
         readers: dict[str, Callable[[str], Any]] = {".toml": _parse_toml, ".json": json.loads}
         reader = readers.get(path.suffix.lower())
         if reader is None:
-            raise KnowledgeError(f"Cannot read knowledge from '{path.name}': expected a .toml or .json file.")
+            raise KnowledgeError(f"Cannot read knowledge from {shown(path.name)}: expected a .toml or .json file.")
+        kind = path.suffix[1:].upper()
         try:
-            settings = reader(path.read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise KnowledgeError(f"Cannot open the knowledge file '{path}': {error.strerror or error}.") from error
+            settings = reader(_text_of(path))
+        except RecursionError as error:
+            raise KnowledgeError(
+                f"{path.name!r} is nested too deeply: expected lists of edges and of names, no deeper than tiers."
+            ) from error
         except ValueError as error:  # both parsers' errors, and bytes that are not text
-            raise KnowledgeError(f"'{path.name}' is not valid {path.suffix[1:].upper()}: {error}.") from error
+            raise KnowledgeError(f"{path.name!r} is not valid {kind}: {error}.") from error
         try:
             return cls.from_dict(settings)
         except KnowledgeError as error:
-            raise KnowledgeError(f"In '{path.name}': {error}") from error
+            raise KnowledgeError(f"In {path.name!r}: {error.message}", error.remedies) from error
 
     @classmethod
     def from_pgmpy(cls, expert_knowledge: Any) -> Knowledge:
@@ -161,9 +198,10 @@ class Knowledge:
         if getattr(expert_knowledge, "orientation_fn", None) is not None:
             raise KnowledgeError("An ExpertKnowledge with an orientation_fn cannot be used: list the edges it orients.")
         given = {
-            name: getattr(expert_knowledge, name, None) or () for name in (*PGMPY_NAMES, "search_space", "orientations")
+            name: _entries(getattr(expert_knowledge, name, None), name)
+            for name in (*PGMPY_NAMES, "search_space", "orientations")
         }
-        against = [(effect, cause) for cause, effect in given.pop("orientations")]
+        against = [parse_edge(edge)[::-1] for edge in given.pop("orientations")]
         return cls(**{**given, "forbidden_edges": [*given["forbidden_edges"], *against]})
 
     def __or__(self, other: Knowledge) -> Knowledge:
@@ -195,28 +233,38 @@ class Knowledge:
         KnowledgeError for a variable that is not among them.
         """
         names = tuple(str(name) for name in names)
-        if unknown := [name for name in self.variables() if name not in names]:
-            hints = "; ".join(f"{name!r}{_closest(name, names)}" for name in unknown)
-            word = "a variable that is" if len(unknown) == 1 else "variables that are"
-            raise KnowledgeError(f"Knowledge names {word} not in the table: {hints}.")
-
         place = {name: index for index, name in enumerate(names)}
+        if unknown := [name for name in self.variables() if name not in place]:
+            hints = "; ".join(f"{shown(name)}{_did_you_mean(name, names)}" for name in unknown[:MOST_NAMED])
+            more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
+            word = "a variable that is" if len(unknown) == 1 else "variables that are"
+            raise KnowledgeError(f"Knowledge names {word} not in the table: {hints}{more}.")
+
         required = _edge_matrix(self.required, names)
         forbidden = _edge_matrix(self.forbidden, names)
         tier = np.full(len(names), np.nan)  # comparisons with nan are false: no tier, nothing forbidden
         for number, members in enumerate(self.tiers):
             tier[[place[name] for name in members]] = number
-        forbidden |= tier[:, None] > tier[None, :]
-        forbidden[:, [place[name] for name in self.roots]] = True
-        forbidden[[place[name] for name in self.leaves], :] = True
+        earlier_tier = tier[:, None] < tier[None, :]
+        forbidden |= earlier_tier.T
+        is_root, is_leaf = (
+            np.isin(np.arange(len(names)), [place[n] for n in some]) for some in (self.roots, self.leaves)
+        )
+        forbidden[:, is_root] = True
+        forbidden[is_leaf, :] = True
         if self.search_space:
             forbidden |= ~_edge_matrix(self.search_space, names)
         precedence = transitive_closure(required)
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
-        for matrix in (required, forbidden, precedence):
-            matrix.flags.writeable = False
-        return Constraints(names, required, forbidden, precedence)
+        roots_first_leaves_last = is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf
+        return Constraints(
+            names=names,
+            required=_read_only(required),
+            forbidden=_read_only(forbidden),
+            precedence=_read_only(precedence),
+            wishes=(_read_only(earlier_tier), _read_only(roots_first_leaves_last)),
+        )
 
 
 def unconstrained(names: Sequence[str]) -> Constraints:
@@ -226,28 +274,36 @@ def unconstrained(names: Sequence[str]) -> Constraints:
 
 def parse_edge(edge: Any) -> Edge:
     """The (cause, effect) of a pair of names or of text such as "smoking -> cancer"."""
-    pair = re.split(r"\s*(?:-+>|→)\s*", edge.strip()) if isinstance(edge, str) else edge
-    if isinstance(pair, str | bytes | Mapping) or not isinstance(pair, Iterable):
-        raise KnowledgeError(f"Expected an edge such as 'cause -> effect' or ['cause', 'effect'], got {_shown(edge)}.")
-    names = tuple(str(name) for name in pair)
-    if len(names) != 2 or not all(names):
-        raise KnowledgeError(f"Expected an edge such as 'cause -> effect' or ['cause', 'effect'], got {_shown(edge)}.")
-    cause, effect = names
+    pair = ARROW.split(edge.strip()) if isinstance(edge, str) else _members(edge)
+    if pair is None or len(pair) != 2 or not all(_is_name(name) for name in pair):
+        raise KnowledgeError(f"Expected an edge such as 'cause -> effect' or ['cause', 'effect'], got {shown(edge)}.")
+    cause, effect = map(str, pair)
     if cause == effect:
         raise KnowledgeError(f"The edge {_arrow((cause, effect))} joins a variable to itself: remove it.")
     return cause, effect
 
 
-def _edges(value: Any, kind: str) -> tuple[Edge, ...]:
-    return tuple(dict.fromkeys(parse_edge(edge) for edge in _listed(value, kind)))
+def _edges(entries: list[Any], kind: str) -> tuple[Edge, ...]:
+    return tuple(dict.fromkeys(parse_edge(edge) for edge in entries))
 
 
-def _names(value: Any, kind: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(name) for name in _listed(value, kind)))
+def _names(entries: list[Any], kind: str) -> tuple[str, ...]:
+    for name in entries:
+        if not _is_name(name):
+            raise KnowledgeError(f"Expected names of variables in {kind}, got {shown(name)}.")
+    return tuple(dict.fromkeys(map(str, entries)))
 
 
-def _tiers(value: Any, kind: str) -> tuple[tuple[str, ...], ...]:
-    tiers = tuple(_names(tier, f"each of the {kind}") for tier in _listed(value, kind))
+def _is_name(value: Any) -> bool:
+    """Whether a value can name a variable: text, or a number, since data frames have columns called 0, 1, 2."""
+    if isinstance(value, str):
+        return bool(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+
+
+def _tiers(entries: list[Any], kind: str) -> tuple[tuple[str, ...], ...]:
+    each = f"each of the {kind}"
+    tiers = tuple(_names(_entries(tier, each), each) for tier in entries)
     home: dict[str, int] = {}
     for number, members in enumerate(tiers, start=1):
         for name in members:
@@ -257,40 +313,58 @@ def _tiers(value: Any, kind: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tier for tier in tiers if tier)
 
 
-def _listed(value: Any, kind: str) -> list[Any]:
+def _entries(value: Any, kind: str) -> list[Any]:
     """The entries of a list; text stands for a list of one, None for an empty one."""
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
-    if isinstance(value, Mapping) or not isinstance(value, Iterable):
-        raise KnowledgeError(f"Expected a list for {kind}, got {_shown(value)}.")
-    # Sets have no order of their own: sorted, so that the same knowledge is the same object on every run.
-    return sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
+    if (members := _members(value)) is None:
+        raise KnowledgeError(f"Expected a list for {kind}, got {shown(value)}.")
+    return members
+
+
+def _members(value: Any) -> list[Any] | None:
+    """What a list, a tuple, a set, an array or another collection holds; None for anything else."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        return None
+    try:
+        # Sets have no order of their own: sorted, so that the same knowledge is the same object on every run.
+        return sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
+    except (TypeError, RecursionError):  # an array without dimensions, names nested beyond reason
+        return None
 
 
 def _check(knowledge: Knowledge) -> None:
     """KnowledgeError if no graph can obey. That is all to check: otherwise the required edges alone are one."""
     tier_of = {name: number for number, members in enumerate(knowledge.tiers, start=1) for name in members}
+    forbidden, search_space = set(knowledge.forbidden), set(knowledge.search_space)
+    roots, leaves = set(knowledge.roots), set(knowledge.leaves)
     for edge in knowledge.required:
         cause, effect = edge
         reasons = {
-            "it is also forbidden": edge in knowledge.forbidden,
-            f"{effect!r} is a root": effect in knowledge.roots,
-            f"{cause!r} is a leaf": cause in knowledge.leaves,
+            "it is also forbidden": edge in forbidden,
+            f"{effect!r} is a root": effect in roots,
+            f"{cause!r} is a leaf": cause in leaves,
             f"{cause!r} is in tier {tier_of.get(cause)} and {effect!r} in the earlier tier {tier_of.get(effect)}": (
                 cause in tier_of and effect in tier_of and tier_of[cause] > tier_of[effect]
             ),
-            "it is not in the search space": bool(knowledge.search_space) and edge not in knowledge.search_space,
+            "it is not in the search space": bool(search_space) and edge not in search_space,
         }
         if broken := [reason for reason, holds in reasons.items() if holds]:
             raise KnowledgeError(
                 f"The edge {_arrow(edge)} is required, but {' and '.join(broken)}: give up one of them."
             )
-    names = tuple(dict.fromkeys(name for edge in knowledge.required for name in edge))
-    if cycle := find_cycle(_edge_matrix(knowledge.required, names)):
-        around = [names[variable] for variable in (*cycle, cycle[0])]
-        raise KnowledgeError(f"The required edges form a cycle, {_arrow(around)}: remove one of them.")
+    causes: dict[str, list[str]] = {}
+    for cause, effect in knowledge.required:
+        causes.setdefault(effect, []).append(cause)
+    try:
+        graphlib.TopologicalSorter(causes).prepare()
+    except graphlib.CycleError as error:
+        cycle = error.args[1][:-1]  # each a cause of the next
+        first = cycle.index(min(cycle))
+        around = [*cycle[first:], *cycle[:first], cycle[first]]
+        raise KnowledgeError(f"The required edges form a cycle, {_arrow(around)}: remove one of them.") from None
 
 
 def _edge_matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
@@ -299,6 +373,11 @@ def _edge_matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool
     matrix = np.zeros((len(names), len(names)), dtype=bool)
     for cause, effect in edges:
         matrix[place[cause], place[effect]] = True
+    return matrix
+
+
+def _read_only(matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    matrix.flags.writeable = False
     return matrix
 
 
@@ -311,18 +390,33 @@ def _parse_toml(text: str) -> Any:
     raise KnowledgeError("Reading TOML needs Python 3.11 or `pip install tomli`; a .json file works everywhere.")
 
 
+def _text_of(path: Path) -> str:
+    try:
+        if (size := path.stat().st_size) > LARGEST_FILE:
+            raise KnowledgeError(
+                f"{path.name!r} has {size:,} bytes: expected a knowledge file of at most {LARGEST_FILE:,}."
+            )
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {error.strerror or error}.") from error
+    except ValueError as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {error}.") from error
+
+
 def _arrow(names: Iterable[str]) -> str:
-    return " -> ".join(repr(name) for name in names)
+    """A path for a sentence, its middle left out if it is long."""
+    steps = [repr(name) for name in names]
+    return " -> ".join(steps if len(steps) <= 9 else [*steps[:4], f"({len(steps) - 8} more)", *steps[-4:]])
 
 
-def _shown(value: Any) -> str:
-    """A value as an error message shows it, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _unknown_kind(name: Any) -> KnowledgeError:
+    kinds = [*PGMPY_NAMES.values(), "leaves", "search_space", *PGMPY_NAMES]
+    return KnowledgeError(f"Unknown kind of knowledge {shown(name)}{_did_you_mean(str(name), kinds)}.")
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question with the known name nearest in spelling, or nothing."""
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f" (did you mean {by_lower[matches[0]]!r}?)" if matches else ""
+    near = closest(name, known)
+    return f" (did you mean {near!r}?)" if near is not None else ""

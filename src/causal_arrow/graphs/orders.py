@@ -1,4 +1,4 @@
-"""Causal orders under constraints: the most probable one, and draws.
+"""Causal orders under constraints: the most probable one, draws, and one that also looks as people expect.
 
 An order π of the variables has the weight
 
@@ -15,14 +15,14 @@ too many do approximate answers take over, from moving one variable at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.dag import positions_in, transitive_closure
 
 # P variables, C orders worked on side by side, S sets of variables in a layer of the lattice
 
@@ -91,6 +91,44 @@ def log_weight(orders: Integers, scores: Floats, penalty: Floats, later_mass: fl
     plackett_luce = (placed_scores - _mass_from(placed_scores, later_mass)).sum(axis=1)
     earlier, later = np.triu_indices(orders.shape[1], k=1)
     return np.asarray(plackett_luce - penalty[orders[:, earlier], orders[:, later]].sum(axis=1))
+
+
+def rearranged_order(order: Integers, graph: NDArray[np.bool_], wishes: Sequence[NDArray[np.bool_]]) -> Integers:
+    """A causal order of `graph` near `order`, itself one, with j before k wherever a wish [j, k] can be met.  (P,)
+
+    Edges come first, then one matrix of wishes after the other. Wishes that contradict edges, earlier matrices or each
+    other in a cycle cannot all be met: of those, as many are as can be, the ones that `order` meets already first.
+    Among the variables that may come next, the first one of `order` does.
+    """
+    if not any(wish.any() for wish in wishes):
+        return order
+    settled = transitive_closure(graph)
+    for wish in wishes:
+        settled = _granted(settled, wish, positions_in(order))
+    waiting = settled.sum(axis=0)[order]  # by place in `order`: how many variables must still come before
+    must_follow = settled[np.ix_(order, order)]
+    result = []
+    for _ in order:
+        place = int(np.flatnonzero(waiting == 0)[0])
+        result.append(order[place])
+        waiting = waiting - must_follow[place]
+        waiting[place] = -1
+    return np.array(result, dtype=np.intp)
+
+
+def _granted(settled: NDArray[np.bool_], wish: NDArray[np.bool_], position: Integers) -> NDArray[np.bool_]:
+    """The partial order `settled` together with the wishes that fit it, all consequences included.  (P, P)"""
+    wanted = wish & ~settled & ~settled.T
+    everything = transitive_closure(settled | wanted)
+    in_conflict = wanted & everything.T
+    settled = transitive_closure(settled | wanted & ~in_conflict)
+    pairs = np.argwhere(in_conflict).tolist()
+    for j, k in sorted(pairs, key=lambda pair: (position[pair[0]] > position[pair[1]], *position[pair])):
+        if not settled[j, k] and not settled[k, j]:
+            upwards, downwards = settled[:, j].copy(), settled[k].copy()
+            upwards[j] = downwards[k] = True
+            settled |= np.outer(upwards, downwards)
+    return settled
 
 
 # Coming apart
