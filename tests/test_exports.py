@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import networkx as nx
 import numpy as np
@@ -105,6 +108,94 @@ def test_graphml_and_gml_keep_the_facts_of_edges(answer: Answer) -> None:
             assert bool(facts["required"]) == edge.required
 
 
+STRANGE = (
+    "plain",
+    "bell\x07",
+    "bell\\x07",
+    "bell\\x07 (2)",
+    "<b> & 'c'",
+    "&amp;",
+    "&#38;",
+    "two\nlines",
+    "two lines",
+    "two  lines",
+    "carriage\rreturn",
+    "tab\tstop",
+    " leading",
+    "leading",
+    "trailing ",
+    "line\u2028separator",
+    "next\x85line",
+    "half \ud83d letter",
+    "half \\ud83d letter",
+    "no character \ufffe",
+    "nul\0",
+    "node",
+    "http://x.org//y /* z */",
+    "中文",
+    "a;b{c}[d]",
+    "#hash",
+    "ends with \\",
+    "port:n",
+    "12",
+    'a,"b",c',
+)
+
+
+@pytest.fixture(scope="module")
+def strange() -> Answer:
+    """A chain of variables with names that some format cannot hold as they are."""
+    adjacency = np.eye(len(STRANGE), k=1, dtype=bool)
+    return answer_sure_of(adjacency, STRANGE)
+
+
+CHAIN = list(itertools.pairwise(STRANGE))
+
+
+@pytest.mark.parametrize("name", exports.TEXT_FORMATS)
+def test_strange_names_survive_every_text_format_or_are_written_out_and_never_merge(
+    name: str, strange: Answer, tmp_path: Path
+) -> None:
+    text = exports.TEXT_FORMATS[name](strange)
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    hidden = {"graph.json": "a^", "edges.csv": exports.NOT_IN_CSV.pattern}.get(name, exports.UNPRINTABLE.pattern)
+    written = exports.written_names(STRANGE, re.compile(hidden))
+    assert len(set(written.values())) == len(STRANGE)
+    graph = read_graph(tmp_path / name)
+    assert set(graph.edges()) == {(written[cause], written[effect]) for cause, effect in CHAIN}
+    assert set(graph.names) == set(written.values())
+
+
+def test_strange_names_are_valid_for_the_parsers_of_other_programs(strange: Answer, tmp_path: Path) -> None:
+    pydot = pytest.importorskip("pydot")
+    written = exports.written_names(STRANGE)
+    edges = {(written[cause], written[effect]) for cause, effect in CHAIN}
+    assert set(nx.parse_gml(exports.to_gml(strange)).edges) == edges
+    assert set(nx.parse_graphml(exports.to_graphml(strange)).edges) == edges
+    xml = ElementTree.fromstring(exports.to_graphml(strange))
+    assert {(edge.get("source"), edge.get("target")) for edge in xml.findall(".//{*}edge")} == edges
+    for text in (exports.to_dot(strange), exports.to_dagitty(strange).replace("dag {", "digraph {", 1)):
+        (graph,) = pydot.graph_from_dot_data(text)
+        ends = {end for edge in graph.get_edges() for end in (edge.get_source(), edge.get_destination())}
+        assert len(graph.get_edges()) == len(CHAIN)
+        assert len(ends) == len(STRANGE)
+    (tmp_path / "edges.csv").write_text(exports.to_csv(strange), encoding="utf-8", newline="")
+    frame = pd.read_csv(tmp_path / "edges.csv", keep_default_na=False, dtype={"source": str, "target": str})
+    csv_names = exports.written_names(STRANGE, exports.NOT_IN_CSV)
+    assert set(zip(frame["source"], frame["target"], strict=True)) == {
+        (csv_names[cause], csv_names[effect]) for cause, effect in CHAIN
+    }
+    assert json.loads(exports.to_json(strange))["variables"] == list(STRANGE)
+
+
+def test_packages_in_python_get_strange_names_as_they_are(strange: Answer) -> None:
+    assert set(exports.to_networkx(strange).edges) == set(exports.to_dowhy(strange).edges) == set(CHAIN)
+    pytest.importorskip("pgmpy")
+    assert set(exports.to_pgmpy(strange).edges) == set(CHAIN)
+    pytest.importorskip("causallearn")
+    assert [node.get_name() for node in exports.to_causallearn(strange).get_nodes()] == list(STRANGE)
+
+
 # Reading graphs
 
 
@@ -150,6 +241,78 @@ def test_what_is_no_graph_is_a_graph_error(name: str, content: str, tmp_path: Pa
     (tmp_path / name).write_text(content)
     with pytest.raises(GraphError):
         read_graph(tmp_path / name)
+
+
+OBJECT = '{"format": "causal-arrow-graph", "version": 1, "variables": ["a", "b", "c"], "edges": [%s]%s}'
+AB, BC, CA = (f'{{"source": "{cause}", "target": "{effect}"}}' for cause, effect in ("ab", "bc", "ca"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("g.json", OBJECT % (f"{AB}, {BC}, {CA}", ""), "without cycles, got 'a' -> 'b' -> 'c' -> 'a'"),
+        ("g.csv", "source,target\nb,c\nc,d\nd,b\n", "without cycles, got 'b' -> 'c' -> 'd' -> 'b'"),
+        ("g.csv", "a,b\n1,1\n0,0\n", "'a' would cause itself"),
+        ("g.dot", "digraph { a -> b -> c -> a }", "without cycles"),
+        ("g.json", OBJECT.replace('"version": 1', '"version": 2') % (AB, ""), "Expected version 1 .* got 2"),
+        ("g.json", OBJECT.replace('"version": 1', '"version": "new"') % (AB, ""), "Expected version 1 .* got 'new'"),
+        ("g.json", OBJECT.replace("causal-arrow-graph", "other") % (AB, ""), "Expected the format .* got 'other'"),
+        ("g.json", OBJECT.replace('"c"]', '"d"]') % (BC, ""), "Its edges name 'c', not among its variables"),
+        ("g.json", OBJECT.replace('"c"]', '"a"]') % (AB, ""), "Expected every variable once, got 'a' twice"),
+        ("g.json", OBJECT.replace('"c"]', "null]") % (AB, ""), "Expected the name of a variable, got None"),
+        ("g.json", OBJECT % ('{"source": "a"}', ""), "'source' and 'target'"),
+        ("g.json", OBJECT % (AB, ', "edge_probabilities": [[0, 1]]'), "3 × 3 numbers between 0 and 1"),
+        ("g.json", OBJECT % (AB, ', "edge_probabilities": [[0,NaN,0],[0,0,0],[0,0,0]]'), "numbers between 0 and 1"),
+        ("g.json", '{"variables": 3, "edges": []}', "Expected lists"),
+        ("g.json", '{"variables": ' + "[" * 100_000, "nested too deeply"),
+        ("g.csv", "source,target\na\n", "Expected a source and a target in every row, got 'a'"),
+        ("g.csv", "a,b\n0,nan\n0,0\n", "got nan or infinity"),
+        ("g.csv", "a,a\n0,1\n0,0\n", "every variable once"),
+        ("g.dot", "digraph { a -> }", "a variable after every ->"),
+        ("g.dot", "digraph { -> a }", "a variable before every ->"),
+        ("g.dot", "digraph { a > b }", "Cannot read '>'"),
+        (
+            "g.graphml",
+            '<graphml><graph edgedefault="directed"><node id="a"/><edge source="a" target="b"/></graph></graphml>',
+            "Its edges name 'b', not among its variables",
+        ),
+    ],
+)
+def test_what_no_causal_graph_can_be_is_refused_in_a_sentence(
+    name: str, content: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(GraphError, match=words) as refusal:
+        read_graph(tmp_path / name)
+    assert "\n" not in str(refusal.value)
+
+
+def test_undirected_edges_of_a_cpdag_are_no_cycle(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("a,b,c\n0,1,0\n1,0,1\n0,0,0\n")
+    (tmp_path / "c.txt").write_text("pdag { a -- b\n b -> c }")
+    for name in ("c.csv", "c.txt"):
+        assert set(read_graph(tmp_path / name).edges()) == {("a", "b"), ("b", "a"), ("b", "c")}
+    with pytest.raises(GraphError):
+        read_graph(tmp_path / "c.csv").causal_graph()
+
+
+def test_groups_and_comments_in_graphviz_text_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "g.dot").write_text(
+        '# made by hand\ndigraph "x {" { subgraph cluster_1 { a; b } -> c // why\n "http://d" -> {e f};\n'
+        ' a\n -> g /* a -> h */ "two\\nlines"}'
+    )
+    graph = read_graph(tmp_path / "g.dot")
+    assert set(graph.edges()) == {("a", "c"), ("b", "c"), ("http://d", "e"), ("http://d", "f"), ("a", "g")}
+    assert set(graph.names) == {"a", "b", "c", "http://d", "e", "f", "g", "two\nlines"}
+
+
+def test_hidden_common_causes_in_a_file_are_kept_apart_from_arrows(tmp_path: Path) -> None:
+    (tmp_path / "g.txt").write_text("dag { a -> b\n a <-> c }")
+    graph = read_graph(tmp_path / "g.txt")
+    assert graph.edges() == [("a", "b")]
+    assert graph.bidirected is not None
+    assert np.argwhere(graph.bidirected).tolist() == [[0, 2], [2, 0]]
+    assert graph.causal_graph().directed.sum() == 1
 
 
 def test_a_missing_or_binary_graph_file_is_a_graph_error(tmp_path: Path) -> None:

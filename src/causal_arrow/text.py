@@ -1,4 +1,4 @@
-"""Words for messages: lists of names, numbers with their nouns, the closest name to a misspelled one."""
+"""Words for messages: lists of names, numbers with their nouns, the closest name to a misspelled one, odd letters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+"""Characters that XML cannot hold or no font can show: controls except blanks, halves of letters, non-characters."""
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
@@ -45,3 +48,8 @@ def shown(value: Any, most: int = 60) -> str:
     except Exception:  # a list nested a thousand deep, an object that fails to describe itself
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def visible(text: str, hidden: re.Pattern[str] = UNPRINTABLE) -> str:
+    r"""The text with such characters written out, as "\x07" or "\udc80"."""
+    return hidden.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\x80" else f"\\u{ord(match[0]):04x}", text)

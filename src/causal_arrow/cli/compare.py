@@ -12,6 +12,9 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
+from causal_arrow.text import counted, visible
+
+Edge = tuple[str, str]
 
 MEASURES = {
     "shd": "structural Hamming distance: missing, extra and reversed edges",
@@ -33,39 +36,58 @@ def compare(
     """Compare two graphs: distances, and the edges in which they differ.
 
     Files may be graph.json, an edge list or a matrix in CSV, GraphML, GML, Graphviz or DAGitty text. Both graphs must
-    be about the same variables, in any order.
+    be about the same variables, in any order, and have no directed cycle. Undirected edges, as a CPDAG has them, are
+    edges in both directions.
     """
+    from causal_arrow.errors import GraphError
     from causal_arrow.graphs.files import compatible, read_graph
     from causal_arrow.graphs.metrics import evaluate
 
     truth, estimate = compatible(read_graph(first), read_graph(second))
+    for path, graph in ((first, truth), (second, estimate)):
+        if graph.bidirected is not None:
+            raise GraphError(
+                f"{path.name!r} has edges with two heads (<->), for hidden common causes, which cannot be compared "
+                "yet: remove them."
+            )
     measures = evaluate(truth.adjacency, estimate.adjacency, scores=estimate.probabilities)
-    ours, theirs = set(truth.edges()), set(estimate.edges())
-    reversed_edges = sorted(edge for edge in ours - theirs if edge[::-1] in theirs and edge[::-1] not in ours)
-    turned = {edge[::-1] for edge in reversed_edges}
-    differences = {
-        "missing": sorted(ours - theirs - set(reversed_edges)),
-        "extra": sorted(theirs - ours - turned),
-        "reversed": reversed_edges,
-    }
+    differences = edge_differences(set(truth.edges()), set(estimate.edges()))
+    counts = [len({frozenset(edge) for edge in graph.edges()}) for graph in (truth, estimate)]
     if as_json:
         numbers = {name: None if math.isnan(measures[name]) else measures[name] for name in MEASURES}
-        print(json.dumps({"measures": numbers, "edges": [len(ours), len(theirs)], **differences}, indent=2))
+        print(json.dumps({"measures": numbers, "edges": counts, **differences}, indent=2))
         return
     screen = console()
     screen.print(
-        f"[bold]{len(truth.names)} variables; {len(ours)} edges in {escape(first.name)}, {len(theirs)} in "
-        f"{escape(second.name)}[/bold]\n"
+        f"[bold]{counted(len(truth.names), 'variable')}; {counted(counts[0], 'edge')} in {escape(first.name)}, "
+        f"{counts[1]:,} in {escape(second.name)}[/bold]\n"
     )
-    table = grid("measure", "value", "meaning", right=("value",))
+    measured = grid("measure", "value", "meaning", right=("value",))
     for name, meaning in MEASURES.items():
         value = measures[name]
-        table.add_row(name, "-" if math.isnan(value) else f"{value:.3f}" if value % 1 else f"{value:.0f}", meaning)
-    screen.print(table)
+        measured.add_row(name, "-" if math.isnan(value) else f"{value:.3f}" if value % 1 else f"{value:.0f}", meaning)
+    screen.print(measured)
     for kind, edges in differences.items():
         if edges:
-            listing = ", ".join(f"{cause} → {effect}" for cause, effect in edges)
-            screen.print(f"[bold]{kind}[/bold] ({len(edges)}): {escape(listing)}")
+            listing = ", ".join(f"{visible(cause)} → {visible(effect)}" for cause, effect in edges)
+            screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(listing)}")
+
+
+def edge_differences(ours: set[Edge], theirs: set[Edge]) -> dict[str, list[Edge]]:
+    """The edges in which two graphs differ: only the first has them, only the second, or both in another way.
+
+    An edge is "directed in one" if one of the graphs has it undirected; it is given as the other directs it.
+    """
+    joined, their_joined = ({frozenset(edge) for edge in edges} for edges in (ours, theirs))
+    missing, extra = joined - their_joined, their_joined - joined
+    undirected = {frozenset(edge) for edges in (ours, theirs) for edge in edges if edge[::-1] in edges}
+    differing = {frozenset(edge) for edge in ours ^ theirs} - missing - extra
+    return {
+        "missing": sorted(edge for edge in ours if frozenset(edge) in missing),
+        "extra": sorted(edge for edge in theirs if frozenset(edge) in extra),
+        "reversed": sorted(edge for edge in ours if frozenset(edge) in differing - undirected),
+        "directed_in_one": sorted(edge for edge in ours & theirs if frozenset(edge) in differing & undirected),
+    }
 
 
 EXAMPLES = {

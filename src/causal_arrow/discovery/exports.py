@@ -1,16 +1,17 @@
 """An answer for other programs: JSON, CSV, networkx, Graphviz, GML, DAGitty, DoWhy, pgmpy, causal-learn, lingam.
 
 The packages at the receiving end are imported when they are asked for; none of them is needed otherwise.
+
+Names of columns can hold anything. JSON keeps them all, and so do the objects of other packages. Characters that the
+other text formats cannot hold, such as controls, are written out ("\\x07"); different names stay different.
 """
 
 from __future__ import annotations
 
-import csv
 import importlib
-import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.layout import layered_layout
+from causal_arrow.text import UNPRINTABLE, visible
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 
 def to_json(answer: Answer) -> str:
     """The answer as JSON text."""
-    return json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(answer.to_dict()) + "\n"
+
+
+def json_text(content: Any) -> str:
+    """JSON that any file can hold: letters as they are, halves of letters (lone surrogates) escaped."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 EDGE_COLUMNS = (
@@ -44,11 +52,38 @@ EDGE_COLUMNS = (
 
 def to_csv(answer: Answer) -> str:
     """The edges as CSV, the most probable first, with a header."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, EDGE_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(edge_record(edge) for edge in answer.edges)
-    return text.getvalue()
+    names = written_names(answer.names, NOT_IN_CSV)
+    lines = [",".join(EDGE_COLUMNS)]
+    for edge in answer.edges:
+        facts = {**edge_record(edge), "source": names[edge.source], "target": names[edge.target]}
+        lines.append(",".join(_csv_cell(str(facts[column])) for column in EDGE_COLUMNS))
+    return "\n".join(lines) + "\n"
+
+
+def _csv_cell(text: str) -> str:
+    """In quotes where a reader would otherwise take part of it for something else, or leave out blanks at an end."""
+    return '"' + text.replace('"', '""') + '"' if re.search(r'[",\r\n]|^\s|\s$|^$', text) else text
+
+
+# Names that text formats can hold
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+NOT_IN_CSV = re.compile("[\x00\ud800-\udfff]")
+
+
+def written_names(names: Sequence[str], hidden: re.Pattern[str] = UNPRINTABLE) -> dict[str, str]:
+    """How each name is written where some characters cannot be; no two names are written alike."""
+    written = {name: name for name in names if not hidden.search(name)}
+    taken = set(written)
+    for name in names:
+        if name not in written:
+            plain = candidate = visible(name, hidden)
+            number = 2
+            while candidate in taken:
+                candidate, number = f"{plain} ({number})", number + 1
+            written[name] = candidate
+            taken.add(candidate)
+    return written
 
 
 # Graph languages
@@ -70,20 +105,28 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
 def to_gml(answer: Answer) -> str:
     """The graph as GML."""
     networkx = _package("networkx", "networkx")
-    return "\n".join(networkx.generate_gml(to_networkx(answer))) + "\n"
+    return "\n".join(networkx.generate_gml(_writable_networkx(answer))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
     """The graph as GraphML."""
+    graphml = _package("networkx.readwrite.graphml", "networkx")
+    return str(graphml.GraphMLWriter(graph=_writable_networkx(answer), prettyprint=True)) + "\n"
+
+
+def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
+    """The graph for networkx with names that a text format can hold."""
     networkx = _package("networkx", "networkx")
-    return "\n".join(networkx.generate_graphml(to_networkx(answer))) + "\n"
+    graph: nx.DiGraph[str] = networkx.relabel_nodes(to_networkx(answer), written_names(answer.names))
+    return graph
 
 
 def to_dot(answer: Answer) -> str:
     """The graph in the language of Graphviz: probability as width, an uncertain direction dashed with an open head."""
     styles = {"certain": "solid", "likely": "solid", "uncertain": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
-    lines += [f"  {_quoted(name)};" for name in answer.names]
+    names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
+    lines += [f"  {names[name]};" for name in answer.names]
     for edge in answer.edges:
         look = {
             "penwidth": f"{0.5 + 2 * edge.probability:.2f}",
@@ -93,7 +136,7 @@ def to_dot(answer: Answer) -> str:
             "probability": f"{edge.probability:.{DIGITS}f}",
         }
         attributes = ", ".join(f"{name}={value}" for name, value in look.items())
-        lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)} [{attributes}];")
+        lines.append(f"  {names[edge.source]} -> {names[edge.target]} [{attributes}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -102,17 +145,18 @@ def to_dagitty(answer: Answer) -> str:
     widths = [20.0 + 6 * len(name) for name in answer.names]
     layout = layered_layout(answer.adjacency, widths, 20.0)
     right, top = max(layout.width, 1.0), max(layout.height, 1.0)
+    names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
     lines = ["dag {", 'bb="0,0,1,1"']
     for name, (x, y) in zip(answer.names, layout.centers, strict=True):
-        lines.append(f'{_quoted(name)} [pos="{x / right:.3f},{1 - y / top:.3f}"]')  # y grows downwards there
-    lines += [f"{_quoted(edge.source)} -> {_quoted(edge.target)}" for edge in answer.edges]
+        lines.append(f'{names[name]} [pos="{x / right:.3f},{1 - y / top:.3f}"]')  # y grows downwards there
+    lines += [f"{names[edge.source]} -> {names[edge.target]}" for edge in answer.edges]
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def _quoted(name: str) -> str:
     """A name as Graphviz and DAGitty read it whatever is in it."""
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"\s+", " ", escaped) + '"'
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
+    return '"' + "".join(escapes.get(letter, letter) for letter in name) + '"'
 
 
 TEXT_FORMATS: dict[str, Callable[[Answer], str]] = {

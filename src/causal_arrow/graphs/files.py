@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import numbers
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import GraphError
+from causal_arrow.graphs.causal_graph import CausalGraph
+from causal_arrow.graphs.dag import find_cycle
+from causal_arrow.text import listed, shown
+
+Edge = tuple[str, str]
+
+JSON_FORMAT = "causal-arrow-graph"
+JSON_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
 class NamedGraph:
-    """A directed graph on named variables, with edge probabilities where the file has them.  (P, P) each
+    """A causal graph on named variables as a file has it, with edge probabilities where the file has them.  (P, P) each
 
-    A list of edges does not mention variables without edges: `lists_all` is then false.
+    A 1 at both [j, k] and [k, j] is an undirected edge, as CPDAGs have them. A list of edges does not mention variables
+    without edges: `lists_all` is then false.
     """
 
     names: tuple[str, ...]
     adjacency: NDArray[np.bool_]
     probabilities: NDArray[np.float64] | None = None
     lists_all: bool = True
+    bidirected: NDArray[np.bool_] | None = None  # hidden common causes; None where the file has none
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
         """The same graph with its variables in another order; GraphError if those are other variables."""
@@ -35,83 +46,64 @@ class NamedGraph:
             return graph_from_edges(self.edges(), names)
         if here != there:
             only = "; ".join(
-                f"only the {which} has {', '.join(repr(name) for name in sorted(some)[:5])}"
+                f"only the {which} has {listed(sorted(some), most=5)}"
                 for which, some in (("first", there - here), ("second", here - there))
                 if some
             )
             raise GraphError(f"The two graphs must have the same variables, but {only}.")
-        places = [self.names.index(name) for name in names]
+        place = {name: number for number, name in enumerate(self.names)}
+        places = np.array([place[name] for name in names], dtype=np.intp)
         grid = np.ix_(places, places)
-        probabilities = None if self.probabilities is None else self.probabilities[grid]
-        return NamedGraph(tuple(names), self.adjacency[grid], probabilities)
+        matrices = [
+            None if matrix is None else matrix[grid] for matrix in (self.adjacency, self.probabilities, self.bidirected)
+        ]
+        return NamedGraph(tuple(names), matrices[0], matrices[1], bidirected=matrices[2])  # type: ignore[arg-type]
 
-    def edges(self) -> list[tuple[str, str]]:
-        """The edges by the names of their ends."""
+    def edges(self) -> list[Edge]:
+        """The edges by the names of their ends; an undirected edge is there both ways."""
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
+
+    def causal_graph(self) -> CausalGraph:
+        """The graph without its names; GraphError if it has undirected edges."""
+        return CausalGraph(self.adjacency, self.bidirected)
 
 
 def read_graph(path: str | Path) -> NamedGraph:
-    """The graph in a file, by the ending of its name."""
+    """The graph in a file, by the ending of its name; GraphError if it is none that could be causal.
+
+    Directed cycles, variables that point to themselves or occur twice, and edges between variables that the file does
+    not list are refused. Undirected edges, as in a CPDAG, are not.
+    """
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise GraphError(f"Cannot tell the format of '{path.name}': expected an ending among {', '.join(_READERS)}.")
+        raise GraphError(f"Cannot tell the format of {path.name!r}: expected an ending among {', '.join(_READERS)}.")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise GraphError(f"Cannot open the graph '{path}': {error.strerror or error}.") from error
+        raise GraphError(f"Cannot open the graph {str(path)!r}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise GraphError(f"'{path.name}' is not a text file, so it holds no graph that can be read.") from error
+        raise GraphError(f"{path.name!r} is not a text file, so it holds no graph that can be read.") from error
+    except ValueError as error:  # a name that no file can have
+        raise GraphError(f"Cannot open the graph {str(path)!r}: {error}.") from error
     try:
-        return reader(text)
+        graph = reader(text)
+        _check(graph)
+        return graph
     except GraphError as error:
-        raise GraphError(f"In '{path.name}': {error}") from error
+        raise GraphError(f"In {path.name!r}: {error}") from error
+    except RecursionError as error:
+        raise GraphError(f"{path.name!r} is nested too deeply to be a graph.") from error
     except Exception as error:  # parsers of foreign formats fail in many ways
         reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise GraphError(f"'{path.name}' is not a readable {path.suffix} graph ({reason}).") from error
+        raise GraphError(f"{path.name!r} is not a readable {path.suffix} graph ({reason}).") from error
 
 
-def graph_from_edges(edges: Sequence[tuple[str, str]], names: Sequence[str] = ()) -> NamedGraph:
+def graph_from_edges(edges: Iterable[Edge], names: Sequence[str] = ()) -> NamedGraph:
     """The graph with these edges. Variables without edges must be named; the others are found in the edges."""
+    edges = list(edges)
     all_names = tuple(dict.fromkeys([*names, *(name for edge in edges for name in edge)]))
-    place = {name: number for number, name in enumerate(all_names)}
-    adjacency = np.zeros((len(place), len(place)), dtype=bool)
-    for source, target in edges:
-        adjacency[place[source], place[target]] = True
-    return NamedGraph(all_names, adjacency)
-
-
-def _read_json(text: str) -> NamedGraph:
-    content: Any = json.loads(text)
-    if not isinstance(content, dict) or not {"variables", "edges"} <= content.keys():
-        raise GraphError(
-            "Expected an object with 'variables' and 'edges', as `causal-arrow discover --json` prints it."
-        )
-    edges = [(str(edge["source"]), str(edge["target"])) for edge in content["edges"]]
-    graph = graph_from_edges(edges, [str(name) for name in content["variables"]])
-    if "edge_probabilities" not in content:
-        return graph
-    return NamedGraph(graph.names, graph.adjacency, np.array(content["edge_probabilities"], dtype=float))
-
-
-def _read_csv(text: str) -> NamedGraph:
-    """A list of edges with columns source and target, or a matrix with the names in its first row and column."""
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
-    if not rows:
-        raise GraphError("It is empty.")
-    header = [cell.strip() for cell in rows[0]]
-    lowered = [name.lower() for name in header]
-    for source, target in (("source", "target"), ("from", "to"), ("cause", "effect")):
-        if source in lowered and target in lowered:
-            ends = lowered.index(source), lowered.index(target)
-            graph = graph_from_edges([(row[ends[0]].strip(), row[ends[1]].strip()) for row in rows[1:]])
-            return replace(graph, lists_all=False)
-    names = header[1:] if len(rows) == len(header) and [row[0].strip() for row in rows[1:]] == header[1:] else header
-    cells = [row[len(row) - len(names) :] for row in rows[1:]]
-    if len(cells) != len(names) or any(len(row) != len(names) for row in cells):
-        raise GraphError("Expected columns source and target, or a square matrix with the names in the first row.")
-    weights = np.array([[float(cell) for cell in row] for row in cells])
-    return NamedGraph(tuple(names), weights != 0)
+    return NamedGraph(all_names, _matrix(edges, all_names))
 
 
 def compatible(first: NamedGraph, second: NamedGraph) -> tuple[NamedGraph, NamedGraph]:
@@ -122,65 +114,259 @@ def compatible(first: NamedGraph, second: NamedGraph) -> tuple[NamedGraph, Named
     return first.arranged_as(names), second.arranged_as(names)
 
 
-def _read_networkx(parse: str) -> Callable[[str], NamedGraph]:
-    def read(text: str) -> NamedGraph:
-        import networkx as nx
+def _check(graph: NamedGraph) -> None:
+    """GraphError for what no causal graph has."""
+    if loops := [graph.names[j] for j in np.flatnonzero(graph.adjacency.diagonal())]:
+        raise GraphError(f"{listed(loops)} would cause itself: remove the edge from it to itself.")
+    if (cycle := find_cycle(graph.adjacency & ~graph.adjacency.T)) is not None:
+        steps = [shown(graph.names[variable]) for variable in (*cycle, cycle[0])]
+        around = steps if len(steps) <= 9 else [*steps[:4], f"({len(steps) - 8} more)", *steps[-4:]]
+        raise GraphError(
+            f"Expected a graph without cycles, got {' -> '.join(around)}: remove or reverse one of its edges."
+        )
 
-        graph = getattr(nx, parse)(text)
-        if not graph.is_directed():
-            raise GraphError("Expected a directed graph, got an undirected one.")
-        return graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
 
-    return read
+def _matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
+    place = {name: number for number, name in enumerate(names)}
+    adjacency = np.zeros((len(place), len(place)), dtype=bool)
+    for source, target in edges:
+        adjacency[place[source], place[target]] = True
+    return adjacency
+
+
+def _refuse_unlisted(edges: Iterable[Edge], names: Iterable[str]) -> None:
+    known = set(names)
+    if unknown := list(dict.fromkeys(name for edge in edges for name in edge if name not in known)):
+        raise GraphError(f"Its edges name {listed(unknown, most=5)}, not among its variables.")
+
+
+# Our JSON
+
+
+def _read_json(text: str) -> NamedGraph:
+    content: Any = json.loads(text)
+    if not isinstance(content, dict) or not {"variables", "edges"} <= content.keys():
+        raise GraphError("Expected an object with 'variables' and 'edges', as a graph.json of ours has them.")
+    if (kind := content.get("format", JSON_FORMAT)) != JSON_FORMAT:
+        raise GraphError(f"Expected the format {JSON_FORMAT!r}, got {shown(kind)}.")
+    if (version := content.get("version", JSON_VERSION)) != JSON_VERSION or isinstance(version, bool):
+        raise GraphError(
+            f"Expected version {JSON_VERSION} of the format, got {shown(version)}: "
+            "a newer version of this package may read it."
+        )
+    variables, listed_edges = content["variables"], content["edges"]
+    if not isinstance(variables, list) or not isinstance(listed_edges, list):
+        raise GraphError("Expected lists of 'variables' and of 'edges'.")
+    names = [_name(variable) for variable in variables]
+    if len(set(names)) < len(names):
+        twice = [name for number, name in enumerate(names) if name in names[:number]]
+        raise GraphError(f"Expected every variable once, got {listed(twice, most=5)} twice.")
+    edges = [_json_edge(edge) for edge in listed_edges]
+    _refuse_unlisted(edges, names)
+    graph = graph_from_edges(edges, names)
+    if content.get("edge_probabilities") is None:
+        return graph
+    return replace(graph, probabilities=_json_probabilities(content["edge_probabilities"], len(names)))
+
+
+def _json_edge(edge: Any) -> Edge:
+    if not isinstance(edge, dict) or not {"source", "target"} <= edge.keys():
+        raise GraphError(f"Expected edges with 'source' and 'target', got {shown(edge)}.")
+    return _name(edge["source"]), _name(edge["target"])
+
+
+def _json_probabilities(rows: Any, variables: int) -> NDArray[np.float64]:
+    """The matrix, once it is known to hold a probability for each ordered pair."""
+    try:
+        matrix = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.full(1, np.nan)
+    if matrix.shape != (variables, variables) or not ((matrix >= 0) & (matrix <= 1)).all():
+        raise GraphError(f"Expected 'edge_probabilities' to be {variables} × {variables} numbers between 0 and 1.")
+    return matrix
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, str) or (isinstance(value, numbers.Real) and not isinstance(value, bool)):
+        return str(value)
+    raise GraphError(f"Expected the name of a variable, got {shown(value)}.")
+
+
+# CSV
+
+
+def _read_csv(text: str) -> NamedGraph:
+    """A list of edges with columns source and target, or a matrix with the names in its first row and column."""
+    rows = [row for row in _csv_rows(text) if any(cell.strip() for cell in row)]
+    if not rows:
+        raise GraphError("It is empty.")
+    header = rows[0]
+    lowered = [name.lower() for name in header]
+    for source, target in (("source", "target"), ("from", "to"), ("cause", "effect")):
+        if source in lowered and target in lowered:
+            ends = lowered.index(source), lowered.index(target)
+            if short := [row for row in rows[1:] if len(row) <= max(ends) or not all(row[end] for end in ends)]:
+                raise GraphError(f"Expected a {source} and a {target} in every row, got {shown(','.join(short[0]))}.")
+            graph = graph_from_edges([(row[ends[0]], row[ends[1]]) for row in rows[1:]])
+            return replace(graph, lists_all=False)
+    names = header[1:] if len(rows) == len(header) and [row[0] for row in rows[1:]] == header[1:] else header
+    cells = [row[len(row) - len(names) :] for row in rows[1:]]
+    if len(cells) != len(names) or any(len(row) != len(names) for row in cells):
+        raise GraphError("Expected columns source and target, or a square matrix with the names in the first row.")
+    if len(set(names)) < len(names):
+        raise GraphError("Expected every variable once in the first row, got a name twice.")
+    weights = np.array([[float(cell) for cell in row] for row in cells])
+    if not np.isfinite(weights).all():
+        raise GraphError("Expected numbers in the matrix, 0 where there is no edge; got nan or infinity.")
+    return NamedGraph(tuple(names), weights != 0)
+
+
+_CSV_CELL = re.compile(r'[ \t]*"((?:[^"]|"")*)"[ \t]*(,|\r?\n|\r|\Z)|([^,\r\n]*)(,|\r?\n|\r|\Z)')
+
+
+def _csv_rows(text: str) -> list[list[str]]:
+    """Rows of cells: blanks around a cell do not count, except inside quotes, where they belong to a name."""
+    rows: list[list[str]] = [[]]
+    place = 0
+    while place < len(text):
+        match = _CSV_CELL.match(text, place)
+        assert match is not None  # the second way takes any text
+        quoted, quoted_end, bare, bare_end = match.groups()
+        rows[-1].append(bare.strip() if quoted is None else quoted.replace('""', '"'))
+        if (end := bare_end if quoted is None else quoted_end) == ",":
+            if match.end() == len(text):
+                rows[-1].append("")
+        elif end:
+            rows.append([])
+        place = match.end()
+    return rows
+
+
+# Graph languages
+
+
+def _read_graphml(text: str) -> NamedGraph:
+    root = ElementTree.fromstring(text)
+    nodes = [str(node.get("id")) for node in root.findall(".//{*}node")]
+    _refuse_unlisted(((str(edge.get("source")), str(edge.get("target"))) for edge in root.findall(".//{*}edge")), nodes)
+    return _read_networkx("parse_graphml", text)
+
+
+def _read_gml(text: str) -> NamedGraph:
+    return _read_networkx("parse_gml", text)
+
+
+def _read_networkx(parse: str, text: str) -> NamedGraph:
+    import networkx as nx
+
+    graph = getattr(nx, parse)(text)
+    if not graph.is_directed():
+        raise GraphError("Expected a directed graph, got an undirected one.")
+    return graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
 
 
 _TOKEN = re.compile(
     r"""
-    "(?P<quoted>(?:[^"\\]|\\.)*)"                        # any name, in quotes
-    | (?P<sign>->|--|<-|[{}\[\];,=\n])
+    "(?P<quoted>(?:[^"\\]|\\[\s\S])*)"                   # any name, in quotes
+    | (?P<comment>/\*[\s\S]*?\*/|//[^\n]*|^[ \t]*\#[^\n]*)
+    | (?P<sign><->|->|--|<-|[{}\[\];,=])
     | (?P<bare>[^\s"{}\[\];,=<>-]+(?:-(?![->])[^\s"{}\[\];,=<>-]+)*)
+    | (?P<stray>\S)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.MULTILINE,
 )
 
 
 def _read_dot(text: str) -> NamedGraph:
     """Graphviz and DAGitty text: names, and chains of arrows between them. Attributes and settings are skipped."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
-    if "{" not in text or "}" not in text:
+    tokens = [match for match in _TOKEN.finditer(text) if match["comment"] is None]
+    start = next((number for number, token in enumerate(tokens) if token["sign"] == "{"), None)
+    if start is None or sum({"{": 1, "}": -1}.get(token["sign"], 0) for token in tokens) != 0:
         raise GraphError("Expected a graph between braces, such as digraph { a -> b }.")
-    edges: list[tuple[str, str]] = []
-    names: list[str] = []
-    previous, arrow, in_attributes, is_setting = "", "", False, False
-    for match in _TOKEN.finditer(text, text.index("{") + 1, text.rindex("}")):
-        sign = match["sign"]
+    statements = _DotStatements(partial_graph=any(token["bare"] == "pdag" for token in tokens[:start]))
+    for token in tokens[start + 1 :]:
+        statements.read(token)
+    graph = graph_from_edges(statements.edges, statements.names)
+    if not statements.bidirected:
+        return graph
+    one_way = _matrix(statements.bidirected, graph.names)
+    return replace(graph, bidirected=one_way | one_way.T)
+
+
+class _DotStatements:
+    """What stands between the braces, read token by token. `left` is what an arrow would start from."""
+
+    def __init__(self, partial_graph: bool) -> None:
+        self.partial_graph = partial_graph
+        self.names: list[str] = []  # of the innermost braces
+        self.edges: list[Edge] = []
+        self.bidirected: list[Edge] = []
+        self.left: list[str] = []
+        self.arrow = ""
+        self.outer: list[tuple[list[str], list[str], str]] = []
+        self.in_attributes = self.skip_name = False
+
+    def read(self, token: re.Match[str]) -> None:
+        """One token more."""
+        sign, bare = token["sign"], token["bare"]
         if sign in ("[", "]"):
-            in_attributes = sign == "["
-        elif in_attributes:
-            continue
-        elif sign == "--":
-            raise GraphError("Expected directed edges (->), got an undirected one (--).")
-        elif sign in ("->", "<-"):
-            arrow = sign
+            self.in_attributes = sign == "["
+        elif self.in_attributes:
+            return
+        elif token["stray"] is not None:
+            raise GraphError(f"Cannot read {token['stray']!r}: names with such characters need quotes.")
+        elif sign in _ARROWS:
+            if sign == "--" and not self.partial_graph:
+                raise GraphError("Expected directed edges (->), got an undirected one (--).")
+            if not self.left:
+                raise GraphError(f"Expected a variable before every {sign}.")
+            self.arrow = str(sign)
+        elif sign == "{":
+            self.outer.append((self.names, self.left, self.arrow))
+            self.names, self.left, self.arrow, self.skip_name = [], [], "", False
+        elif sign == "}" and self.outer:
+            group = self.names
+            self.names, self.left, self.arrow = self.outer.pop()
+            self.names += group
+            self._join(group)
         elif sign == "=":  # the name before it was that of a setting of the graph
-            names.pop()
-            is_setting = True
-        elif sign == ";" or (sign == "\n" and not arrow):
-            previous, arrow, is_setting = "", "", False
-        elif sign is None and not is_setting and match["bare"] not in ("node", "edge", "graph"):
-            name = match["bare"] or re.sub(r"\\(.)", r"\1", match["quoted"])
-            names.append(name)
-            if arrow:
-                edges.append((previous, name) if arrow == "->" else (name, previous))
-            previous, arrow = name, ""
-    return graph_from_edges(edges, names)
+            self.names, self.left, self.skip_name = self.names[:-1], [], True
+        elif sign is not None:
+            if self.arrow:
+                raise GraphError(f"Expected a variable after every {self.arrow}.")
+            self.left = []
+        elif self.skip_name:
+            self.skip_name = False
+        elif bare == "subgraph":
+            self.skip_name = True
+        elif bare not in ("node", "edge", "graph") and not (bare or "").startswith(":"):
+            name = _UNQUOTED.sub(_unescape, token["quoted"]) if bare is None else bare
+            self.names.append(name)
+            self._join([name])
+
+    def _join(self, right: list[str]) -> None:
+        pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
+        if self.arrow == "<->":
+            self.bidirected += pairs
+        else:
+            self.edges += pairs if self.arrow in ("->", "--") else []
+            self.edges += [(b, a) for a, b in pairs] if self.arrow in ("<-", "--") else []
+        self.left, self.arrow = right, ""
+
+
+_ARROWS = ("->", "<-", "--", "<->")
+_UNQUOTED = re.compile(r"\\([\s\S])")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return {"n": "\n", "r": "\r", "\n": ""}.get(match[1], match[1])
 
 
 _READERS: dict[str, Callable[[str], NamedGraph]] = {
     ".json": _read_json,
     ".csv": _read_csv,
-    ".graphml": _read_networkx("parse_graphml"),
-    ".gml": _read_networkx("parse_gml"),
+    ".graphml": _read_graphml,
+    ".gml": _read_gml,
     ".dot": _read_dot,
     ".gv": _read_dot,
     ".txt": _read_dot,

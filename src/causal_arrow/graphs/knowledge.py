@@ -21,7 +21,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +71,6 @@ class Constraints:
         """Whether a graph contradicts nothing: every required edge is there and no forbidden one is."""
         edges = np.asarray(adjacency).astype(bool)
         return bool(edges[self.required].all() and not edges[self.forbidden].any())
-
-    def rearranged(self, places: NDArray[np.intp]) -> Constraints:
-        """The same with variable `places[i]` in place i."""
-        matrices = {
-            entry.name: value[np.ix_(places, places)]
-            for entry in fields(self)
-            if isinstance(value := getattr(self, entry.name), np.ndarray)
-        }
-        return replace(self, names=tuple(self.names[place] for place in places), **matrices)
 
     def is_empty(self) -> bool:
         """Whether nothing at all is known, so that every graph is allowed."""

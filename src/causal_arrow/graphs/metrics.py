@@ -239,10 +239,14 @@ def evaluate(
 
     `scores` rank the ordered pairs for average precision; without them the probabilities do, and without those the
     estimated graph. `probabilities` of directed edges are also measured for calibration. The structural intervention
-    distance is computed for p ≤ 30; it and the distance between CPDAGs need an acyclic estimate.
+    distance is computed for p ≤ 30; it and the distance between CPDAGs need two DAGs.
+
+    Where the true graph is empty, an empty estimate has F1 1 and any other 0; measures that divide by the true edges
+    (nshd, ap, orientation_accuracy) are nan.
     """
     truth, estimate = _two_graphs(truth, estimate)
     acyclic = bool(dag.is_acyclic(estimate))
+    two_dags = acyclic and bool(dag.is_acyclic(truth))
     ranking = next(matrix for matrix in (scores, probabilities, estimate) if matrix is not None)
     measures = {
         "true_edges": float(truth.sum()),
@@ -254,8 +258,8 @@ def evaluate(
         "ap": average_precision(truth, ranking),
         "skeleton_f1": skeleton_f1(truth, estimate),
         "orientation_accuracy": orientation_accuracy(truth, estimate),
-        "cpdag_shd": float(cpdag_shd(truth, estimate)) if acyclic else math.nan,
-        "sid": float(sid(truth, estimate)) if acyclic and len(truth) <= LARGEST_GRAPH_FOR_SID else math.nan,
+        "cpdag_shd": float(cpdag_shd(truth, estimate)) if two_dags else math.nan,
+        "sid": float(sid(truth, estimate)) if two_dags and len(truth) <= LARGEST_GRAPH_FOR_SID else math.nan,
         "ece": math.nan,
         "ece_above_floor": math.nan,
     }
