@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
+import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Curve
 
-from causal_arrow.discovery import pictures
+from causal_arrow.discovery import exports, pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
@@ -132,7 +135,13 @@ def test_a_layout_of_a_cycle_is_refused() -> None:
         ("systolic blood pressure", "systolic blood\npressure"),
         ("rainfall_total_2019", "rainfall_\ntotal_2019"),
         ("household income before taxes (2019)", "household\n…taxes (2019)"),
-        ("abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghijklmn\n…xyz0123456789"),
+        ("abcdefghijklmnopqrstuvwxyz0123456789", "abcdef…3456789"),
+        ("bloodPressureAtRest", "bloodPressure\nAtRest"),
+        ("resp.rate.at.admission.2019", "resp.rate.at.\nadmission.2019"),
+        ("Hospitalisierungsdauer in Tagen", "Hospit…gsdauer\nin Tagen"),
+        ("two\nlines", "two\nlines"),
+        ("concave points at the worst place", "concave points\n…worst place"),
+        ("a_verylongwordwithoutbreaks_b", "a_\n…thoutbreaks_b"),
         ("  ", " "),
     ],
 )
@@ -201,6 +210,41 @@ def test_only_the_strongest_edges_are_drawn_and_the_title_says_so() -> None:
         pictures.draw_graph(answer, most_edges=0)
 
 
+def dashed(patch: object) -> bool:
+    return patch.get_linestyle() not in ("-", "solid")  # type: ignore[attr-defined]
+
+
+def test_a_variable_whose_edges_are_not_drawn_does_not_look_like_one_without_edges() -> None:
+    answer = random_answer(60, 50, seed=8)
+    degree = answer.adjacency.sum(axis=0) + answer.adjacency.sum(axis=1)
+    drawn = {name for edge in answer.edges[:12] for name in (edge.source, edge.target)}
+    axes = pictures.draw_graph(answer, most_edges=12)
+    boxes = [patch for patch in axes.patches if patch.__class__.__name__ == "FancyBboxPatch"][:60]
+    for name, number, box in zip(answer.names, degree, boxes, strict=True):
+        assert dashed(box) == (name not in drawn and number > 0)
+    said = [text.get_text() for text in axes.texts]
+    assert sum(int(text) for text in said if text.startswith("+")) == 2 * (50 - 12) + 2  # and the legend's sample
+    hidden = sum(name not in drawn and number > 0 for name, number in zip(answer.names, degree, strict=True))
+    assert f"has edges, none drawn ({hidden} variables)" in said
+    assert f"has no edges ({(degree == 0).sum()} variables)" in said
+    whole = [text.get_text() for text in pictures.draw_graph(answer).texts]
+    assert not any(text.startswith(("+", "has ", "edges ")) for text in whole)
+
+
+def test_the_legend_shows_only_what_occurs() -> None:
+    logits = torch.full((3, 3), -5.0)
+    logits[0, 1] = logits[1, 0] = logits[1, 2] = logits[2, 1] = 1.0
+    unsure = Answer(("a", "b", "c"), SkeletonOrder(logits, torch.tensor([0.2, 0.1, 0.0])))
+    axes = pictures.draw_graph(unsure)
+    heads = [patch for patch in axes.patches if patch.__class__.__name__ == "Polygon"]
+    assert len(heads) == 2 + 1  # two edges, and one sample of a direction
+    assert all(mpl.colors.to_hex(head.get_facecolor()) == "#ffffff" for head in heads)  # type: ignore[attr-defined]
+    assert {text.get_text() for text in axes.texts} >= {"probability 0.38", "direction uncertain"}
+    required = unsure.refine(knowledge=Knowledge(required=[("c", "b"), ("b", "a")], forbidden=["c -> a"]))
+    said = [text.get_text() for text in pictures.draw_graph(required).texts]
+    assert sorted(text for text in said if len(text) > 1) == ["3 variables, 2 edges", "required by knowledge"]
+
+
 def test_required_edges_have_a_color_of_their_own() -> None:
     answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
     axes = pictures.draw_graph(answer)
@@ -218,6 +262,53 @@ def test_the_heat_map_follows_the_causal_order() -> None:
     assert {(round(y), round(x)) for x, y in dots} == set(
         map(tuple, np.argwhere(answer.adjacency[np.ix_(order, order)]).tolist())
     )
+
+
+# Letters of all languages, and what is no letter
+
+STRANGE = ["年齢", "性別", "血圧_mmHg", "bell\x07", "half \ud83d", "line\nbreak", "no character \ufffe", "<a> & 'b'"]
+
+
+def test_names_that_no_font_has_are_numbered_in_pixels_and_whole_in_svg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("a^"))  # as if only the usual font were installed
+    answer = random_answer(8, 9, seed=7, names=STRANGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pictures.save_graph(answer, tmp_path / "graph.png", tmp_path / "graph.svg")
+        pictures.save_probabilities(answer, tmp_path / "map.png", tmp_path / "map.svg")
+        axes = pictures.draw_graph(answer)
+        axes.get_figure().canvas.draw()  # type: ignore[union-attr]
+    assert not caplog.records
+    said = [text.get_text() for text in axes.texts]
+    assert {"column 1", "column 2", "3: …_mmHg", "bell\\x07", "half \\ud83d", "line break"} <= set(said)
+    for name in ("graph.svg", "map.svg"):
+        words = {"".join(text.itertext()) for text in ElementTree.parse(tmp_path / name).iter() if "text" in text.tag}
+        assert {"年齢", "性別", "血圧_mmHg", "bell\\x07", "<a> & 'b'"} <= words
+
+
+def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    letter = "\u1d81"  # which matplotlib's own DejaVu Sans lacks and its STIXGeneral has
+    with mpl.rc_context({"font.family": ["DejaVu Sans"]}):
+        monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("a^"))
+        assert pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0].get_text() == "column 1"
+        monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("^STIXGeneral$"))
+        text = pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0]
+    assert text.get_text() == letter
+    assert text.get_fontfamily() == ["DejaVu Sans", "STIXGeneral"]
+
+
+def test_one_layout_serves_all_pictures_of_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(pictures, "layered_layout", lambda *given: calls.append(1) or layered_layout(*given))
+    answer = random_answer(9, 10, seed=1)
+    pictures.save_graph(answer, tmp_path / "graph.png", tmp_path / "graph.svg")
+    pictures.draw_graph(answer, title="again")
+    exports.to_dagitty(answer)
+    assert len(calls) == 1
+    exports.to_dagitty(answer.refine(threshold=0.9))
+    assert len(calls) == 2
 
 
 # Files

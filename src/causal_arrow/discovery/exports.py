@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
+from causal_arrow.discovery.pictures import layout_of
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.text import UNPRINTABLE, visible
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ def to_dot(answer: Answer) -> str:
 
 def to_dagitty(answer: Answer) -> str:
     """The graph as text for DAGitty (dagitty.net and the R package), with the positions of our pictures."""
-    widths = [20.0 + 6 * len(name) for name in answer.names]
-    layout = layered_layout(answer.adjacency, widths, 20.0)
+    layout = layout_of(answer)
     right, top = max(layout.width, 1.0), max(layout.height, 1.0)
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
     lines = ["dag {", 'bb="0,0,1,1"']

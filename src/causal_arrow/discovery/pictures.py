@@ -1,14 +1,20 @@
 """Pictures of an answer, with matplotlib alone: the causal graph in layers, and its edge probabilities as a heat map.
 
 In a graph, wide dark lines are probable edges and thin light ones less so. A filled arrowhead is a direction that is
-certain, an open one a likely direction, and a dashed line with an open head an uncertain one.
+certain, an open one a likely direction, and a dashed line with an open head an uncertain one. Where only the most
+probable edges are drawn, "+3" at a box says how many of its edges are not, and a dashed box that none of them is.
+
+Names in letters that no installed font has stay as they are in SVG, where the reader's fonts count; elsewhere the
+number of the column stands for them.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +26,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer, DirectedEdge
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
+from causal_arrow.text import counted, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +41,7 @@ LINE_LENGTH = 14  # characters of a name before it is wrapped
 MOST_LINES = 2
 PADDING = (8.0, 5.0)
 MARGIN = 12.0
+COUNT_FONT = 5.5
 HEAD_LENGTH, HEAD_WIDTH = 8.0, 6.5
 WIDTH_RANGE = (0.8, 2.4)  # lines of probability 0 and 1
 ALPHA_RANGE = (0.25, 0.95)
@@ -76,7 +84,7 @@ def draw_graph(
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=plan.inches).add_axes((0, 0, 1, 1))
-    _paint(plan, ax)
+    _paint(plan, ax, plan.labels.safe)
     return ax
 
 
@@ -87,20 +95,33 @@ def save_graph(
     from matplotlib.figure import Figure
 
     plan = _plan(answer, most_edges, title)
-    figure = Figure(figsize=plan.inches)
-    _paint(plan, figure.add_axes((0, 0, 1, 1)))
-    _save(figure, paths, dpi)
+    for labels, files in plan.labels.for_files(paths):
+        figure = Figure(figsize=plan.inches)
+        _paint(plan, figure.add_axes((0, 0, 1, 1)), labels)
+        _save(figure, files, dpi)
+
+
+def layout_of(answer: Answer, most_edges: int = MOST_EDGES) -> Layout:
+    """Where the picture has the variables and edges of an answer; worked out once for each answer."""
+    return _drawing(answer, most_edges).layout
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
-    """All that is to be painted, with lengths in points. The origin is the lower left corner of the layout."""
+class _Drawing:
+    """Boxes and routes of an answer, with lengths in points. The origin is the lower left corner of the layout."""
 
-    labels: list[str]
+    labels: _Labels
     widths: list[float]
     height: float
     layout: Layout
     edges: dict[tuple[int, int], DirectedEdge]  # by places, the most probable first
+    hidden: list[int]  # of each variable, how many edges are not drawn
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan(_Drawing):
+    """All that is to be painted: the drawing, the words above it and the legend below."""
+
     title: str
     legend: list[_LegendEntry]
 
@@ -129,26 +150,50 @@ class _Plan:
 
 
 def _plan(answer: Answer, most_edges: int, title: str | None) -> _Plan:
+    drawing = _drawing(answer, most_edges)
+    if title is None:
+        variables = counted(len(answer.names), "variable")
+        title = f"{variables}, {counted(len(answer.edges), 'edge')}"
+        if len(drawing.edges) < len(answer.edges):
+            title = f"{variables}, the {len(drawing.edges)} most probable of {len(answer.edges)} edges"
+    return _Plan(**vars(drawing), title=title, legend=_legend(drawing))
+
+
+_DRAWINGS: weakref.WeakKeyDictionary[Answer, dict[tuple[int, str], _Drawing]] = weakref.WeakKeyDictionary()
+"""By answer, then by what else a drawing depends on. A graph.png, a graph.svg and DAGitty's text share one layout."""
+
+
+def _drawing(answer: Answer, most_edges: int) -> _Drawing:
+    import matplotlib as mpl
+
     if most_edges < 1:
         raise ConfigurationError(f"Expected one edge or more to draw, got {most_edges}.")
+    known = _DRAWINGS.setdefault(answer, {})
+    key = most_edges, repr([mpl.rcParams["font.family"], mpl.rcParams["font.sans-serif"]])
+    if key not in known:
+        known[key] = _drawn(answer, most_edges)
+    return known[key]
+
+
+def _drawn(answer: Answer, most_edges: int) -> _Drawing:
     place = {name: number for number, name in enumerate(answer.names)}
     edges = {(place[edge.source], place[edge.target]): edge for edge in answer.edges[:most_edges]}
     adjacency = np.zeros((len(place), len(place)), dtype=bool)
     for pair in edges:
         adjacency[pair] = True
-    labels = [shortened(name) for name in answer.names]
-    sizes = [_text_size(label) for label in labels]
-    widths = [width + 2 * PADDING[0] for width, _ in sizes]
-    height = max(tall for _, tall in sizes) + 2 * PADDING[1]
+    undrawn = Counter(name for edge in answer.edges[most_edges:] for name in (edge.source, edge.target))
+    labels = _Labels.of(answer.names, lines=MOST_LINES, length=LINE_LENGTH)
+    sizes = [
+        np.max([labels.size(full), labels.size(safe)], axis=0)
+        for full, safe in zip(labels.full, labels.safe, strict=True)
+    ]
+    widths = [float(width) + 2 * PADDING[0] for width, _ in sizes]
+    height = max(float(tall) for _, tall in sizes) + 2 * PADDING[1]
     layout = layered_layout(adjacency, widths, height)
-    if title is None:
-        title = f"{len(place)} variables, {len(answer.edges)} edges"
-        if len(edges) < len(answer.edges):
-            title = f"{len(place)} variables, the {len(edges)} most probable of {len(answer.edges)} edges"
-    return _Plan(labels, widths, height, layout, edges, title, _legend(list(edges.values()), layout.width))
+    return _Drawing(labels, widths, height, layout, edges, [undrawn[name] for name in answer.names])
 
 
-def _paint(plan: _Plan, ax: Axes) -> None:
+def _paint(plan: _Plan, ax: Axes, labels: Sequence[str]) -> None:
     left, right, bottom, top = plan.frame
     ax.set_axis_off()
     ax.set_aspect("equal")
@@ -163,8 +208,25 @@ def _paint(plan: _Plan, ax: Axes) -> None:
     for depth, (pair, edge) in enumerate(reversed(plan.edges.items())):  # the strongest on top of the others
         _paint_edge(ax, edge, curve_of(routes[pair]), scale, zorder=1 + depth / len(plan.edges))
     linked = {variable for pair in plan.edges for variable in pair}
-    for variable, (label, center, width) in enumerate(zip(plan.labels, plan.layout.centers, plan.widths, strict=True)):
-        _paint_box(ax, label, center, (width, plan.height), scale, linked=variable in linked)
+    for variable, (label, center, width) in enumerate(zip(labels, plan.layout.centers, plan.widths, strict=True)):
+        style = BOX_STYLES["linked" if variable in linked else "hidden" if plan.hidden[variable] else "lonely"]
+        size = (width, plan.height)
+        _paint_box(ax, center, size, style, scale)
+        ax.text(
+            center[0],
+            center[1],
+            label,
+            ha="center",
+            va="center_baseline" if "\n" not in label else "center",
+            zorder=4,
+            fontsize=FONT_SIZE * scale,
+            fontfamily=plan.labels.families,
+            color=style.text,
+            parse_math=False,
+            linespacing=1.05,
+        )
+        if plan.hidden[variable]:
+            _paint_count(ax, f"+{plan.hidden[variable]}", center[0] + width / 2, center[1] + plan.height / 2, scale)
     middle = (left + right) / 2
     ax.text(
         middle,
@@ -182,8 +244,30 @@ def _paint(plan: _Plan, ax: Axes) -> None:
         _paint_legend_entry(ax, entry, start, -2 * MARGIN - (entry.row + 0.5) * LEGEND_LINE, scale)
 
 
+@dataclass(frozen=True)
+class BoxStyle:
+    """How a variable looks."""
+
+    fill: str
+    border: str
+    line: Any
+    text: str
+
+
+BOX_STYLES = {
+    "linked": BoxStyle(BOX_COLOR, BOX_BORDER, "-", TEXT_COLOR),
+    "hidden": BoxStyle("white", BOX_BORDER, (0, (3, 2)), TEXT_COLOR),
+    "lonely": BoxStyle("white", LONELY_BORDER, "-", QUIET_COLOR),
+}
+"""A variable with edges in the picture, with edges of which none is drawn, and without edges."""
+
+
 def _paint_box(
-    ax: Axes, label: str, center: NDArray[np.float64], size: tuple[float, float], scale: float, linked: bool
+    ax: Axes,
+    center: NDArray[np.float64] | tuple[float, float],
+    size: tuple[float, float],
+    style: BoxStyle,
+    scale: float,
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
@@ -196,22 +280,27 @@ def _paint_box(
             height,
             boxstyle=f"round,pad=0,rounding_size={height / 4}",
             linewidth=0.9 * scale,
-            facecolor=BOX_COLOR if linked else "white",
-            edgecolor=BOX_BORDER if linked else LONELY_BORDER,
+            linestyle=style.line,
+            facecolor=style.fill,
+            edgecolor=style.border,
             zorder=3,
         )
     )
+
+
+def _paint_count(ax: Axes, text: str, x: float, y: float, scale: float) -> None:
+    """How many edges of a box are not drawn, at its upper right corner."""
     ax.text(
-        center[0],
-        center[1],
-        label,
+        x,
+        y,
+        text,
         ha="center",
-        va="center_baseline" if "\n" not in label else "center",
-        zorder=4,
-        fontsize=FONT_SIZE * scale,
-        color=TEXT_COLOR if linked else QUIET_COLOR,
+        va="center",
+        zorder=5,
+        color=QUIET_COLOR,
+        fontsize=COUNT_FONT * scale,
         parse_math=False,
-        linespacing=1.05,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"},
     )
 
 
@@ -227,7 +316,9 @@ def curve_of(route: Route) -> NDArray[np.float64]:
     return np.array(points)
 
 
-def _paint_edge(ax: Axes, edge: DirectedEdge, curve: NDArray[np.float64], scale: float, zorder: float) -> None:
+def _paint_edge(
+    ax: Axes, edge: DirectedEdge, curve: NDArray[np.float64], scale: float, zorder: float, head: bool = True
+) -> None:
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path as Curve
 
@@ -236,7 +327,7 @@ def _paint_edge(ax: Axes, edge: DirectedEdge, curve: NDArray[np.float64], scale:
     width, alpha = (low + (high - low) * edge.probability for low, high in (WIDTH_RANGE, ALPHA_RANGE))
     tip = curve[-1].copy()
     curve = curve.copy()
-    curve[-1, 1] += HEAD_LENGTH  # the line ends where the head begins, and every line arrives straight from above
+    curve[-1, 1] += HEAD_LENGTH if head else 0  # the line ends where the head begins, and arrives straight from above
     curve[-2, 1] = max(curve[-2, 1], curve[-1, 1])
     line = Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * (len(curve) - 1)])
     ax.add_patch(
@@ -251,6 +342,8 @@ def _paint_edge(ax: Axes, edge: DirectedEdge, curve: NDArray[np.float64], scale:
             zorder=zorder,
         )
     )
+    if not head:
+        return
     spread = HEAD_WIDTH / 2 * (0.85 + 0.3 * edge.probability)
     base = tip[1] + HEAD_LENGTH
     ax.add_patch(
@@ -276,44 +369,73 @@ LEGEND_FONT = 8.0
 
 @dataclass(frozen=True)
 class _LegendEntry:
-    edge: DirectedEdge
+    """A sample and what it means. The sample is an edge, with or without its head, a box, or a count."""
+
+    sample: DirectedEdge | BoxStyle | str
     label: str
     x: float
     row: int
     width: float
 
 
-def _legend(edges: Sequence[DirectedEdge], room: float) -> list[_LegendEntry]:
-    """Samples of what occurs among the edges, in rows that fit the picture."""
-    samples = [(f"probability {probability:g}", probability, "certain", False) for probability in (0.5, 1.0)]
-    occurring = {edge.direction for edge in edges}
-    certainty = {"certain": 1.0, "likely": 0.8, "uncertain": 0.5}
-    samples += [(style.label, 0.9, name, False) for name, style in DIRECTION_STYLES.items() if name in occurring]
-    if any(edge.required for edge in edges):
-        samples.append(("required by knowledge", 0.9, "certain", True))
+def _legend(drawing: _Drawing) -> list[_LegendEntry]:
+    """Samples of what occurs in the picture and nothing else, in rows that fit it."""
     entries: list[_LegendEntry] = []
     x, row = 0.0, 0
-    for label, probability, direction, required in samples if edges else []:
+    for sample, label in [*_edge_samples(list(drawing.edges.values())), *_box_samples(drawing)]:
         width = LEGEND_SAMPLE + 6 + _text_size(label, LEGEND_FONT)[0]
-        if x and x + width > max(room, 300.0):
+        if x and x + width > max(drawing.layout.width, 300.0):
             x, row = 0.0, row + 1
-        sample = DirectedEdge("", "", probability, 1.0, certainty[direction], 0.0, False, required)
         entries.append(_LegendEntry(sample, label, x, row, width))
         x += width + 16
     return entries
 
 
-def _paint_legend_entry(ax: Axes, entry: _LegendEntry, start: float, y: float, scale: float) -> None:
-    from matplotlib.transforms import Affine2D
+def _edge_samples(edges: Sequence[DirectedEdge]) -> list[tuple[DirectedEdge | BoxStyle | str, str]]:
+    samples: list[tuple[DirectedEdge | BoxStyle | str, str]] = []
+    found = [edge for edge in edges if not edge.required]
+    if found:
+        ends = sorted({f"{extreme(edge.probability for edge in found):.2f}" for extreme in (min, max)})
+        samples += [(_sample_edge(float(end)), f"probability {end}") for end in ends]
+    occurring = {edge.direction for edge in found}
+    certainty = {"certain": 1.0, "likely": 0.8, "uncertain": 0.5}
+    samples += [
+        (_sample_edge(0.9, certainty[name]), style.label)
+        for name, style in DIRECTION_STYLES.items()
+        if name in occurring
+    ]
+    if len(found) < len(edges):
+        samples.append((_sample_edge(0.9, required=True), "required by knowledge"))
+    return samples
 
+
+def _box_samples(drawing: _Drawing) -> list[tuple[DirectedEdge | BoxStyle | str, str]]:
+    """What tells a variable whose edges are not drawn from one that has none."""
+    if not any(drawing.hidden):
+        return []
+    linked = {variable for pair in drawing.edges for variable in pair}
+    others = [hidden for variable, hidden in enumerate(drawing.hidden) if variable not in linked]
+    all_hidden, lonely = sum(hidden > 0 for hidden in others), sum(hidden == 0 for hidden in others)
+    samples: list[tuple[DirectedEdge | BoxStyle | str, str]] = [("+2", "edges of a variable that are not drawn")]
+    if all_hidden:
+        samples.append((BOX_STYLES["hidden"], f"has edges, none drawn ({counted(all_hidden, 'variable')})"))
+    if lonely:
+        samples.append((BOX_STYLES["lonely"], f"has no edges ({counted(lonely, 'variable')})"))
+    return samples
+
+
+def _sample_edge(probability: float, direction: float = 1.0, required: bool = False) -> DirectedEdge:
+    return DirectedEdge("", "", probability, 1.0, direction, 0.0, False, required)
+
+
+def _paint_legend_entry(ax: Axes, entry: _LegendEntry, start: float, y: float, scale: float) -> None:
     x = start + entry.x
-    # A sample is an ordinary edge, which runs downwards, turned to run to the right.
-    before = len(ax.patches)
-    straight = np.array([(0.0, LEGEND_SAMPLE), (0.0, LEGEND_SAMPLE / 2), (0.0, LEGEND_SAMPLE / 2), (0.0, 0.0)])
-    _paint_edge(ax, entry.edge, straight, scale, zorder=2)
-    turned = Affine2D().rotate_deg(90).translate(x + LEGEND_SAMPLE, y) + ax.transData
-    for patch in ax.patches[before:]:
-        patch.set_transform(turned)
+    if isinstance(entry.sample, BoxStyle):
+        _paint_box(ax, (x + LEGEND_SAMPLE / 2, y), (LEGEND_SAMPLE, 0.55 * LEGEND_LINE), entry.sample, scale)
+    elif isinstance(entry.sample, str):
+        _paint_count(ax, entry.sample, x + LEGEND_SAMPLE / 2, y, scale)
+    else:
+        _paint_sample_edge(ax, entry.sample, x, y, scale, head=not entry.label.startswith("probability"))
     ax.text(
         x + LEGEND_SAMPLE + 6,
         y,
@@ -323,6 +445,18 @@ def _paint_legend_entry(ax: Axes, entry: _LegendEntry, start: float, y: float, s
         fontsize=LEGEND_FONT * scale,
         parse_math=False,
     )
+
+
+def _paint_sample_edge(ax: Axes, edge: DirectedEdge, x: float, y: float, scale: float, head: bool) -> None:
+    """An ordinary edge, which runs downwards, turned to run to the right."""
+    from matplotlib.transforms import Affine2D
+
+    before = len(ax.patches)
+    straight = np.array([(0.0, LEGEND_SAMPLE), (0.0, LEGEND_SAMPLE / 2), (0.0, LEGEND_SAMPLE / 2), (0.0, 0.0)])
+    _paint_edge(ax, edge, straight, scale, zorder=2, head=head)
+    turned = Affine2D().rotate_deg(90).translate(x + LEGEND_SAMPLE, y) + ax.transData
+    for patch in ax.patches[before:]:
+        patch.set_transform(turned)
 
 
 # The heat map
@@ -335,7 +469,8 @@ def draw_probabilities(answer: Answer, ax: Axes | None = None) -> Axes:
 
         figure = plt.figure(figsize=_map_inches(answer), layout="constrained")
         ax = figure.add_subplot()
-    _paint_map(answer, ax)
+    labels = _map_labels(answer)
+    _paint_map(answer, ax, labels.safe, labels.families)
     return ax
 
 
@@ -343,9 +478,15 @@ def save_probabilities(answer: Answer, *paths: str | Path, dpi: int = 150) -> No
     """Write the heat map to files, by their endings: .png, .svg (with text as text), .pdf."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_map_inches(answer), layout="constrained")
-    _paint_map(answer, figure.add_subplot())
-    _save(figure, paths, dpi)
+    labels = _map_labels(answer)
+    for names, files in labels.for_files(paths):
+        figure = Figure(figsize=_map_inches(answer), layout="constrained")
+        _paint_map(answer, figure.add_subplot(), names, labels.families)
+        _save(figure, files, dpi)
+
+
+def _map_labels(answer: Answer) -> _Labels:
+    return _Labels.of(answer.names, lines=1, length=20)
 
 
 def _map_inches(answer: Answer) -> tuple[float, float]:
@@ -353,9 +494,9 @@ def _map_inches(answer: Answer) -> tuple[float, float]:
     return side + 0.8, side
 
 
-def _paint_map(answer: Answer, ax: Axes) -> None:
+def _paint_map(answer: Answer, ax: Axes, labels: Sequence[str], families: Sequence[str]) -> None:
     order = answer.decoding.order
-    names = [shortened(answer.names[variable], lines=1, length=20) for variable in order]
+    names = [labels[variable] for variable in order]
     image = ax.imshow(answer.edge_probabilities[np.ix_(order, order)], cmap="Blues", vmin=0, vmax=1)
     causes, effects = np.nonzero(answer.adjacency[np.ix_(order, order)])
     inches = _map_inches(answer)[1]
@@ -363,7 +504,9 @@ def _paint_map(answer: Answer, ax: Axes) -> None:
     ax.scatter(effects, causes, s=(0.22 * cell) ** 2, color="white", edgecolors=EDGE_COLOR, linewidths=0.05 * cell)
     size = max(4.0, min(9.0, 0.75 * cell))
     for axis, rotation in ((ax.xaxis, 90), (ax.yaxis, 0)):
-        axis.set_ticks(range(len(order)), names, fontsize=size, parse_math=False, rotation=rotation)
+        axis.set_ticks(
+            range(len(order)), names, fontsize=size, fontfamily=list(families), parse_math=False, rotation=rotation
+        )
     ax.tick_params(length=0)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
@@ -374,33 +517,144 @@ def _paint_map(answer: Answer, ax: Axes) -> None:
     ax.spines[:].set_visible(False)
 
 
-# Text and files
+# Names
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """The names of variables as a picture shows them."""
+
+    full: list[str]
+    safe: list[str]  # with the column's number where a font lacks the letters
+    families: list[str]
+    unshowable: frozenset[str]  # letters that none of the fonts has
+
+    @classmethod
+    def of(cls, names: Sequence[str], *, lines: int, length: int) -> _Labels:
+        texts = [" ".join(visible(name).split()) for name in names]
+        families, unshowable = _fonts_for(set("".join(texts)))
+        full = [shortened(text, lines, length) for text in texts]
+        safe = [
+            shortened(_numbered(text, number, unshowable), lines, length) for number, text in enumerate(texts, start=1)
+        ]
+        return cls(full, safe, families, unshowable)
+
+    def size(self, label: str) -> tuple[float, float]:
+        """Width and height in points; letters without a glyph here are taken to be wide."""
+        shown = "".join("W" if letter in self.unshowable else letter for letter in label)
+        return _text_size(shown, families=self.families)
+
+    def for_files(self, paths: Sequence[str | Path]) -> list[tuple[list[str], list[str | Path]]]:
+        """Which labels go into which files: SVG leaves letters to the fonts of whoever looks at it."""
+        if self.full == self.safe:
+            return [(self.safe, list(paths))]
+        vector = [path for path in paths if str(path).lower().endswith(".svg")]
+        other = [path for path in paths if path not in vector]
+        return [(labels, files) for labels, files in ((self.full, vector), (self.safe, other)) if files]
+
+
+def _numbered(name: str, number: int, unshowable: frozenset[str]) -> str:
+    """The name, or what can be shown of it behind the number of its column."""
+    if not unshowable & set(name):
+        return name
+    rest = re.sub("…+", "…", "".join("…" if letter in unshowable else letter for letter in name))
+    return f"{number}: {rest}" if any(letter.isalnum() for letter in rest) else f"column {number}"
+
+
+# Fonts that have the letters of many languages, by parts of their names.
+WIDE_FONTS = re.compile(
+    "CJK|Noto Sans|Unicode|Source Han|Hei|Gothic|Mincho|Ming|Song|Fallback|Unifont|Nanum|Meiryo|PingFang|Hiragino|YaHei"
+)
+
+
+def _fonts_for(letters: set[str]) -> tuple[list[str], frozenset[str]]:
+    """Font families that together have as many of the letters as possible, and the letters that none has.
+
+    The usual family comes first; others are looked through only if it lacks a letter.
+    """
+    import matplotlib as mpl
+    from matplotlib import font_manager
+
+    families = list(mpl.rcParams["font.family"])
+    lacking = {letter for letter in letters if not letter.isspace()}
+    for family in families:
+        lacking = _lacking(lacking, family)
+    others = sorted({font.name for font in font_manager.fontManager.ttflist if WIDE_FONTS.search(font.name)})
+    while lacking and others:
+        left = {family: _lacking(lacking, family) for family in others}
+        best = min(left, key=lambda family: len(left[family]))
+        if left[best] == lacking:
+            break
+        families.append(best)
+        others.remove(best)
+        lacking = left[best]
+    return families, frozenset(lacking)
+
+
+def _lacking(letters: Iterable[str], family: str) -> set[str]:
+    """The letters that a font has no glyph for."""
+    from matplotlib import font_manager
+
+    try:
+        font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties(family=[family])))
+    except (OSError, RuntimeError):  # a file that is not what its name says
+        return set(letters)
+    return {letter for letter in letters if font.get_char_index(ord(letter)) == 0}
 
 
 def shortened(name: str, lines: int = MOST_LINES, length: int = LINE_LENGTH) -> str:
-    """A name as a picture shows it: wrapped, and cut with an ellipsis where it needs more lines."""
-    rows: list[str] = []
-    # Names of columns have few blanks: they may also break behind an underscore, a dot, a slash or a hyphen.
-    for piece in re.findall(r"[^\s_./-]*[_./-]+|[^\s_./-]+\s*|\s+", name):
-        if rows and len((rows[-1] + piece).rstrip()) <= length:
-            rows[-1] += piece
+    """A name as a picture shows it: wrapped between words, and cut with an ellipsis where it needs more room.
+
+    Words end at blanks, underscores, dots, slashes and hyphens, and where a small letter meets a capital.
+    """
+    words = WORD_ENDS.split(name)
+    rows = [""]
+    for word in words:
+        if rows[-1] and len((rows[-1] + word).rstrip()) > length:
+            rows.append(word)
         else:
-            rows.extend(piece[start : start + length] for start in range(0, len(piece), length))
+            rows[-1] += word
     rows = [row.strip() for row in rows if row.strip()] or [" "]
-    if len(rows) > lines:
+    if len(rows) > lines > 1:
         # The end stays: it is often all that tells two long names apart.
-        start, end = (rows[: lines - 1], length - 1) if lines > 1 else ([], length // 2)
-        rows = [*start, ("" if start else name[: length - end - 1]) + "…" + name[-end:].lstrip()]
-    return "\n".join(rows)
+        rows = [*rows[: lines - 1], "…" + _last_words(name.rstrip(), length - 1)]
+    elif len(rows) > lines:
+        rows = [name.strip()]
+    return "\n".join(_cut(row, length) for row in rows)
 
 
-def _text_size(text: str, size: float = FONT_SIZE) -> tuple[float, float]:
+WORD_ENDS = re.compile(r"(?<=[\s_./-])(?![\s_./-])|(?<=[a-z])(?=[A-Z])")
+
+
+def _cut(row: str, length: int) -> str:
+    """A row with its middle left out if it is too long."""
+    if len(row) <= length:
+        return row
+    end = _last_words(row, length // 2)
+    start = row[: length - len(end) - 1]
+    words = [word.end() for word in WORD_ENDS.finditer(row) if len(start) / 2 <= word.end() <= len(start)]
+    return (row[: words[-1]] if words else start).rstrip() + "…" + end
+
+
+def _last_words(text: str, length: int) -> str:
+    """The end of a text: whole words if they fill half of the room, otherwise as many letters as fit."""
+    end = text[-length:]
+    words = [len(text) - word.end() for word in WORD_ENDS.finditer(text)]
+    return (
+        text[-max(fitting) :] if (fitting := [size for size in words if length / 2 <= size <= length]) else end.lstrip()
+    )
+
+
+# Text and files
+
+
+def _text_size(text: str, size: float = FONT_SIZE, families: Sequence[str] | None = None) -> tuple[float, float]:
     """Width and height of a text in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
     measure = TextToPath()
-    font = FontProperties(size=size)
+    font = FontProperties(size=size, family=None if families is None else list(families))
     lines = text.split("\n")
     # The measure is that of a font at 72 dots an inch: points.
     width = max(measure.get_text_width_height_descent(line or " ", font, ismath=False)[0] for line in lines)
@@ -411,9 +665,8 @@ def _save(figure: Figure, paths: Sequence[str | Path], dpi: int) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "causal-arrow"}), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from"
-        )  # a box instead of a rare letter is no reason to shout
+        # In SVG letters without a glyph here are for the reader's fonts, and no reason to shout.
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         for path in paths:
             # No date inside: the same answer is the same file.
             metadata = {"Date": None} if str(path).endswith(".svg") else None
