@@ -1,4 +1,4 @@
-"""From a CSV file to the size of an effect: discover the graph, then let DoWhy identify and estimate.
+"""From a CSV file to the size of an effect: discover the graph, then let DoWhy identify, estimate and refute.
 
     pip install "causal-arrow[handover]"
     python examples/effect_estimate.py
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
@@ -22,6 +23,43 @@ from dowhy import CausalModel
 from causal_arrow.discovery.estimator import Arrow
 
 TRUE_EFFECT = 2.0 * 3.0
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An average effect with its 95% interval, what was adjusted for, and the effect found for a shuffled treatment."""
+
+    value: float
+    low: float
+    high: float
+    adjusted_for: tuple[str, ...]
+    placebo: float
+
+
+def estimated_effect(table: pd.DataFrame, graph: nx.DiGraph, treatment: str, outcome: str) -> Effect | None:
+    """The effect of the treatment on the outcome by a causal graph, or None if the graph has none.
+
+    Without a directed path from treatment to outcome there is nothing to estimate: by such a graph the effect is zero,
+    and DoWhy ends with an error if it is asked anyway.
+    """
+    if not nx.has_path(graph, treatment, outcome):
+        return None
+    model = CausalModel(table, treatment=treatment, outcome=outcome, graph=graph)
+    estimand = model.identify_effect()
+    method = "backdoor.linear_regression"
+    estimate = model.estimate_effect(estimand, method_name=method, confidence_intervals=True)
+    low, high = np.ravel(estimate.get_confidence_intervals())
+    # A treatment handed out at random must have no effect. If this one has, the estimate is not to be trusted.
+    refutation = model.refute_estimate(
+        estimand, estimate, "placebo_treatment_refuter", placebo_type="permute", num_simulations=50, random_seed=0
+    )
+    return Effect(
+        value=float(estimate.value),
+        low=float(low),
+        high=float(high),
+        adjusted_for=tuple(estimand.get_backdoor_variables()),
+        placebo=float(refutation.new_effect),
+    )
 
 
 def make_table(path: Path, customers: int = 1000) -> None:
@@ -51,20 +89,18 @@ def main() -> None:
     print("Edges:")
     for edge in arrow.edges_:
         print(f"  {edge.source} -> {edge.target}  {edge.probability:.2f}")
-    if not nx.has_path(arrow.causal_graph_, "coupon", "spend"):
-        print("\nThis graph has no directed path from coupon to spend: by it, coupons have no effect.")
+    print(f"\nP(coupon causes spend) = {arrow.path_probability('coupon', 'spend'):.2f}")
+    effect = estimated_effect(table, arrow.to_dowhy(), "coupon", "spend")
+    if effect is None:
+        print("This graph has no directed path from coupon to spend: by it, coupons have no effect.")
         return
     with_coupon = table["coupon"] == 1
     naive = table.loc[with_coupon, "spend"].mean() - table.loc[~with_coupon, "spend"].mean()
-
-    model = CausalModel(table, treatment="coupon", outcome="spend", graph=arrow.to_dowhy())
-    estimand = model.identify_effect(proceed_when_unidentifiable=True)
-    estimate = model.estimate_effect(estimand, method_name="backdoor.linear_regression")
-    print(f"\nAdjusted for {', '.join(estimand.get_backdoor_variables()) or 'nothing'}:")
+    print(f"\nAdjusted for {', '.join(effect.adjusted_for) or 'nothing'}:")
     print(f"  plain difference in spending  {naive:6.2f}")
-    print(f"  effect of a coupon, DoWhy     {estimate.value:6.2f}")
+    print(f"  effect of a coupon, DoWhy     {effect.value:6.2f}  (95% interval {effect.low:.2f} to {effect.high:.2f})")
     print(f"  effect built into the table   {TRUE_EFFECT:6.2f}")
-    print(f"\nP(coupon causes spend) = {arrow.path_probability('coupon', 'spend'):.2f}")
+    print(f"  effect of shuffled coupons    {effect.placebo:6.2f}  (far from 0 would refute the estimate)")
     print("Adjustment sets among 1000 possible graphs:")
     print(arrow.adjustment_set_frequencies("coupon", "spend").head(5).to_string(index=False))
 

@@ -1,0 +1,103 @@
+"""From our graph to an effect: the example and the snippets of the pages run, also where there is no effect."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from causal_arrow.discovery.estimator import Arrow
+
+ROOT = Path(__file__).parent.parent
+
+
+def snippets(page: str, language: str = "python") -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    pytest.importorskip("dowhy")
+    spec = importlib.util.spec_from_file_location("effect_estimate", ROOT / "examples" / "effect_estimate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["effect_estimate"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def chain_table(effect: float) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    z = random.normal(size=600)
+    x = z + random.laplace(size=600)
+    return pd.DataFrame({"z": z, "x": x, "y": effect * x + z + random.normal(size=600)})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_estimates_the_effect_with_an_interval_and_a_placebo(example: ModuleType) -> None:
+    graph = nx.DiGraph([("z", "x"), ("z", "y"), ("x", "y")])
+    effect = example.estimated_effect(chain_table(2.0), graph, "x", "y")
+    assert effect.low < 2.0 < effect.high
+    assert effect.high - effect.low < 0.3
+    assert effect.adjusted_for == ("z",)
+    assert abs(effect.placebo) < 0.2
+
+
+@pytest.mark.parametrize("edges", [[("z", "x"), ("z", "y")], [("z", "x"), ("y", "x")], []])
+def test_the_example_has_no_effect_to_estimate_where_there_is_no_path(
+    example: ModuleType, edges: list[tuple[str, str]]
+) -> None:
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from("zxy")
+    assert example.estimated_effect(chain_table(0.0), graph, "x", "y") is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_example_runs(
+    example: ModuleType, usual_model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["effect_estimate.py", "--model", usual_model])
+    example.main()
+    out = capsys.readouterr().out
+    assert "P(coupon causes spend)" in out
+    assert "95% interval" in out or "no directed path" in out
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("has_path", [True, False])
+def test_the_snippet_of_the_page_runs_with_and_without_a_path(has_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dowhy")
+    (snippet,) = snippets("handover.md")
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(200, 5)), columns=["age", "income", "coupon", "visits", "spend"])
+    graph = nx.DiGraph([("income", "coupon"), ("income", "spend")])
+    graph.add_nodes_from(table.columns)
+    if has_path:
+        graph.add_edge("coupon", "spend")
+    monkeypatch.setattr(Arrow, "fit", lambda self, table: self)
+    monkeypatch.setattr(Arrow, "to_dowhy", lambda self: graph)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(snippet, "handover.md", "exec"), {"table": table})
+    assert ("Placebo" in said.getvalue()) == has_path
+    assert ("no effect on spending" in said.getvalue()) == (not has_path)
+
+
+def test_the_page_on_knowledge_prints_what_it_says() -> None:
+    (snippet,) = (text for text in snippets("knowledge.md") if "vanished_adjacencies" in text)
+    (printed,) = snippets("knowledge.md", "text")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(snippet, "knowledge.md", "exec"), {})
+    assert said.getvalue() == printed
