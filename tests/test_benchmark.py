@@ -124,7 +124,7 @@ def test_a_method_that_draws_lots_draws_the_same_ones_in_every_run(tmp_path: Pat
 
 
 def test_a_record_comes_back_from_its_line_as_it_was() -> None:
-    table = metrics.reliability_table(np.eye(3, k=1, dtype=bool), np.full((3, 3), 0.25))
+    table = metrics.reliability_of(np.eye(3, k=1, dtype=bool), np.full((3, 3), 0.25))
     record = Record(
         suite="networks",
         row="ECOLI70",

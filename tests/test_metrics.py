@@ -213,10 +213,10 @@ def gadjid_cpdag(adjacency: np.ndarray) -> np.ndarray:
 # Calibration
 
 
-def test_reliability_table_of_a_hand_made_example() -> None:
+def test_reliability_of_a_hand_made_example() -> None:
     truth = graph(3, (0, 1), (1, 2))
     probabilities = np.array([[0.0, 0.9, 0.1], [0.4, 0.0, 1.0], [0.0, 0.5, 0.0]])
-    table = metrics.reliability_table(truth, probabilities, bins=2)
+    table = metrics.reliability_of(truth, probabilities, bins=2)
     np.testing.assert_array_equal(table.pairs, [3, 3])
     np.testing.assert_array_equal(table.edges, [0, 2])
     np.testing.assert_allclose(table.mean_probability, [0.5 / 3, 0.8])
@@ -237,7 +237,7 @@ def test_pooled_tables_are_the_table_of_all_pairs() -> None:
     generator = np.random.default_rng(7)
     truths = [random_dag(generator, 5) for _ in range(2)]
     probabilities = [generator.random((5, 5)) for _ in range(2)]
-    pooled = metrics.pool(metrics.reliability_table(t, q) for t, q in zip(truths, probabilities, strict=True))
+    pooled = metrics.pool(metrics.reliability_of(t, q) for t, q in zip(truths, probabilities, strict=True))
     assert pooled.pairs.sum() == 40
     assert pooled.edges.sum() == truths[0].sum() + truths[1].sum()
     gaps = np.abs(pooled.mean_probability - pooled.edge_frequency)

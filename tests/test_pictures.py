@@ -234,7 +234,7 @@ def test_a_variable_whose_edges_are_not_drawn_does_not_look_like_one_without_edg
 def test_the_legend_shows_only_what_occurs() -> None:
     logits = torch.full((3, 3), -5.0)
     logits[0, 1] = logits[1, 0] = logits[1, 2] = logits[2, 1] = 1.0
-    unsure = Answer(("a", "b", "c"), SkeletonOrder(logits, torch.tensor([0.2, 0.1, 0.0])))
+    unsure = Answer(("a", "b", "c"), GraphDistribution(SkeletonOrder(logits, torch.tensor([0.2, 0.1, 0.0]))))
     axes = pictures.draw_graph(unsure)
     heads = [patch for patch in axes.patches if patch.__class__.__name__ == "Polygon"]
     assert len(heads) == 2 + 1  # two edges, and one sample of a direction

@@ -242,7 +242,7 @@ def test_reliability_is_pooled_over_the_datasets_of_a_suite() -> None:
     for index in range(4):
         truth = np.triu(generator.random((6, 6)) < 0.4, 1)
         marginals = generator.random((6, 6)) / 2
-        table = metrics.reliability_table(truth, marginals)
+        table = metrics.reliability_of(truth, marginals)
         base = record(index=index, method="arrow")
         records.append(Record(**{**vars(base), "reliability": table, "reliability_above_floor": table}))
         off_diagonal = ~np.eye(6, dtype=bool)
@@ -288,7 +288,7 @@ def test_packed_records_give_the_same_report_and_are_small(tmp_path: Path) -> No
 
 
 def test_packing_keeps_pooled_reliability(tmp_path: Path) -> None:
-    table = metrics.reliability_table(np.eye(4, k=1, dtype=bool), np.full((4, 4), 0.3))
+    table = metrics.reliability_of(np.eye(4, k=1, dtype=bool), np.full((4, 4), 0.3))
     records = [Record(**{**vars(record(index=index)), "reliability": table}) for index in range(5)]
     write_packed(records, tmp_path / "packed.jsonl.gz")
     pooled = reliability_by_method(summarize(list(read_packed(tmp_path / "packed.jsonl.gz"))), "networks")["BOSS"]

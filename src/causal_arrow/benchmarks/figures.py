@@ -26,7 +26,7 @@ from causal_arrow.benchmarks.summaries import (
     Variant,
     reliability_by_method,
 )
-from causal_arrow.graphs.metrics import ReliabilityTable
+from causal_arrow.graphs.metrics import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -410,6 +410,6 @@ def _number_of(row: RowSummary) -> float:
     return float(row.settings[row.panel])
 
 
-def _reliabilities(summary: Summary, suite: str) -> list[tuple[Variant, ReliabilityTable]]:
+def _reliabilities(summary: Summary, suite: str) -> list[tuple[Variant, Reliability]]:
     tables = reliability_by_method(summary, suite)
     return [(variant, tables[variant.label]) for variant in summary.variants if variant.label in tables]

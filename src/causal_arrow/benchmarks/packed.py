@@ -21,7 +21,7 @@ from typing import Any
 
 from causal_arrow.benchmarks.records import Record, table_from_lists, table_to_lists
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.graphs.metrics import ReliabilityTable, pool
+from causal_arrow.graphs.metrics import Reliability, pool
 
 FORMAT = "causal-arrow-benchmark-records"
 FORMAT_VERSION = 1
@@ -96,7 +96,7 @@ def _columns(records: list[Record]) -> dict[str, Any]:
     if unfinished:
         columns["unfinished"] = unfinished
     for name in ("reliability", "reliability_above_floor"):
-        tables: list[ReliabilityTable] = [table for record in records if (table := getattr(record, name)) is not None]
+        tables: list[Reliability] = [table for record in records if (table := getattr(record, name)) is not None]
         if tables:
             columns[name] = table_to_lists(pool(tables))
     return columns

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.graphs.metrics import ReliabilityTable
+from causal_arrow.graphs.metrics import Reliability
 
 RECORDS_FILE = "records.jsonl"
 STATUSES = ("ok", "failed", "timeout")
@@ -41,8 +41,8 @@ class Record:
     seconds: float | None = None  # of the method alone; for a timeout, the limit
     measures: Mapping[str, float] = field(default_factory=dict)  # `metrics.evaluate`; nan where one has no meaning
     dataset: Mapping[str, Any] = field(default_factory=dict)  # seed, observations, variables, edges, ...
-    reliability: ReliabilityTable | None = None  # over all ordered pairs
-    reliability_above_floor: ReliabilityTable | None = None  # over those with a probability of at least 0.05
+    reliability: Reliability | None = None  # over all ordered pairs
+    reliability_above_floor: Reliability | None = None  # over those with a probability of at least 0.05
     run: Mapping[str, Any] = field(default_factory=dict)  # machine, versions of the rest, time limit
 
     @property
@@ -82,7 +82,7 @@ def identity_of_method(method: str, settings: Mapping[str, Any], versions: Mappi
     return json.dumps([method, dict(settings), dict(versions)], sort_keys=True)
 
 
-def table_to_lists(table: ReliabilityTable) -> dict[str, list[float]]:
+def table_to_lists(table: Reliability) -> dict[str, list[float]]:
     """A reliability table as JSON can hold it."""
     return {
         "pairs": table.pairs.tolist(),
@@ -91,9 +91,9 @@ def table_to_lists(table: ReliabilityTable) -> dict[str, list[float]]:
     }
 
 
-def table_from_lists(lists: Mapping[str, list[float]]) -> ReliabilityTable:
+def table_from_lists(lists: Mapping[str, list[float]]) -> Reliability:
     """The table `table_to_lists` wrote."""
-    return ReliabilityTable(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
+    return Reliability(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
 
 
 class RecordWriter:

@@ -12,7 +12,7 @@ import numpy as np
 from causal_arrow.benchmarks.methods import METHODS, title_of
 from causal_arrow.benchmarks.records import Record, count_by_status
 from causal_arrow.benchmarks.suites import SUITES
-from causal_arrow.graphs.metrics import ReliabilityTable, pool
+from causal_arrow.graphs.metrics import Reliability, pool
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,9 @@ def summarize(records: Sequence[Record]) -> Summary:
     return Summary(tuple(rows), tuple(variants.values()))
 
 
-def reliability_by_method(summary: Summary, suite: str, name: str = "reliability") -> dict[str, ReliabilityTable]:
+def reliability_by_method(summary: Summary, suite: str, name: str = "reliability") -> dict[str, Reliability]:
     """The pooled reliability table of each method of a suite that gives probabilities, by label."""
-    tables: dict[str, list[ReliabilityTable]] = {}
+    tables: dict[str, list[Reliability]] = {}
     for row in summary.of_suite(suite):
         for entry in row.entries:
             members = [table for record in entry.records if (table := getattr(record, name)) is not None]

@@ -73,8 +73,8 @@ def measure(dataset: Dataset, answer: Estimate) -> dict[str, Any]:
     }
     if probabilities is not None:
         floor = metrics.CALIBRATION_FLOOR
-        result["reliability"] = table_to_lists(metrics.reliability_table(truth, probabilities))
-        result["reliability_above_floor"] = table_to_lists(metrics.reliability_table(truth, probabilities, floor=floor))
+        result["reliability"] = table_to_lists(metrics.reliability_of(truth, probabilities))
+        result["reliability_above_floor"] = table_to_lists(metrics.reliability_of(truth, probabilities, floor=floor))
     return result
 
 

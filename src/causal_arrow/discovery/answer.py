@@ -24,7 +24,16 @@ from causal_arrow._version import __version__
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
-from causal_arrow.graphs.decoding import Decoding, DrawnGraphs, decode, edge_probabilities, sample_graphs
+from causal_arrow.graphs.decoding import (
+    Decoding,
+    DrawnGraphs,
+    VanishedAdjacency,
+    decode,
+    edge_probabilities,
+    sample_graphs,
+    vanished_adjacencies,
+)
+from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
@@ -35,8 +44,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Matrix = TypeVar("Matrix", bound=NDArray[Any])
 
-JSON_FORMAT = "causal-arrow-graph"
-JSON_VERSION = 1
 DIGITS = 6
 """Decimal places of probabilities and scores in files."""
 
@@ -194,19 +201,15 @@ class Answer:
         return DrawnGraphs(self._put_back(drawn.graphs), drawn.exact)
 
     @cached_property
-    def vanished(self) -> tuple[tuple[str, str, float], ...]:
-        """Pairs that are probably adjacent but not shown, since the knowledge leaves only the less probable direction.
+    def vanished(self) -> tuple[VanishedAdjacency, ...]:
+        """Pairs that would be adjacent without the knowledge and are not with it, the most probable first.
 
-        Each with the probability that the two are adjacent, as the network gives it without the knowledge.
+        Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
         """
-        probabilities = self.distribution.skeleton_order.skeleton_probabilities().double().numpy()
-        known = self.constraints_as_arranged
-        one_way = known.forbidden ^ known.forbidden.T
-        shown = self.adjacency[np.ix_(self._places, self._places)]
-        lost = np.triu((probabilities > self.threshold) & one_way & ~shown & ~shown.T)
-        pairs = [sorted((self._places[j], self._places[k])) for j, k in np.argwhere(lost)]
-        back = self._put_back(probabilities)
-        return tuple((self.names[j], self.names[k], float(back[j, k])) for j, k in sorted(pairs))
+        distribution, constraints = self.distribution.skeleton_order, self.constraints_as_arranged
+        decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
+        pairs = vanished_adjacencies(distribution, constraints, decoding, rule=self.rule, threshold=self.threshold)
+        return tuple(pair for pair in pairs if len(pair.ruled_out) < 2)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from causal_arrow.discovery.answer import Answer, DirectedEdge
 from causal_arrow.text import counted
 
 MOST_EDGES = 40
+MOST_VANISHED = 5
 COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
 
 
@@ -38,12 +39,11 @@ def remarks(answer: Answer) -> list[str]:
 
 
 def vanished_sentences(answer: Answer) -> list[str]:
-    """For each pair that is probably adjacent but not shown because of the knowledge, why."""
-    return [
-        f"{first} and {second} are probably adjacent ({probability:.2f}), but the knowledge leaves only the direction "
-        "that the data speak against: no edge is shown"
-        for first, second, probability in answer.vanished
-    ]
+    """For each pair that is probably adjacent but not shown because of the knowledge, why; the first few of many."""
+    sentences = [str(pair) for pair in answer.vanished[:MOST_VANISHED]]
+    if (more := len(answer.vanished) - MOST_VANISHED) > 0:
+        sentences.append(f"The knowledge takes away {counted(more, 'more such adjacency', 'more such adjacencies')}.")
+    return sentences
 
 
 def to_text(answer: Answer, most: int = MOST_EDGES) -> str:

@@ -218,6 +218,8 @@ class VanishedAdjacency:
     second: str
     probability: float
     """That the two are adjacent, as the network has it, ν."""
+    ruled_out: tuple[tuple[str, str], ...]
+    """Which of the two directions the knowledge rules out, as (cause, effect)."""
     reason: str
 
     def __str__(self) -> str:
@@ -246,32 +248,28 @@ def vanished_adjacencies(
     lost = np.argwhere(free & ~skeleton_of(decoding.adjacency))  # as the network has them, cause first
     adjacent = _sigmoid(logits)
     before = _sigmoid(scores[:, None] - scores)
-    found = [
-        VanishedAdjacency(
-            known.names[j],
-            known.names[k],
-            float(adjacent[j, k]),
-            _why_vanished(known.names[j], known.names[k], known.forbidden[[j, k], [k, j]].tolist(), before[j, k]),
-        )
-        for j, k in lost.tolist()
-    ]
+    found = []
+    for j, k in lost.tolist():
+        pair = known.names[j], known.names[k]
+        edges = ((pair, known.forbidden[j, k]), (pair[::-1], known.forbidden[k, j]))
+        ruled_out = tuple(edge for edge, forbidden in edges if forbidden)
+        reason = _why_vanished(pair, ruled_out, before[j, k])
+        found.append(VanishedAdjacency(*pair, float(adjacent[j, k]), ruled_out, reason))
     return sorted(found, key=lambda pair: (-pair.probability, pair.first, pair.second))
 
 
-def _why_vanished(cause: str, effect: str, forbidden: list[bool], before: float) -> str:
-    """`forbidden` says it of the edge from cause to effect, then of the opposite one."""
-    if all(forbidden):
+def _why_vanished(pair: tuple[str, str], ruled_out: tuple[tuple[str, str], ...], before: float) -> str:
+    """`pair` is (cause, effect) as the network has it, which puts the cause first with probability `before`."""
+    forwards, backwards = (f"{cause!r} -> {effect!r}" for cause, effect in (pair, pair[::-1]))
+    if len(ruled_out) == 2:
         return "the knowledge rules out both directions"
-    if forbidden[0]:
+    if ruled_out == (pair,):
         return (
-            f"the knowledge rules out {cause!r} -> {effect!r}, and {effect!r} -> {cause!r} goes against the causal "
-            f"order ({cause!r} comes before {effect!r} with probability {before:.2f})"
+            f"the knowledge rules out {forwards}, and {backwards} goes against the causal order "
+            f"({pair[0]!r} comes before {pair[1]!r} with probability {before:.2f})"
         )
-    if forbidden[1]:
-        return (
-            f"the knowledge rules out {effect!r} -> {cause!r}, and what is known of other variables makes "
-            f"{cause!r} -> {effect!r} improbable"
-        )
+    if ruled_out:
+        return f"the knowledge rules out {backwards}, and what is known of other variables makes {forwards} improbable"
     return "what is known of other variables makes it improbable"
 
 

@@ -161,10 +161,10 @@ def _joined_by_open_nondirected_path(
 
 
 @dataclass(frozen=True)
-class ReliabilityTable:
+class Reliability:
     """How often an edge was there when its probability lay in a bin; bins have equal width and hold their lower end.
 
-    Holds sums, so that the tables of many datasets add up to the table of all their pairs (`pool`).
+    Holds sums, so that those of many datasets add up to that of all their pairs (`pool`).
     """
 
     pairs: FloatArray  # (bins,) ordered pairs with a probability in the bin
@@ -183,14 +183,14 @@ class ReliabilityTable:
 
     @property
     def expected_calibration_error(self) -> float:
-        """Σ_bins (share of the pairs) · |mean probability − edge frequency|; nan for a table without pairs."""
+        """Σ_bins (share of the pairs) · |mean probability − edge frequency|; nan without pairs."""
         total = self.pairs.sum()
         return float(np.abs(self.probability_sum - self.edges).sum() / total) if total else math.nan
 
 
-def reliability_table(
+def reliability_of(
     truth: Matrix, probabilities: Matrix, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
-) -> ReliabilityTable:
+) -> Reliability:
     """Reliability of directed-edge probabilities over the ordered pairs of one graph with a probability ≥ `floor`.
 
     The default floor of 0 takes all p(p − 1) pairs.
@@ -205,20 +205,20 @@ def reliability_table(
     counted = pair_probabilities >= floor
     outcomes, pair_probabilities = outcomes[counted], pair_probabilities[counted]
     bin_of_pair = np.minimum((pair_probabilities * bins).astype(np.int64), bins - 1)  # 1 belongs to the last bin
-    return ReliabilityTable(
+    return Reliability(
         pairs=np.bincount(bin_of_pair, minlength=bins).astype(np.float64),
         probability_sum=np.bincount(bin_of_pair, weights=pair_probabilities, minlength=bins).astype(np.float64),
         edges=np.bincount(bin_of_pair[outcomes], minlength=bins).astype(np.float64),
     )
 
 
-def pool(tables: Iterable[ReliabilityTable]) -> ReliabilityTable:
-    """The reliability table of the pairs of several graphs together. All tables need the same number of bins."""
-    tables = list(tables)
-    return ReliabilityTable(
-        pairs=np.sum([table.pairs for table in tables], axis=0),
-        probability_sum=np.sum([table.probability_sum for table in tables], axis=0),
-        edges=np.sum([table.edges for table in tables], axis=0),
+def pool(parts: Iterable[Reliability]) -> Reliability:
+    """The reliability over the pairs of several graphs together. All parts need the same number of bins."""
+    parts = list(parts)
+    return Reliability(
+        pairs=np.sum([part.pairs for part in parts], axis=0),
+        probability_sum=np.sum([part.probability_sum for part in parts], axis=0),
+        edges=np.sum([part.edges for part in parts], axis=0),
     )
 
 
@@ -227,9 +227,9 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error of one graph's directed-edge probabilities; nan when no pair reaches `floor`.
 
-    With few pairs a bin, one graph's error is mostly chance: `pool` the tables of many graphs to judge a method.
+    With few pairs per bin, one graph's error is mostly chance: `pool` the reliabilities of many graphs to judge a method.
     """
-    return reliability_table(truth, probabilities, bins=bins, floor=floor).expected_calibration_error
+    return reliability_of(truth, probabilities, bins=bins, floor=floor).expected_calibration_error
 
 
 def evaluate(
