@@ -383,7 +383,7 @@ def _legend(drawing: _Drawing) -> list[_LegendEntry]:
     entries: list[_LegendEntry] = []
     x, row = 0.0, 0
     for sample, label in [*_edge_samples(list(drawing.edges.values())), *_box_samples(drawing)]:
-        width = LEGEND_SAMPLE + 6 + _text_size(label, LEGEND_FONT)[0]
+        width = LEGEND_SAMPLE + 6 + 1.06 * _text_size(label, LEGEND_FONT)[0]  # letters on a grid of pixels run wider
         if x and x + width > max(drawing.layout.width, 300.0):
             x, row = 0.0, row + 1
         entries.append(_LegendEntry(sample, label, x, row, width))

@@ -227,7 +227,7 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error of one graph's directed-edge probabilities; nan when no pair reaches `floor`.
 
-    With few pairs per bin, one graph's error is mostly chance: `pool` the reliabilities of many graphs to judge a method.
+    With few pairs per bin, one graph's error is mostly chance: `pool` those of many graphs to judge a method.
     """
     return reliability_of(truth, probabilities, bins=bins, floor=floor).expected_calibration_error
 
