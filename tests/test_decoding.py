@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs import orders as orders_module
 from causal_arrow.graphs.dag import is_acyclic, topological_order, transitive_closure
@@ -23,6 +24,7 @@ from causal_arrow.graphs.decoding import (
     sample_graphs,
     vanished_adjacencies,
 )
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.orders import log_weight, most_probable_order, rearranged_order, sample_orders
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
@@ -262,6 +264,21 @@ def test_shuffling_the_variables_shuffles_the_order_that_is_shown(p, seed):
     for moved in (knowledge.compile([names[j] for j in place]), knowledge.compile(names).rearranged(place)):
         there = decode(shuffled, moved)
         assert [names[j] for j in here.order] == [moved.names[j] for j in there.order]
+
+
+def test_an_answer_lists_complete_tiers_one_after_the_other_however_its_columns_are_arranged():
+    for seed in range(50):
+        random = np.random.default_rng(seed)
+        p = int(random.integers(2, 13))
+        names = tuple(f"v{j}" for j in random.permutation(p))
+        tier = {name: int(random.integers(3)) for name in names}
+        known = Knowledge(tiers=[[name for name in names if tier[name] == number] for number in range(3)])
+        distribution = GraphDistribution(random_distribution(p, seed))
+        answer = Answer(names, distribution, known, arrangement=random.permutation(p).tolist())
+        shown = [tier[name] for name in answer.order]
+        assert shown == sorted(shown)
+        position = {name: place for place, name in enumerate(answer.order)}
+        assert all(position[edge.source] < position[edge.target] for edge in answer.edges)
 
 
 def test_the_order_of_three_hundred_variables_in_tiers_takes_less_than_a_second():
