@@ -116,7 +116,13 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
 
 @pytest.mark.parametrize(
     ("title", "runs"),
-    [("The recipe", 12), ("Ablations", 9), ("Small networks", 8), ("The paper's encoder", 8)],
+    [
+        ("The recipe", 12),
+        ("Ablations", 9),
+        ("Small networks", 8),
+        ("The paper's encoder", 8),
+        ("The paper's tasks alone", 4),
+    ],
 )
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
     header, lines = cells_of_table(ROOT / "docs" / "training.md", title)
@@ -156,6 +162,18 @@ def test_what_the_training_notes_say_of_the_papers_encoders_learning_rates_is_in
     later = [step for step in fast if step >= 200]
     assert len(later) == 4
     assert all(fast[step] > usual[step] for step in later)
+
+
+def test_what_the_training_notes_say_of_the_papers_tasks_alone_is_in_the_log() -> None:
+    def nll(record: dict[str, Any], square: bool) -> float:
+        shapes = [(score["observations"] == score["variables"], score["nll"]) for score in record["scores"]]
+        return float(np.mean([value for is_square, value in shapes if is_square == square]))
+
+    validations = {record["step"]: record for record in logged("strict", "validation")}
+    said = training_notes()
+    first, last = nll(validations[1000], square=False), nll(validations[5452], square=False)
+    assert f"from {first:.3f} at step 1,000 to {last:.3f} at step 5,452" in said
+    assert f"it is {nll(validations[5452], square=True):.2f} at the end" in said
 
 
 def test_what_the_training_notes_say_of_small_networks_step_by_step_is_in_the_logs() -> None:
