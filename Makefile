@@ -2,7 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs clean
+# What pip gets beside that. On Linux the usual torch brings about 5 GB of libraries for GPUs; without a GPU the CPU build
+# is enough. PyTorch's page on installing shows the address of its index after you choose CPU:
+#     make demo PIP_OPTIONS="--extra-index-url ADDRESS"
+PIP_OPTIONS ?=
+
+# Interpreters that `make resolve` asks, by name or by path.
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+
+.PHONY: demo test lint docs resolve fuzz clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -18,6 +26,15 @@ lint: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Can pip find versions for the demo, the tests and the documents on every Python that we support?
+resolve:
+	.ci/resolve $(PYTHONS)
+
+# Ten thousand bad inputs, new ones with every SEED. `make test` runs a thousand.
+SEED ?= 0
+fuzz: .venv/test
+	$(BIN)/python -m tests.bad_inputs --cases 10000 --seed $(SEED)
+
 clean:
 	rm -rf .venv build dist demo site
 
@@ -27,5 +44,5 @@ clean:
 .venv/docs: EXTRAS = docs
 .venv/demo .venv/test .venv/docs: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_OPTIONS) --editable ".[$(EXTRAS)]"
 	touch $@
