@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from causal_arrow.cli.console import PIPED_WIDTH, console, grid
+from causal_arrow.cli.console import PIPED_WIDTH, console, file, folder, grid
 from causal_arrow.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def benchmark(
         str, typer.Option(help="Methods, separated by commas. arrow:PATH takes other weights.")
     ] = "arrow",
     datasets: Annotated[int, typer.Option(min=1, help="Datasets for each row of a suite.")] = 100,
-    output: Annotated[Path, typer.Option(help="Folder of the records. What is in it already is not run again.")] = Path(
-        "benchmark-records"
-    ),
+    output: Annotated[
+        Path, typer.Option(help="Folder of the records. What is in it already is not run again.", parser=folder)
+    ] = Path("benchmark-records"),
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a method may take for one dataset.")] = 600.0,
     jobs: Annotated[int, typer.Option(min=0, help="Datasets at a time, one core each; 0 takes all cores.")] = 0,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed or ran out of time.")] = False,
@@ -97,11 +97,14 @@ def report(
     figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
     figure_format: Annotated[Literal["png", "svg"], typer.Option(help="Format of the figures.")] = "png",
     output: Annotated[
-        Path | None, typer.Option(help="Where to write; by default report.md or report.html in the folder.")
+        Path | None,
+        typer.Option(help="Where to write; by default report.md or report.html in the folder.", parser=file),
     ] = None,
     pack: Annotated[
         Path | None,
-        typer.Option(help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report."),
+        typer.Option(
+            help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report.", parser=file
+        ),
     ] = None,
 ) -> None:
     """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import check_output, console, grid, written_together
+from causal_arrow.cli.console import check_output, console, folder, grid, written_together
 from causal_arrow.errors import COMMAND_LINE
 from causal_arrow.network.bundled import DEFAULT_MODEL
 
@@ -35,7 +35,9 @@ def discover(
     table: options.TableArgument,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write graph, edges and pictures to this folder.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="Write graph, edges and pictures to this folder.", parser=folder, show_default=False
+        ),
     ] = None,
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
@@ -157,8 +159,8 @@ def discover(
             extras.stability = uncertainty.bootstrap(answer, found.network, found.table, bootstrap, random)
 
     if output is not None:
-        with written_together(output, names, overwrite) as folder:
-            _write(folder, answer, extras)
+        with written_together(output, names, overwrite) as unfinished:
+            _write(unfinished, answer, extras)
     if as_json:
         print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
         return

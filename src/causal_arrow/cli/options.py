@@ -81,7 +81,9 @@ Scale = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, cuda:1.")]
-Seed = Annotated[int, typer.Option(help="Seed of all random draws: the same seed gives the same draws.", min=0)]
+Seed = Annotated[
+    int, typer.Option(help="Seed of all random draws: the same seed gives the same draws.", min=0, max=2**63 - 1)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 

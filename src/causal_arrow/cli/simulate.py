@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import check_output, console, written_together
+from causal_arrow.cli.console import check_output, console, folder, written_together
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
+# All tables are made together, and a file of this size is beyond what a person opens: about a gigabyte.
+MOST_CELLS = 10**8
+
 
 def simulate(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the tables and graphs.", show_default=False)
+        Path,
+        typer.Option("--output", "-o", help="Folder for the tables and graphs.", parser=folder, show_default=False),
     ],
     tables: Annotated[int, typer.Option(help="How many tables.", min=1)] = 1,
     observations: Annotated[int, typer.Option(help="Observations in each.", min=2)] = 500,
@@ -47,6 +53,7 @@ def simulate(
 
     Writes table-1.csv and graph-1.json, table-2.csv and graph-2.json, ... Columns are standardized and in random order.
     """
+    _check_size(tables, observations, variables)
     names = [name for number in range(1, tables + 1) for name in (f"table-{number}.csv", f"graph-{number}.json")]
     check_output(output, names, overwrite)
 
@@ -57,13 +64,13 @@ def simulate(
         chosen = chosen.only(*only)
     if without:
         chosen = chosen.without(*without)
-    with written_together(output, names, overwrite) as folder:
+    with written_together(output, names, overwrite) as made:
         batch = chosen.sample(tables, observations, variables, torch.Generator().manual_seed(seed))
         for number in range(tables):
-            _write_table(folder / f"table-{number + 1}.csv", batch, number)
+            _write_table(made / f"table-{number + 1}.csv", batch, number)
             description = _describe(batch, number, list(chosen.recipes), seed)
-            (folder / f"graph-{number + 1}.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    written = "1 table and its graph" if tables == 1 else f"{tables} tables and their graphs"
+            (made / f"graph-{number + 1}.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    written = "1 table and its graph" if tables == 1 else f"{tables:,} tables and their graphs"
     console(stderr=True).print(f"Wrote {written} to {output}", markup=False)
 
 
@@ -80,6 +87,16 @@ EXAMPLES = {
 `causal-arrow compare made/graph-1.json answer/graph.json`
 """
 }
+
+
+def _check_size(tables: int, observations: int, variables: int) -> None:
+    """ConfigurationError if the tables with their graphs would not fit in the memory of an ordinary machine."""
+    cells = tables * variables * (observations + variables)
+    if cells > MOST_CELLS:
+        raise ConfigurationError(
+            f"{counted(tables, 'table')} of {observations:,} observations and {variables:,} variables, with graphs, "
+            f"have {cells:,} cells, and at most {MOST_CELLS:,} are made at a time: ask for fewer."
+        )
 
 
 def _distribution(name: str) -> TaskDistribution:
