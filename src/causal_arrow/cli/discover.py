@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 KNOWLEDGE_PANEL = "What is already known"
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
 MOST_INDIRECT = 10
+MOST_DRAWS = 10**6
 
 
 def discover(
@@ -55,12 +56,20 @@ def discover(
     scale: options.Scale = "auto",
     samples: Annotated[
         int | None,
-        typer.Option(help="Draw this many graphs for the probabilities of indirect causes.", min=1, show_default=False),
+        typer.Option(
+            help="Draw this many graphs for the probabilities of indirect causes.",
+            min=1,
+            max=MOST_DRAWS,
+            show_default=False,
+        ),
     ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(
-            help="Draw the observations again this many times, for how stable each edge is.", min=1, show_default=False
+            help="Draw the observations again this many times, for how stable each edge is.",
+            min=1,
+            max=MOST_DRAWS,
+            show_default=False,
         ),
     ] = None,
     seed: options.Seed = 0,

@@ -1,0 +1,1456 @@
+"""Inputs as the world has them: broken, odd and hostile, and the good ones that only look so.
+
+A case is a family, a kind and a seed, and each goes through a surface that people use: the command line, `read_table`,
+`Arrow`, `Knowledge`, `load_model`. What must hold, whatever comes:
+
+- Python raises an ArrowError or nothing; the command line prints a sentence and leaves with 0, 2, or 1 where `check`
+  refuses a table. No traceback, no "This is a bug", no warning of a foreign package, nothing that takes forever.
+- An answer has no cycle, probabilities between 0 and 1, an order that its edges follow, and obeys what is known.
+- Files are written whole or not at all, and the caller's table stays as it was.
+- What is odd but sound works, what is unusable is refused: kinds say so with `works` and `refused`.
+
+    python -m tests.bad_inputs --cases 10000 --seed 3
+    python -m tests.bad_inputs --family files --kind crlf --case-seed 17
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import datetime
+import decimal
+import fractions
+import gzip
+import io
+import json
+import os
+import pickle
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.torch import load_file, save_file
+from sklearn.exceptions import NotFittedError
+
+from causal_arrow import Arrow, Knowledge
+from causal_arrow.cli import main as causal_arrow
+from causal_arrow.cli.console import UNFINISHED
+from causal_arrow.errors import ArrowError, ArrowWarning
+from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
+from causal_arrow.tables.reading import read_table
+
+WORKS, REFUSED, EITHER = "works", "refused", "either"
+MOST_SECONDS = 20
+SUBPROCESSES = 0.005  # share of command lines that run as programs of their own
+
+
+@dataclass(frozen=True)
+class Case:
+    family: str
+    kind: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"python -m tests.bad_inputs --family {self.family} --kind {self.kind} --case-seed {self.seed}"
+
+    def random(self) -> np.random.Generator:
+        return np.random.default_rng([zlib.crc32(f"{self.family}/{self.kind}".encode()), self.seed])
+
+
+class Broken(AssertionError):
+    """Something that must hold did not."""
+
+
+@dataclass
+class World:
+    """What a kind can draw on: chance, an empty folder that is the current one, a small model."""
+
+    random: np.random.Generator
+    folder: Path
+    model: Path
+
+    def pick(self, *choices: Any) -> Any:
+        return choices[int(self.random.integers(len(choices)))]
+
+    def frame(self, rows: int | None = None, columns: int | None = None) -> pd.DataFrame:
+        """A table that nothing is wrong with: columns a, b, c, ... with some dependence."""
+        rows = rows or int(self.random.integers(20, 60))
+        columns = columns or int(self.random.integers(3, 6))
+        values = self.random.normal(size=(rows, columns))
+        values[:, 1:] += 0.8 * values[:, :-1]
+        return pd.DataFrame(values, columns=[chr(97 + place % 26) * (1 + place // 26) for place in range(columns)])
+
+    def csv(self, frame: pd.DataFrame | None = None, **settings: Any) -> str:
+        return str((self.frame() if frame is None else frame).to_csv(index=False, **settings))
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+        return path
+
+
+Maker = Callable[[World], Any]
+KINDS: dict[str, dict[str, tuple[Maker, str]]] = {}
+
+
+def enter_all(family: str, expected: str, makers: dict[str, Maker]) -> None:
+    """Enter makers of inputs by name, with what should come of them."""
+    for name, maker in makers.items():
+        assert name not in KINDS.setdefault(family, {}), name
+        KINDS[family][name] = (maker, expected)
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+# A maker answers with a path, or with a path and options for reading it.
+
+
+def _with_column(values: Callable[[World, int], Sequence[Any]], name: str = "z") -> Maker:
+    def make(world: World) -> Path:
+        frame = world.frame()
+        frame[name] = values(world, len(frame))
+        return world.write("table.csv", world.csv(frame))
+
+    return make
+
+
+def _named(names: Callable[[World, int], Sequence[str]]) -> Maker:
+    def make(world: World) -> Path:
+        frame = world.frame()
+        frame.columns = list(names(world, frame.shape[1]))
+        return world.write("table.csv", world.csv(frame))
+
+    return make
+
+
+def _text(change: Callable[[World, str], str | bytes], name: str = "table.csv") -> Maker:
+    return lambda world: world.write(name, change(world, world.csv()))
+
+
+def _cells(change: Callable[[World, np.ndarray], np.ndarray]) -> Maker:
+    def make(world: World) -> Path:
+        frame = world.frame()
+        return world.write("table.csv", world.csv(pd.DataFrame(change(world, frame.to_numpy()), columns=frame.columns)))
+
+    return make
+
+
+def _mutated(content: bytes, random: np.random.Generator, share: float = 0.01) -> bytes:
+    array = np.frombuffer(content, dtype=np.uint8).copy()
+    places = random.integers(len(array), size=max(1, int(share * len(array))))
+    array[places] = random.integers(256, size=len(places))
+    return array.tobytes()
+
+
+def _cut(content: bytes, random: np.random.Generator) -> bytes:
+    return content[: int(random.integers(len(content)))]
+
+
+def _spoiled(values: Callable[[World, int], Sequence[Any]]) -> Callable[[World, np.ndarray], np.ndarray]:
+    def change(world: World, cells: np.ndarray) -> np.ndarray:
+        cells = cells.copy()
+        count = int(world.random.integers(1, 6))
+        rows, columns = (world.random.integers(size, size=count) for size in cells.shape)
+        cells[rows, columns] = values(world, count)
+        return cells
+
+    return change
+
+
+def _as(writer: str, name: str, **settings: Any) -> Maker:
+    def make(world: World) -> Path:
+        getattr(world.frame(), writer)(world.folder / name, **settings)
+        return world.folder / name
+
+    return make
+
+
+def _spoiled_file(writer: str, name: str, spoil: Callable[[bytes, np.random.Generator], bytes]) -> Maker:
+    def make(world: World) -> Path:
+        getattr(world.frame(), writer)(world.folder / name)
+        return world.write(name, spoil((world.folder / name).read_bytes(), world.random))
+
+    return make
+
+
+enter_all(
+    "files",
+    WORKS,
+    {
+        "plain": _text(lambda world, text: text),
+        "crlf": _text(lambda world, text: text.replace("\n", "\r\n")),
+        "no_last_newline": _text(lambda world, text: text.rstrip("\n")),
+        "byte_order_mark": _text(lambda world, text: b"\xef\xbb\xbf" + text.encode()),
+        "utf16": _text(lambda world, text: text.encode("utf-16")),
+        "gzip": _text(lambda world, text: gzip.compress(text.encode()), "table.csv.gz"),
+        "semicolons": _text(lambda world, text: text.replace(",", ";")),
+        "tabs": _text(lambda world, text: text.replace(",", "\t"), "table.tsv"),
+        "decimal_commas": lambda world: world.write("table.csv", world.csv(sep=";", decimal=",")),
+        "blank_lines_between": _text(lambda world, text: text.replace("\n", "\n\n")),
+        "spaces_after_commas": _text(lambda world, text: text.replace(",", ", ")),
+        "quoted_newline_in_name": _named(lambda world, p: ["first\nsecond", *"bcdef"[: p - 1]]),
+        "unicode_names": _named(lambda world, p: ["größe", "年齢", "возраст", "🙂", "e\u0301"][:p]),
+        "markup_names": _named(lambda world, p: ["[red]a", "<b>&amp;", "$x^2$", '"', "\\n"][:p]),
+        "long_names": _named(lambda world, p: [f"{place}" + "long " * 300 + "x" for place in range(p)]),
+        "names_of_the_tongue": _named(lambda world, p: ["None", "True", "-1", "->", "class"][:p]),
+        "huge_values": _cells(lambda world, cells: cells * 10.0 ** int(world.random.integers(100, 151))),
+        "tiny_values": _cells(lambda world, cells: cells * 10.0 ** -int(world.random.integers(100, 151))),
+        "huge_integers": _cells(lambda world, cells: 2**62 + (cells * 10**6).astype(np.int64)),
+        "tiny_table": lambda world: world.write("table.csv", world.csv(world.frame(20, 2))),
+        "wide_table": lambda world: world.write(
+            "table.csv", world.csv(world.frame(25, int(world.random.integers(20, 40))))
+        ),
+        "signs_flipped": _cells(lambda world, cells: cells * world.random.choice([-1.0, 1.0], size=cells.shape[1])),
+        "doubled_rows": _cells(lambda world, cells: np.concatenate([cells] * 2)),
+        "rounded": _cells(lambda world, cells: cells.round(0) + np.arange(cells.shape[0])[:, None] % 2),
+        "zeros_and_ones": _with_column(lambda world, n: np.arange(n) % 2),
+        "yes_and_no": _with_column(lambda world, n: ["yes" if row % 3 else "no" for row in range(n)]),
+        "other_units": _cells(lambda world, cells: cells * 10.0 ** world.random.integers(-8, 9, size=cells.shape[1])),
+        "parquet": _as("to_parquet", "table.parquet"),
+        "feather": _as("to_feather", "table.feather"),
+        "workbook": _as("to_excel", "table.xlsx", index=False),
+        "header_said_absent": lambda world: (
+            world.write("table.csv", world.csv(header=False)),
+            ["--no-header"],
+        ),
+        "missing_said_dropped": lambda world: (
+            _cells(_spoiled(lambda world, n: np.full(n, np.nan)))(world),
+            ["--missing", world.pick("drop", "impute")],
+        ),
+        "column_left_out": lambda world: (
+            _with_column(lambda world, n: ["text"] * n, 'comma, and "quotes"')(world),
+            ["--drop", '"comma, and ""quotes"""'],
+        ),
+    },
+)
+enter_all(
+    "files",
+    REFUSED,
+    {
+        "empty": lambda world: world.write("table.csv", b""),
+        "blank": lambda world: world.write("table.csv", world.pick("\n", "   ", "\n\n\n", "\ufeff", "\t\n")),
+        "only_names": _text(lambda world, text: text.split("\n")[0] + "\n"),
+        "one_column": lambda world: world.write("table.csv", world.csv(world.frame(columns=5)[["a"]])),
+        "too_few_rows": lambda world: world.write(
+            "table.csv", world.csv(world.frame(int(world.random.integers(1, 20))))
+        ),
+        "program": lambda world: world.write("table.csv", b"\x7fELF\x02\x01\x01\x00" + world.random.bytes(500)),
+        "archive": lambda world: world.write("table.csv", b"PK\x03\x04" + world.random.bytes(500)),
+        "bytes": lambda world: world.write("table.csv", b"\x00" + world.random.bytes(300)),
+        "nul_in_the_middle": _text(lambda world, text: text.replace(",", ",\x00", 1)),
+        "text_named_parquet": _text(lambda world, text: text, "table.parquet"),
+        "text_named_workbook": _text(lambda world, text: text, "table.xlsx"),
+        "text_named_feather": _text(lambda world, text: text, "table.feather"),
+        "text_named_gzip_parquet": _text(lambda world, text: gzip.compress(text.encode()), "table.parquet"),
+        "unknown_ending": _text(lambda world, text: text, "table.docx"),
+        "no_ending": _text(lambda world, text: text, "table"),
+        "text_column": _with_column(lambda world, n: [f"town{row}" for row in range(n)]),
+        "dates": _with_column(lambda world, n: [f"2024-01-{1 + row % 28:02}" for row in range(n)]),
+        "constant": _with_column(lambda world, n: [world.pick(0, 1e-300, 41, -1e300)] * n),
+        "all_missing": _with_column(lambda world, n: [""] * n),
+        "same_name_twice": _named(lambda world, p: ["a"] * p),
+        "infinities": _cells(_spoiled(lambda world, n: world.random.choice([np.inf, -np.inf], size=n))),
+        "cells_missing": _cells(_spoiled(lambda world, n: np.full(n, np.nan))),
+        "more_fields_than_names": _text(lambda world, text: text + "1,2,3,4,5,6,7,8,9\n"),
+        "no_such_file": lambda world: world.folder / world.pick("none.csv", "a/b/c.csv", "~none/x.csv", "\udcff.csv"),
+        "folder": lambda world: world.folder,
+        "name_too_long": lambda world: world.folder / ("a" * 300 + ".csv"),
+        "numbers_beyond_all": _with_column(lambda world, n: ["9" * 400 for _ in range(n)]),
+    },
+)
+enter_all(
+    "files",
+    EITHER,
+    {
+        "latin1": _named(lambda world, p: ["größe", "é", "ñ", "ß", "ø"][:p]),
+        "spaces_around_commas": _text(lambda world, text: text.replace(",", " , ")),
+        "carriage_returns": _text(lambda world, text: text.replace("\n", "\r")),
+        "ragged": _text(lambda world, text: text.replace(",", world.pick(",,", "", ", ,"), 3)),
+        "quote_never_closed": _text(lambda world, text: text.replace(",", ',"', int(world.random.integers(1, 9)))),
+        "control_characters_in_names": _named(
+            lambda world, p: [
+                f"a{chr(int(code))}b" for code in world.random.permutation(np.r_[9, 11, 12, 28:32, 127:160])[:p]
+            ]
+        ),
+        "names_empty": _named(lambda world, p: ["", " ", "\t", "\u200b", "x"][:p]),
+        "names_with_blanks": _named(lambda world, p: ["dose ", " dose", "dose", "do se", "d"][:p]),
+        "surrogates": _text(lambda world, text: "\ud800" + text),
+        "damaged_text": _text(lambda world, text: _mutated(text.encode(), world.random)),
+        "cut_text": _text(lambda world, text: _cut(text.encode(), world.random)),
+        "damaged_gzip": _text(lambda world, text: _mutated(gzip.compress(text.encode()), world.random), "table.csv.gz"),
+        "cut_gzip": _text(lambda world, text: _cut(gzip.compress(text.encode()), world.random), "table.csv.gz"),
+        "damaged_parquet": _spoiled_file("to_parquet", "table.parquet", _mutated),
+        "cut_parquet": _spoiled_file("to_parquet", "table.parquet", _cut),
+        "damaged_feather": _spoiled_file("to_feather", "table.feather", _mutated),
+        "damaged_workbook": _spoiled_file("to_excel", "table.xlsx", _mutated),
+        "cut_workbook": _spoiled_file("to_excel", "table.xlsx", _cut),
+        "mixed_cells": _with_column(lambda world, n: [world.pick(1, "x", 2.5, "", "1e5", "-") for _ in range(n)]),
+        "question_marks": _with_column(lambda world, n: [world.pick(1.5, 2.5, 3.5, "?") for _ in range(n)]),
+        "thousands": _with_column(lambda world, n: [f"{world.random.integers(10**6):,}" for _ in range(n)]),
+        "percent": _with_column(lambda world, n: [f"{world.random.random():.1%}" for _ in range(n)]),
+        "currency": _with_column(lambda world, n: [f"${world.random.random():.2f}" for _ in range(n)]),
+        "nearly_constant": _with_column(lambda world, n: [1.0] * (n - 1) + [world.pick(1 + 1e-15, 1.0001, 2.0, 1e300)]),
+        "copied_column": lambda world: world.write(
+            "table.csv", world.csv(world.frame().assign(z=lambda f: 2 * f["a"]))
+        ),
+        "counting_column": _with_column(lambda world, n: range(n)),
+        "spread_over_all_magnitudes": _cells(lambda world, cells: np.sign(cells) * 10.0 ** (cells * 50)),
+        "denormals": _cells(lambda world, cells: cells * 5e-324 * 1000),
+        "comment_first": _text(lambda world, text: f"# made by hand\n{text}"),
+        "title_first": _text(lambda world, text: f"Results of 2024\n\n{text}"),
+        "units_second": _text(lambda world, text: text.replace("\n", "\nmg,kg,m\n", 1)),
+        "trailing_delimiter": _text(lambda world, text: text.replace("\n", ",\n")),
+        "total_last": _text(lambda world, text: f"{text}Total,,,\n"),
+        "one_long_line": _text(lambda world, text: text.replace("\n", ",")),
+        "null_device": lambda world: Path("/dev/null"),
+        "loop_of_links": lambda world: _link(world, "table.csv", "table.csv"),
+        "odd_options": lambda world: (
+            world.write("table.csv", world.csv()),
+            [
+                f"--{world.pick('delimiter', 'decimal', 'sheet', 'columns', 'drop')}",
+                world.pick(
+                    "", ",", ".", "::", "\\", "a", "a,b,c", "z", "a\r\nb", "\n", '"', "ä", "\t", "tab", "0", "-1"
+                ),
+            ],
+        ),
+    },
+)
+
+
+def _link(world: World, name: str, target: str) -> Path:
+    (world.folder / name).symlink_to(target)
+    return world.folder / name
+
+
+def try_files(world: World, made: Any, expected: str) -> None:
+    path, options = made if isinstance(made, tuple) else (made, [])
+    surface = world.pick("check", "check", "discover", "discover", "discover", "read_table", "fit")
+    if surface == "check" and "--missing" in options:
+        surface = "discover"
+    if surface in ("check", "discover"):
+        command = [surface, str(path), *options]
+        if surface == "discover":
+            command += ["--model", str(world.model)]
+        if world.random.random() < 0.5:
+            command.append("--json")
+        if surface == "discover" and world.random.random() < 0.05:
+            command += ["--output", "answer"]
+        run_command(world, command, expected)
+        return
+    given = {name[2:]: value for name, value in zip(options[::2], options[1::2], strict=False)}
+    if "--no-header" in options:
+        given = {"header": False}
+    if "drop" in given:
+        given["drop"] = [given["drop"].strip('"').replace('""', '"')]
+    if surface == "read_table" or given:
+        attempt(lambda: read_table(world.pick(path, str(path)), **given), expected)
+    else:
+        attempt(lambda: check_arrow(world, Arrow(world.model).fit(path)), expected)
+
+
+# ------------------------------------------------------------------------------------------------------------ frames
+# A maker answers with what is passed as the table.
+
+
+def _column(values: Callable[[World, int], Any], name: Any = "z") -> Maker:
+    def make(world: World) -> pd.DataFrame:
+        frame = world.frame()
+        frame[name] = values(world, len(frame))
+        return frame
+
+    return make
+
+
+def _renamed(names: Callable[[int], Any]) -> Maker:
+    def make(world: World) -> pd.DataFrame:
+        frame = world.frame()
+        frame.columns = names(frame.shape[1])
+        return frame
+
+    return make
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _polars(world: World) -> Any:
+    import polars
+
+    frame = polars.DataFrame({name: column.to_numpy() for name, column in world.frame().items()})
+    return world.pick(frame, frame.lazy())
+
+
+enter_all(
+    "frames",
+    WORKS,
+    {
+        "frame": lambda world: world.frame(),
+        "array": lambda world: world.frame().to_numpy(),
+        "lists": lambda world: world.frame().to_numpy().tolist(),
+        "tuples": lambda world: tuple(map(tuple, world.frame().to_numpy().tolist())),
+        "mapping": lambda world: {name: list(column) for name, column in world.frame().items()},
+        "read_only_array": lambda world: _read_only(world.frame().to_numpy().copy()),
+        "fortran_array": lambda world: np.asfortranarray(world.frame().to_numpy()),
+        "every_second_row": lambda world: world.frame(60).to_numpy()[::2],
+        "backwards": lambda world: world.frame().to_numpy()[::-1, ::-1],
+        "single_precision": lambda world: world.frame().to_numpy().astype(np.float32),
+        "half_precision": lambda world: world.frame().to_numpy().astype(np.float16),
+        "long_double": lambda world: world.frame().to_numpy().astype(np.longdouble),
+        "bytes_of_numbers": lambda world: world.random.integers(-100, 100, size=(40, 4)).astype(np.int8),
+        "unsigned": lambda world: world.random.integers(2**63, 2**64 - 1, size=(40, 4), dtype=np.uint64),
+        "swapped_bytes": lambda world: world.frame().to_numpy().astype(">f8"),
+        "tensor": lambda world: torch.from_numpy(world.frame().to_numpy()),
+        "tensor_with_gradients": lambda world: torch.from_numpy(world.frame().to_numpy()).requires_grad_(),
+        "polars": _polars,
+        "whole_numbers_as_names": _renamed(lambda p: range(p)),
+        "mixed_names": _renamed(lambda p: [1, "1.0", 2.5, "b", "c"][:p]),
+        "named_columns_axis": lambda world: world.frame().rename_axis(columns="variable"),
+        "index_twice": lambda world: _same_index(world),
+        "booleans": _column(lambda world, n: np.arange(n) % 3 == 0),
+        "nullable": _column(lambda world, n: pd.array(world.random.integers(99, size=n), dtype="Int64")),
+        "ordered_categories": _column(
+            lambda world, n: pd.Categorical(
+                [("low", "mid", "high")[row % 3] for row in range(n)], ["low", "mid", "high"], True
+            )
+        ),
+        "huge_floats": lambda world: world.frame() * 1e150,
+        "huge_integers": lambda world: 2**62 + (world.frame() * 1e6).astype(np.int64),
+        "decimals": _column(
+            lambda world, n: [decimal.Decimal(f"{value:.5f}") for value in world.random.normal(size=n)]
+        ),
+        "structured_array": lambda world: world.frame().to_records(index=False),
+        "constant_but_for_one": _column(lambda world, n: [5.0] * (n - 1) + [6.0]),
+    },
+)
+enter_all(
+    "frames",
+    REFUSED,
+    {
+        "nothing": lambda world: None,
+        "number": lambda world: world.pick(5, 2.5, 1j, True, np.float64(3)),
+        "text": lambda world: world.pick("", "no such table", "\0", "a" * 5000, "a,b\n1,2\n"),
+        "byte_string": lambda world: b"a,b\n1,2\n",
+        "set_of_numbers": lambda world: {1, 2, 3},
+        "generator": lambda world: (row for row in world.frame().to_numpy()),
+        "function": lambda world: len,
+        "ragged_lists": lambda world: [[1.0, 2.0], [3.0]] * 20,
+        "ragged_mapping": lambda world: {"a": [1.0] * 30, "b": [2.0] * 29},
+        "mapping_of_numbers": lambda world: {"a": 1.0, "b": 2.0},
+        "empty_mapping": lambda world: {},
+        "empty_list": lambda world: world.pick([], [[]], [[], []], ()),
+        "empty_frame": lambda world: world.pick(
+            pd.DataFrame(), pd.DataFrame(columns=["a", "b"]), pd.DataFrame(index=range(30))
+        ),
+        "flat": lambda world: world.frame().to_numpy()[:, 0],
+        "series": lambda world: world.frame()["a"],
+        "cube": lambda world: world.random.normal(size=(5, 6, 7)),
+        "zero_dimensional": lambda world: np.array(5.0),
+        "same_names": _renamed(lambda p: ["a"] * p),
+        "same_names_as_text": _renamed(lambda p: [1, "1", *"cdefg"[: p - 2]]),
+        "text_column": _column(lambda world, n: [f"t{row}" for row in range(n)]),
+        "dates": _column(lambda world, n: pd.date_range("2024-01-01", periods=n)),
+        "date_objects": _column(lambda world, n: [datetime.date(2024, 1, 1 + row % 28) for row in range(n)]),
+        "lists_in_cells": _column(lambda world, n: [[row] for row in range(n)]),
+        "frames_in_cells": _column(lambda world, n: [pd.DataFrame({"a": [row]}) for row in range(n)]),
+        "complex": _column(lambda world, n: world.random.normal(size=n) * 1j + np.arange(n)),
+        "complex_array": lambda world: world.frame().to_numpy() * (1 + 1j),
+        "infinities": _column(lambda world, n: [np.inf, *range(n - 1)]),
+        "missing": _column(lambda world, n: [np.nan, *range(1, n)]),
+        "nullable_missing": _column(lambda world, n: pd.array([None, *range(1, n)], dtype="Int64")),
+        "constant": _column(lambda world, n: [world.pick(3, 3.5, -1e300)] * n),
+        "nothing_but_missing": _column(lambda world, n: [None] * n),
+    },
+)
+enter_all(
+    "frames",
+    EITHER,
+    {
+        "names_are_none": _renamed(lambda p: [None, *range(p - 1)]),
+        "names_are_nan": _renamed(lambda p: [float("nan"), *range(p - 1)]),
+        "names_are_tuples": _renamed(lambda p: [("a", place) for place in range(p)]),
+        "names_are_levels": _renamed(lambda p: pd.MultiIndex.from_product([["a"], range(p)])),
+        "names_are_dates": _renamed(lambda p: pd.date_range("2024-01-01", periods=p)),
+        "lone_surrogates": _renamed(lambda p: ["\ud800", "b\udfff", *range(p - 2)]),
+        "names_with_controls": _renamed(lambda p: ["a\x00b", "a\x1b[31m", "a\x07", "\r\n", "\u2028"][:p]),
+        "timedeltas": _column(lambda world, n: pd.to_timedelta(world.random.normal(size=n), unit="h")),
+        "periods": _column(lambda world, n: pd.period_range("2024-01", periods=n, freq="D")),
+        "intervals": _column(lambda world, n: pd.interval_range(0, n, periods=n)),
+        "unordered_categories": _column(lambda world, n: pd.Categorical([f"c{row % 4}" for row in range(n)])),
+        "categories_of_numbers": _column(lambda world, n: pd.Categorical([row % 4 for row in range(n)])),
+        "fractions": _column(lambda world, n: [fractions.Fraction(row, 7) for row in range(n)]),
+        "integers_beyond_64_bits": _column(lambda world, n: [10**30 + row**2 for row in range(n)]),
+        "integers_beyond_floats": _column(lambda world, n: [10**400 + row for row in range(n)]),
+        "mixed_objects": _column(lambda world, n: [world.pick(1, 2.5, "3", None, True) for _ in range(n)]),
+        "numbers_as_text": _column(lambda world, n: [f"{value:.3f}" for value in world.random.normal(size=n)]),
+        "sparse_columns": _column(lambda world, n: pd.arrays.SparseArray(np.arange(n) % 5)),
+        "masked_array": lambda world: np.ma.masked_less(world.frame().to_numpy(), -1.5),
+        "matrix": lambda world: np.asmatrix(world.frame().to_numpy()),
+        "object_array": lambda world: world.frame().to_numpy().astype(object),
+        "denormals": lambda world: world.frame() * 1e-310,
+        "largest_floats": lambda world: world.frame().clip(-1, 1) * np.finfo(float).max,
+        "far_from_zero": lambda world: world.frame() * 1e-8 + 1e8,
+        "rounding_noise": lambda world: world.frame() * 1e-16 + 1.0,
+        "heavy_tails": lambda world: np.sinh(world.frame() * 20),
+        "copies": lambda world: (lambda f: pd.concat([f, f.add_suffix("2")], axis=1))(world.frame()),
+        "sums": lambda world: world.frame().assign(z=lambda frame: frame.sum(axis=1)),
+        "bytes_in_cells": _column(lambda world, n: [b"1"] * n),
+        "more_columns_than_rows": lambda world: world.frame(20, 30),
+    },
+)
+
+
+def _same_index(world: World) -> pd.DataFrame:
+    frame = world.frame()
+    return frame.set_axis([0] * len(frame), axis=0)
+
+
+def try_frames(world: World, table: Any, expected: str) -> None:
+    before = _frozen(table)
+    if world.random.random() < 0.4:
+        attempt(lambda: read_table(table), expected)
+    else:
+        attempt(lambda: check_arrow(world, Arrow(world.model).fit(table)), expected)
+    if before is not None and _frozen(table) != before:
+        raise Broken("the caller's table was changed")
+
+
+def _frozen(table: Any) -> bytes | None:
+    """A table as bytes that change with its names and values, where that is possible."""
+    if isinstance(table, pd.DataFrame):  # not as it is: pandas keeps notes in a frame that is only read
+        columns = [table.iloc[:, place] for place in range(table.shape[1])]
+        table = [list(table.columns), list(table.index), [(str(column.dtype), column.tolist()) for column in columns]]
+    elif isinstance(table, torch.Tensor):
+        table = table.detach().numpy()
+    with contextlib.suppress(Exception):
+        return pickle.dumps(copy.deepcopy(table))
+    return None
+
+
+# --------------------------------------------------------------------------------------------------------- knowledge
+# A maker answers with a mapping, with a file, or with options of the command line. Tables have columns a, b, c, d.
+
+VARIABLES = ("a", "b", "c", "d")
+
+
+def _file(name: str, content: str | bytes) -> Maker:
+    return lambda world: world.write(name, content)
+
+
+def _sound(world: World) -> dict[str, Any]:
+    """Knowledge that can be obeyed, at random."""
+    order = world.random.permutation(VARIABLES).tolist()
+    pairs = [(one, two) for place, one in enumerate(order) for two in order[place + 1 :]]
+    chosen = world.random.permutation(len(pairs)).tolist()
+    required = [pairs[place] for place in chosen[: world.pick(0, 1, 2, 3)]]
+    forbidden = [pair for pair in [*pairs, *(pair[::-1] for pair in pairs)] if pair not in required]
+    some = world.random.permutation(len(forbidden)).tolist()[: world.pick(0, 1, 3, 6)]
+    knowledge: dict[str, Any] = {"required": required, "forbidden": [forbidden[place] for place in some]}
+    if world.random.random() < 0.5:
+        cut = int(world.random.integers(1, 4))
+        knowledge["tiers"] = [order[:cut], order[cut:]]
+    return knowledge
+
+
+enter_all(
+    "knowledge",
+    WORKS,
+    {
+        "sound": _sound,
+        "sound_file": lambda world: world.write("known.json", json.dumps(_sound(world))),
+        "nothing_known": lambda world: world.pick({}, {"required": []}, {"tiers": [[]]}, {"roots": None}),
+        "everything_forbidden": lambda world: {
+            "forbidden": [(one, two) for one in VARIABLES for two in VARIABLES if one != two]
+        },
+        "whole_order_required": lambda world: {
+            "required": [(one, two) for i, one in enumerate(VARIABLES) for two in VARIABLES[i + 1 :]]
+        },
+        "roots_that_are_leaves": lambda world: {"roots": list(VARIABLES), "leaves": list(VARIABLES)},
+        "one_tier_each": lambda world: {"tiers": [[name] for name in world.random.permutation(VARIABLES)]},
+        "edges_as_text": lambda world: {"required": [f"a{world.pick('->', ' -> ', '-->', '→', ' →')}b"]},
+        "pgmpys_names": lambda world: {
+            "forbidden_edges": [("a", "b")],
+            "temporal_order": [["a"], ["c"]],
+            "root_nodes": ["d"],
+        },
+        "search_space": lambda world: {"search_space": [("a", "b"), ("b", "c")]},
+        "byte_order_mark": _file("known.toml", b"\xef\xbb\xbfroots = ['a']\n"),
+        "said_twice": lambda world: {"required": [("a", "b"), "a -> b"], "forbidden": [("b", "a")] * 3},
+        "tiers_in_a_text_file": _file("tiers.txt", "# earliest first\na, b\n\n c\n"),
+        "options": lambda world: ["--require", "a -> b", "--forbid", "c->d", "--forbid", "b -> a"],
+    },
+)
+enter_all(
+    "knowledge",
+    REFUSED,
+    {
+        "unknown_variable": lambda world: {
+            world.pick("roots", "leaves"): [world.pick("z", "A ", "", "aa", "a\nb", "\ud800")]
+        },
+        "unknown_variable_in_edge": lambda world: {"required": [("a", world.pick("z", "A", "a b", " b"))]},
+        "itself": lambda world: {"required": ["a -> a"]},
+        "cycle": lambda world: {"required": ["a -> b", "b -> c", "c -> a"]},
+        "required_and_forbidden": lambda world: {"required": ["a -> b"], "forbidden": ["a -> b"]},
+        "against_the_tiers": lambda world: {"required": ["a -> b"], "tiers": [["b"], ["a"]]},
+        "into_a_root": lambda world: {"required": ["a -> b"], "roots": ["b"]},
+        "two_tiers": lambda world: {"tiers": [["a"], ["a"]]},
+        "outside_the_search_space": lambda world: {"required": ["a -> b"], "search_space": ["b -> c"]},
+        "no_arrow": lambda world: {"required": [world.pick("a b", "a", "", "->", "a ->", "a -> b -> c", "a <- b")]},
+        "edge_is_no_edge": lambda world: {
+            "required": [world.pick(5, None, 2.5, True, {}, [], ["a"], ["a", "b", "c"], b"a->b")]
+        },
+        "no_list": lambda world: {
+            world.pick("required", "roots", "tiers"): world.pick(5, 2.5, True, {"a": "b"}, object())
+        },
+        "unknown_kind": lambda world: {world.pick("require", "roots ", "Forbidden", "", "5"): ["a"]},
+        "no_mapping": lambda world: world.pick(5, [1, 2], ["a -> b"], 2.5, True, ("a", "b"), b"x"),
+        "not_json": _file("known.json", '{"required": ["a -> b"'),
+        "not_toml": _file("known.toml", "required = [a -> b"),
+        "json_of_another_kind": lambda world: world.write(
+            "known.json", world.pick("5", "[]", "null", '"a"', "[[[]]]", "")
+        ),
+        "other_ending": _file("known.yaml", "required: [a -> b]"),
+        "no_such_file": lambda world: world.folder / world.pick("none.json", "none.toml", "no/where.toml"),
+        "folder": lambda world: _folder(world, "known.json"),
+        "not_text": lambda world: world.write(
+            world.pick("known.json", "known.toml"), b"\xff\xfe\x00" + world.random.bytes(60)
+        ),
+        "nested_too_deep": lambda world: world.write(
+            "known.json", '{"required": ' + "[" * 100_000 + "]" * 100_000 + "}"
+        ),
+        "nested_too_deep_toml": lambda world: world.write("known.toml", "required = " + "[" * 20_000 + "]" * 20_000),
+        "not_text_tiers": _file("tiers.txt", b"\xff\xfe\x00\x80"),
+    },
+)
+enter_all(
+    "knowledge",
+    EITHER,
+    {
+        "nested_names": lambda world: {"roots": [[["a"]]], "tiers": [[["a"]]]},
+        "numbers_for_names": lambda world: {"roots": [1, 2.5, None]},
+        "generator": lambda world: {"forbidden": (edge for edge in [("a", "b")])},
+        "sets": lambda world: {"roots": {"a", "b"}, "tiers": [{"a"}, {"c", "b"}]},
+        "random_json": lambda world: world.write("known.json", json.dumps(_anything(world, 3))),
+        "random_mapping": lambda world: {
+            world.pick("required", "forbidden", "tiers", "roots", "leaves"): _anything(world, 3)
+        },
+        "damaged_file": lambda world: world.write(
+            "known.json", _mutated(json.dumps(_sound(world)).encode(), world.random, 0.05)
+        ),
+        "odd_tiers_file": lambda world: world.write(
+            "tiers.txt", world.pick("", "\n\n", ",,,\n", '"a\n', "a\rb\r\n", "a,a\n", "\ufeffa\n", "a;b\n", "a\x00b\n")
+        ),
+        "odd_options": lambda world: [
+            world.pick("--require", "--forbid"),
+            world.pick("", "->", "a->b->c", "a -> z", "a→b", "a\r\n->b", "[red]a -> b", "a -> a", "\ud800 -> a"),
+        ],
+        "endless_name": lambda world: {"roots": ["x" * 10**6]},
+    },
+)
+
+
+def _folder(world: World, name: str) -> Path:
+    (world.folder / name).mkdir()
+    return world.folder / name
+
+
+def _anything(world: World, depth: int) -> Any:
+    """Whatever JSON can hold."""
+    if depth == 0 or world.random.random() < 0.3:
+        return world.pick(None, True, 0, -1.5, 10**30, "", "a", "a -> b", "b->c", "ä", "\u0000", "required")
+    children = [_anything(world, depth - 1) for _ in range(int(world.random.integers(4)))]
+    return world.pick(children, {world.pick("required", "a", "", "tiers", "x"): child for child in children})
+
+
+def try_knowledge(world: World, made: Any, expected: str) -> None:
+    table = world.frame(columns=len(VARIABLES))
+    if isinstance(made, list) and made and isinstance(made[0], str) and made[0].startswith("--"):
+        options = made
+    elif isinstance(made, Path):
+        options = ["--tiers" if made.suffix == ".txt" else "--knowledge", str(made)]
+    else:
+
+        def fit() -> None:
+            known = Knowledge.from_dict(made) if world.random.random() < 0.5 else made
+            check_arrow(world, Arrow(world.model, knowledge=known, threshold=world.pick(0.1, 0.5)).fit(table))
+
+        attempt(fit, expected)
+        return
+    path = world.write("table.csv", world.csv(table))
+    run_command(world, ["discover", str(path), "--model", str(world.model), "--json", *options], expected)
+
+
+# ----------------------------------------------------------------------------------------------------------- options
+# A maker answers with arguments of the command line, or with a function to call. TABLE and MODEL stand for good ones.
+
+ODD_NUMBERS = ("-1", "0", "1.5", "nan", "inf", "1e309", "", "abc", "0x10", "٣", "1_0", str(2**70), "-0.0")
+ODD_NAMES = (
+    "",
+    " ",
+    ".",
+    "..",
+    "\n",
+    "a\nb",
+    "-",
+    "--",
+    "ä",
+    "\udcff",
+    "a" * 300,
+    "/",
+    "~",
+    "~nobody/x",
+    "[red]",
+    "%s",
+    "{}",
+)
+
+
+def _arguments(*parts: str) -> Maker:
+    """Arguments with an odd number for NUMBER and an odd name for NAME."""
+
+    def make(world: World) -> list[str]:
+        odd = {"NUMBER": world.pick(*ODD_NUMBERS), "NAME": world.pick(*ODD_NAMES)}
+        return [odd.get(part, part) for part in parts]
+
+    return make
+
+
+def _fitted(call: Callable[[World, Arrow], Any]) -> Maker:
+    def make(world: World) -> Callable[[], Any]:
+        arrow = Arrow(world.model).fit(world.frame(columns=4))
+        return lambda: call(world, arrow)
+
+    return make
+
+
+def _parameter(name: str, *values: Any) -> Maker:
+    def make(world: World) -> Callable[[], Any]:
+        given = {"model": world.model, name: world.pick(*values)}
+        return lambda: check_arrow(world, Arrow(**given).fit(world.frame(columns=4)))
+
+    return make
+
+
+DISCOVER = ("discover", "TABLE", "--model", "MODEL")
+enter_all(
+    "options",
+    REFUSED,
+    {
+        "no_such_command": _arguments("NAME"),
+        "no_such_option": _arguments(*DISCOVER, "--frobnicate"),
+        "table_left_out": _arguments("discover"),
+        "too_many_tables": _arguments("check", "TABLE", "TABLE"),
+        "decode": _arguments(*DISCOVER, "--decode", "NAME"),
+        "scale": _arguments(*DISCOVER, "--scale", "NAME"),
+        "missing": _arguments(*DISCOVER, "--missing", "NAME"),
+        "device": lambda world: [
+            *DISCOVER,
+            "--device",
+            world.pick("tpu", "", "cuda:99", "cpu:x", "gpu", "meta", "cuda:-1", "mps:7"),
+        ],
+        "model": lambda world: [
+            "discover",
+            "TABLE",
+            "--model",
+            world.pick("", ".", "no-such", "a\nb", "a" * 300, "TABLE", "/dev/null", "~x"),
+        ],
+        "seed": lambda world: [
+            *DISCOVER,
+            "--samples",
+            "5",
+            "--seed",
+            world.pick("-1", str(2**70), "1.5", "x", str(2**64)),
+        ],
+        "output_is_empty": _arguments(*DISCOVER, "--output", ""),
+        "output_is_too_long": lambda world: [*DISCOVER, "--output", "a" * int(world.random.integers(256, 5000))],
+        "output_is_a_file": lambda world: [*DISCOVER, "--output", world.pick("TABLE", "TABLE/answer")],
+        "output_is_there": lambda world: _there(world),
+        "every_column_dropped": _arguments(*DISCOVER, "--drop", "a,b,c,d"),
+        "column_named_wrongly": lambda world: [
+            *DISCOVER,
+            world.pick("--columns", "--drop"),
+            world.pick("z", "A", "a b", "", "ä"),
+        ],
+        "line_breaks_in_drop": _arguments(*DISCOVER, "--drop", "a\r\nb"),
+        "threshold_with_f1": _arguments(*DISCOVER, "--decode", "f1", "--threshold", "0.2"),
+        "simulate_size": lambda world: [
+            "simulate",
+            "-o",
+            "made",
+            world.pick("--tables", "--observations", "--variables"),
+            world.pick("-1", "0", "x", "1.5", str(10**12), str(2**70)),
+        ],
+        "simulate_distribution": _arguments("simulate", "-o", "made", "--distribution", "NAME"),
+        "simulate_only": _arguments("simulate", "-o", "made", "--only", "NAME"),
+        "simulate_nothing_left": _arguments("simulate", "-o", "made", "--without", "broad"),
+        "pretrain_config": lambda world: ["pretrain", world.pick("none", "none.toml", "TABLE", "", "/dev/null")],
+        "pretrain_device": lambda world: ["pretrain", "smoke", "--device", world.pick("tpu", "", "cuda:99", "x" * 300)],
+        "pretrain_set": lambda world: [
+            "pretrain",
+            "smoke",
+            "--device",
+            "cpu",
+            "--set",
+            world.pick("x", "x=1", "model.width", "=", "model=5", "a.b.c=1", "seed=x", "steps=-1"),
+        ],
+        "benchmark_suite": lambda world: [
+            "benchmark",
+            world.pick("none", "networks/none", "", "/", "/none", "a\nb"),
+        ],
+        "benchmark_method": lambda world: [
+            "benchmark",
+            "networks",
+            "--methods",
+            world.pick("none", ":", "arrow:none", "arrow:", "ä"),
+            "--datasets",
+            "1",
+        ],
+        "report_source": lambda world: ["report", world.pick("none", "TABLE", ".", "/dev/null", "a" * 300)],
+        "compare_files": lambda world: [
+            "compare",
+            world.pick("none.json", ".", "TABLE"),
+            world.pick("none.csv", ".", "x.docx"),
+        ],
+        "speed_shape": lambda world: [
+            "speed",
+            "--model",
+            "MODEL",
+            "--shape",
+            world.pick("5", "x", "0x0", "1x1", "axb", "5x5x5", "-5x5", "²x²", ""),
+        ],
+        "install": lambda world: ["benchmark", "--install", world.pick("none", "", "arrow")],
+        "parameter_threshold": _parameter("threshold", None, "0.5", float("nan"), -0.1, 1.5, float("inf"), [], 1j),
+        "parameter_device": _parameter("device", None, 5, "tpu", "", [], "cuda:99"),
+        "parameter_model": _parameter("model", None, 5, 2.5, [], "", "no-such-model", b"x", object()),
+        "parameter_decode": _parameter("decode", None, 5, "", "best", [], {}),
+        "parameter_scale": _parameter("scale", None, 5, "", "best", [], {}),
+        "parameter_missing": _parameter("missing", None, 5, "", "best", [], {}),
+        "parameter_chunk": _parameter("observations_per_chunk", -1, 0, 1.5, "3", float("nan"), []),
+        "parameter_knowledge": _parameter("knowledge", 5, "no-such-file.toml", [1], object(), {"roots": ["z"]}),
+        "sample_graphs": _fitted(
+            lambda world, arrow: arrow.sample_graphs(world.pick(1.5, -1, 0, "3", None, [], float("nan")))
+        ),
+        "random_state": _fitted(
+            lambda world, arrow: arrow.sample_graphs(3, random_state=world.pick("x", -1, 2**70, 1.5, []))
+        ),
+        "no_such_variable": _fitted(
+            lambda world, arrow: arrow.path_probability("a", world.pick("z", "", 5, None, ["b"]), k=5)
+        ),
+        "adjustment_kind": _fitted(
+            lambda world, arrow: arrow.adjustment_set_frequencies("a", "b", kind=world.pick("x", None, 5), k=5)
+        ),
+        "bootstrap_count": _fitted(
+            lambda world, arrow: arrow.bootstrap(world.frame(columns=4), k=world.pick(0, -1, 1.5, "2", None))
+        ),
+        "bootstrap_of_another_table": _fitted(
+            lambda world, arrow: arrow.bootstrap(world.frame(columns=world.pick(3, 4)), k=1)
+        ),
+        "refine_threshold": _fitted(
+            lambda world, arrow: arrow.refine(threshold=world.pick("x", -1, 2, float("nan"), []))
+        ),
+        "refine_decode": _fitted(lambda world, arrow: arrow.refine(decode=world.pick("x", 5, []))),
+        "refine_knowledge": _fitted(
+            lambda world, arrow: arrow.refine(knowledge=world.pick(5, {"roots": ["z"]}, [1], "x.toml"))
+        ),
+        "not_fitted": lambda world: lambda: Arrow(world.model).adjacency_matrix_,
+    },
+)
+enter_all(
+    "options",
+    EITHER,
+    {
+        "threshold": _arguments(*DISCOVER, "--threshold", "NUMBER"),
+        "samples": _arguments(*DISCOVER, "--samples", "NUMBER"),
+        "bootstrap": _arguments(*DISCOVER, "--bootstrap", "NUMBER"),
+        "show": _arguments(*DISCOVER, "--show", "NUMBER"),
+        "output": _arguments("simulate", "--observations", "20", "--variables", "3", "--output", "NAME"),
+        "check_table": _arguments("check", "NAME"),
+        "sheet_of_text": _arguments(*DISCOVER, "--sheet", "NAME"),
+        "compare_odd_graphs": lambda world: [
+            "compare",
+            str(_odd_graph(world, "one")),
+            str(_odd_graph(world, "two")),
+            *world.pick([], ["--json"]),
+        ],
+        "speed_repeats": _arguments("speed", "--model", "MODEL", "--shape", "20x3", "--repeats", "NUMBER"),
+        "benchmark_numbers": _arguments("benchmark", "networks/none", "--datasets", "NUMBER", "--timeout", "NUMBER"),
+        "pretrain_minutes": _arguments("pretrain", "none", "--minutes", "NUMBER", "--decay-minutes", "NUMBER"),
+        "models_argument": _arguments("models", "NAME"),
+    },
+)
+enter_all(
+    "options",
+    WORKS,
+    {
+        "help": lambda world: [
+            *world.pick([], ["discover"], ["check"], ["simulate"], ["report"], ["pretrain"]),
+            "--help",
+        ],
+        "version": _arguments("--version"),
+        "models": lambda world: ["models", *world.pick([], ["--json"])],
+        "suites": _arguments("benchmark"),
+        "every_rule": lambda world: [
+            *DISCOVER,
+            "--decode",
+            world.pick("map", "shd", "f1"),
+            "--scale",
+            world.pick("auto", "given", "log"),
+        ],
+        "thresholds": lambda world: [*DISCOVER, "--threshold", world.pick("0", "1", "0.01", "1e-300", "-0.0")],
+        "drawn_again": lambda world: [*DISCOVER, "--samples", "7", "--bootstrap", "2", "--seed", str(2**63 - 1)],
+        "small_simulation": lambda world: [
+            "simulate",
+            "-o",
+            "made",
+            "--observations",
+            "5",
+            "--variables",
+            "2",
+            "--distribution",
+            world.pick("paper", "broad", "shifted"),
+        ],
+        "numpys_numbers": _fitted(lambda world, arrow: arrow.sample_graphs(np.int64(3), random_state=np.int64(5))),
+        "generators": _fitted(
+            lambda world, arrow: arrow.sample_graphs(
+                3, random_state=world.pick(None, np.random.default_rng(0), np.random.RandomState(0))
+            )
+        ),
+        "in_words": _fitted(
+            lambda world, arrow: (str(arrow), repr(arrow), arrow.to_json(), arrow.to_dot(), arrow.to_graphml())
+        ),
+    },
+)
+
+
+def _there(world: World) -> list[str]:
+    _folder(world, "answer")
+    world.write("answer/graph.json", "mine")
+    return [*DISCOVER, "--output", "answer"]
+
+
+def _odd_graph(world: World, name: str) -> Path:
+    ending, content = world.pick(
+        ("csv", "source,target\na,b\nb,c\n"),
+        ("csv", "source,target\na,b\nb,a\n"),
+        ("csv", "source,target\na,a\n"),
+        ("csv", "source,target\na\n"),
+        ("csv", ",a,b\na,0,1\nb,0,0\n"),
+        ("csv", ",a,b\na,0,x\nb,nan,0\n"),
+        ("csv", ",a,b\na,0,1\nb,1,0\n"),
+        ("csv", "a,b\n0,1\n"),
+        ("json", "{}"),
+        ("json", "[" * 50_000),
+        ("json", '{"variables": ["a", "b"], "edges": [{"source": "a", "target": "b"}]}'),
+        ("json", '{"format": "causal-arrow-graph", "version": 99, "variables": ["a"], "edges": []}'),
+        ("json", '{"variables": ["a", "b"], "edges": [{"source": "a", "target": "z"}]}'),
+        ("json", '{"variables": ["a", "b"], "edges": [{"source": "a"}], "edge_probabilities": 5}'),
+        ("json", '{"variables": ["a", "b"], "edges": [], "edge_probabilities": [[0, 2], [-1, null]]}'),
+        ("json", '{"variables": 5, "edges": 5}'),
+        ("json", '{"variables": [], "edges": []}'),
+        ("dot", "digraph { a -> b; }"),
+        ("dot", "digraph { a -> b -> c -> a }"),
+        ("dot", "graph { a -- b }"),
+        ("dot", "digraph {"),
+        ("dot", '"' * 99),
+        ("gml", "graph [ directed 1 node [ id 0 label 5 ] ]"),
+        ("graphml", "<graphml/>"),
+        ("graphml", '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "' + "c" * 99 + '">]><a>&b;</a>'),
+        ("txt", "dag { a -> b }"),
+        ("docx", ""),
+        ("csv", ""),
+        ("csv", "\x00"),
+    )
+    return world.write(f"{name}.{ending}", content)
+
+
+def try_options(world: World, made: Any, expected: str) -> None:
+    if callable(made):
+        attempt(made, expected)
+        return
+    stand_ins = {"TABLE": str(world.write("table.csv", world.csv(world.frame(columns=4)))), "MODEL": str(world.model)}
+    arguments = [part.replace("TABLE", stand_ins["TABLE"]).replace("MODEL", stand_ins["MODEL"]) for part in made]
+    if arguments[0] == "discover" and "--output" not in arguments and world.random.random() < 0.5:
+        arguments.append("--json")
+    run_command(world, arguments, expected)
+
+
+# ----------------------------------------------------------------------------------------------------------- weights
+# A maker answers with the path of a model.
+
+
+def _copied(world: World) -> Path:
+    folder = _folder(world, "model")
+    for name in (WEIGHTS_FILE, CONFIG_FILE):
+        (folder / name).write_bytes((world.model / name).read_bytes())
+    return folder
+
+
+def _with_weights(spoil: Callable[[World, bytes], bytes], alone: bool = False) -> Maker:
+    def make(world: World) -> Path:
+        folder = _copied(world)
+        path = folder / WEIGHTS_FILE
+        path.write_bytes(spoil(world, path.read_bytes()))
+        if alone:
+            (folder / CONFIG_FILE).unlink()
+        return world.pick(folder, path)
+
+    return make
+
+
+def _with_tensors(change: Callable[[World, dict[str, torch.Tensor]], Any]) -> Maker:
+    """Weights written anew without checksum, beside a sound configuration."""
+
+    def make(world: World) -> Path:
+        folder = _copied(world)
+        tensors = load_file(folder / WEIGHTS_FILE)
+        change(world, tensors)
+        save_file(tensors, folder / WEIGHTS_FILE)
+        return folder
+
+    return make
+
+
+def _with_config(change: Callable[[World, dict[str, Any]], Any]) -> Maker:
+    def make(world: World) -> Path:
+        folder = _copied(world)
+        config = json.loads((folder / CONFIG_FILE).read_text())
+        changed = change(world, config)
+        text = changed if isinstance(changed, str) else json.dumps(config)
+        save_file(load_file(folder / WEIGHTS_FILE), folder / WEIGHTS_FILE)  # so that this file decides
+        (folder / CONFIG_FILE).write_text(text)
+        return folder
+
+    return make
+
+
+def _put(world: World, settings: dict[str, Any], value: Any) -> None:
+    """Put the value in the place of a setting, or of one inside it."""
+    name = world.pick(*settings)
+    if isinstance(settings[name], dict) and settings[name] and world.random.random() < 0.7:
+        _put(world, settings[name], value)
+    else:
+        settings[name] = value
+
+
+def _first(tensors: dict[str, torch.Tensor], world: World) -> str:
+    return str(world.pick(*tensors))
+
+
+def _torch_file(content: Callable[[World], Any]) -> Maker:
+    def make(world: World) -> Path:
+        torch.save(content(world), world.folder / "model.pt")
+        return world.folder / "model.pt"
+
+    return make
+
+
+class _Malicious:
+    def __reduce__(self) -> Any:
+        return os.system, ("touch broken-in",)
+
+
+enter_all(
+    "weights",
+    REFUSED,
+    {
+        "empty": _with_weights(lambda world, content: b""),
+        "noise": _with_weights(lambda world, content: world.random.bytes(500)),
+        "cut": _with_weights(lambda world, content: _cut(content, world.random)),
+        "damaged": _with_weights(lambda world, content: _mutated(content, world.random, 0.001)),
+        "one_bit": _with_weights(lambda world, content: _flipped(content, world.random)),
+        "longer": _with_weights(lambda world, content: content + world.random.bytes(9)),
+        "endless_header": _with_weights(lambda world, content: (2**63).to_bytes(8, "little") + content[8:]),
+        "text": _with_weights(lambda world, content: b"weights of a model"),
+        "empty_folder": lambda world: _folder(world, "model"),
+        "folder_for_weights": lambda world: _folder(world, "model") and _folder(world, f"model/{WEIGHTS_FILE}").parent,
+        "dangling_link": lambda world: _link(world, "model", "nowhere"),
+        "tensor_left_out": _with_tensors(lambda world, tensors: tensors.pop(_first(tensors, world))),
+        "tensor_too_many": _with_tensors(lambda world, tensors: tensors.update({"extra": torch.zeros(3)})),
+        "tensor_of_another_shape": _with_tensors(
+            lambda world, tensors: tensors.update(
+                {_first(tensors, world): torch.zeros(world.pick((), (0,), (3, 3, 3)))}
+            )
+        ),
+        "not_finite": _with_tensors(
+            lambda world, tensors: tensors.update(
+                {(name := _first(tensors, world)): torch.full_like(tensors[name], world.pick(torch.nan, torch.inf))}
+            )
+        ),
+        "no_tensors": _with_tensors(lambda world, tensors: tensors.clear()),
+        "config_is_no_json": _with_config(lambda world, config: world.pick("", "{", "weights", "{'a': 1}")),
+        "config_is_no_object": _with_config(lambda world, config: world.pick("5", "[]", "null", '"a"')),
+        "config_nested_too_deep": _with_config(lambda world, config: '{"model": ' + "[" * 100_000),
+        "config_of_another_program": _with_config(lambda world, config: '{"architectures": ["Bert"], "hidden": 5}'),
+        "config_from_the_future": _with_config(
+            lambda world, config: config.update(format_version=world.pick(99, 2**70, "2"))
+        ),
+        "config_without_model": _with_config(lambda world, config: config.pop("model")),
+        "another_programs_weights": lambda world: _saved(world, {"layer.weight": torch.zeros(3)}),
+        "torch_file": _torch_file(
+            lambda world: world.pick({}, [1, 2], {"config": {}}, {"config": {"model": 5}, "model_state_dict": {}}, None)
+        ),
+        "malicious_pickle": _torch_file(lambda world: _Malicious()),
+        "old_pickle": lambda world: world.write("model.pt", pickle.dumps(_Malicious())),
+        "cut_torch_file": lambda world: world.write("model.pt", b"PK\x03\x04" + world.random.bytes(100)),
+    },
+)
+enter_all(
+    "weights",
+    EITHER,
+    {
+        "config_setting_of_another_type": _with_config(
+            lambda world, config: _put(world, config["model"], world.pick("x", None, [], {}, True, 1.5, [1], "16"))
+        ),
+        "config_setting_out_of_range": _with_config(
+            lambda world, config: _put(world, config["model"], world.pick(-1, 0, 10**6, 2**40, 2**70, 1e308))
+        ),
+        "config_setting_unknown": _with_config(
+            lambda world, config: config["model"].update({world.pick("", "x", "é"): 1})
+        ),
+        "config_setting_left_out": _with_config(
+            lambda world, config: config["model"].pop(world.pick(*config["model"]))
+        ),
+        "config_damaged": _with_config(
+            lambda world, config: _mutated(json.dumps(config).encode(), world.random, 0.005).decode("latin-1")
+        ),
+        "weights_alone": _with_weights(lambda world, content: content, alone=True),
+        "another_precision": _with_tensors(
+            lambda world, tensors: tensors.update(
+                {
+                    name: tensor.to(world.pick(torch.float16, torch.bfloat16, torch.float64))
+                    for name, tensor in tensors.items()
+                }
+            )
+        ),
+        "whole_numbers": _with_tensors(
+            lambda world, tensors: tensors.update(
+                {name: tensor.round().to(torch.int32) for name, tensor in tensors.items()}
+            )
+        ),
+        "enormous_weights": _with_tensors(
+            lambda world, tensors: tensors.update({name: tensor * 1e30 for name, tensor in tensors.items()})
+        ),
+        "no_weight_at_all": _with_tensors(lambda world, tensors: [tensor.zero_() for tensor in tensors.values()]),
+    },
+)
+enter_all(
+    "weights",
+    WORKS,
+    {
+        "sound": _copied,
+        "sound_file": lambda world: _copied(world) / WEIGHTS_FILE,
+        "odd_folder_name": lambda world: _copied(world).rename(
+            world.folder / world.pick("ä ö", "[red]", "a\nb", "-x", "%s{}")
+        ),
+    },
+)
+
+
+def _flipped(content: bytes, random: np.random.Generator) -> bytes:
+    array = np.frombuffer(content, dtype=np.uint8).copy()
+    array[int(random.integers(len(array)))] ^= 1 << int(random.integers(8))
+    return array.tobytes()
+
+
+def _saved(world: World, tensors: dict[str, torch.Tensor]) -> Path:
+    save_file(tensors, world.folder / "model.safetensors")
+    return world.folder / "model.safetensors"
+
+
+def try_weights(world: World, path: Path, expected: str) -> None:
+    surface = world.pick("load_model", "load_model", "fit", "discover", "speed")
+    if surface == "load_model":
+        attempt(lambda: load_model(world.pick(path, str(path))), expected)
+    elif surface == "fit":
+        attempt(lambda: check_arrow(world, Arrow(path).fit(world.frame())), expected)
+    elif surface == "discover":
+        table = world.write("table.csv", world.csv())
+        run_command(world, ["discover", str(table), "--json", f"--model={path}"], expected)
+    else:
+        run_command(world, ["speed", "--shape", "20x3", "--repeats", "1", f"--model={path}"], expected)
+    if (world.folder / "broken-in").exists():
+        raise Broken("the file ran a program")
+
+
+# ---------------------------------------------------------------------------------------------------- what must hold
+
+
+def attempt(call: Callable[[], Any], expected: str) -> None:
+    """Run something in Python: an ArrowError where it is refused, and no foreign warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        refusal = None
+        try:
+            call()
+        except (ArrowError, NotFittedError) as error:
+            refusal = str(error)
+    check_warnings(caught)
+    if refusal is not None:
+        check_sentence(refusal)
+        if "--" in refusal.replace("-->", ""):
+            raise Broken(f"Python's users read of options: {refusal[:200]}")
+        if expected == WORKS:
+            raise Broken(f"refused, and should work: {refusal[:300]}")
+    elif expected == REFUSED:
+        raise Broken("accepted, and should be refused")
+
+
+def check_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
+    for warning in caught:
+        if not issubclass(warning.category, ArrowWarning | DeprecationWarning | PendingDeprecationWarning):
+            raise Broken(f"{warning.category.__name__} from {warning.filename}:{warning.lineno}: {warning.message}")
+
+
+def check_sentence(text: str) -> None:
+    if not text.strip():
+        raise Broken("refused without a word")
+    for word in ("Traceback", "This is a bug"):
+        if word in text:
+            raise Broken(text)
+
+
+def check_arrow(world: World, arrow: Arrow) -> None:
+    """An answer has no cycle, probabilities, an order that its edges follow, and obeys the knowledge."""
+    answer = arrow.answer_
+    names, place = list(answer.names), {name: number for number, name in enumerate(arrow.causal_order_)}
+    check_graph(answer.adjacency, answer.edge_probabilities, [place[name] for name in names])
+    known = answer.knowledge.compile(names)
+    for adjacency in [answer.adjacency, *arrow.sample_graphs(3, random_state=1)]:
+        check_graph(adjacency)
+        if not known.allows(adjacency):
+            raise Broken("a graph contradicts what is known")
+    check_tiers(answer.knowledge.tiers, arrow.causal_order_)
+
+
+def check_tiers(tiers: Sequence[Sequence[str]], order: Sequence[str]) -> None:
+    tier = {name: number for number, members in enumerate(tiers) for name in members}
+    numbers = [tier[name] for name in order if name in tier]
+    if numbers != sorted(numbers):
+        raise Broken("the causal order contradicts the tiers")
+
+
+def check_graph(adjacency: Any, probabilities: Any = None, places: Sequence[int] | None = None) -> None:
+    edges = np.asarray(adjacency, dtype=float)
+    left = np.arange(len(edges))
+    while len(left):
+        roots = left[edges[np.ix_(left, left)].sum(axis=0) == 0]
+        if not len(roots):
+            raise Broken("the graph has a cycle")
+        left = np.setdiff1d(left, roots)
+    if probabilities is not None:
+        probabilities = np.asarray(probabilities, dtype=float)
+        if not (np.isfinite(probabilities).all() and probabilities.min() >= 0 and probabilities.max() <= 1):
+            raise Broken("probabilities outside 0 to 1")
+    if places is not None and any(places[j] > places[k] for j, k in np.argwhere(edges)):
+        raise Broken("the causal order contradicts the edges")
+
+
+def run_command(world: World, arguments: list[str], expected: str) -> None:
+    """Run the program, in this process or in one of its own, and check what it leaves."""
+    before = {path.name for path in world.folder.iterdir()}
+    if world.random.random() < SUBPROCESSES:
+        status, out, err = _in_its_own_process(arguments)
+    else:
+        status, out, err = _in_this_process(arguments)
+    shown = f"\n$ {shlex.join(['causal-arrow', *arguments])[:500]}\n{err[-500:]}"
+    if "Traceback" in err or "This is a bug" in err or "Traceback" in out:
+        raise Broken(f"a traceback or a bug{shown}")
+    if "Warning:" in err:
+        raise Broken(f"a foreign warning{shown}")
+    if status not in ((0, 1, 2) if arguments[:1] == ["check"] else (0, 2)):
+        raise Broken(f"status {status}{shown}")
+    if status == 2 and out:
+        raise Broken(f"refused, and printed {out[:100]!r}{shown}")
+    if status and not (err.strip() or out.strip()):
+        raise Broken(f"refused without a word{shown}")
+    if status and expected == WORKS:
+        raise Broken(f"refused, and should work{shown}")
+    if status == 0 and expected == REFUSED:
+        raise Broken(f"accepted, and should be refused{shown}")
+    if status == 0 and arguments[:1] == ["discover"] and "--json" in arguments:
+        check_json(json.loads(out))
+    _check_files(world, before, arguments, status)
+
+
+def _check_files(world: World, before: set[str], arguments: list[str], status: int) -> None:
+    """Nothing unfinished is left; a folder for the answer is there, whole, if and only if all went well."""
+    if unfinished := list(world.folder.rglob(f"{UNFINISHED}*")):
+        raise Broken(f"left {unfinished}")
+    new = {path.name for path in world.folder.iterdir()} - before
+    if status and new - {"runs", "benchmark-records"}:
+        raise Broken(f"refused, and wrote {new}")
+    if status == 0 and "--output" in arguments and arguments[0] == "discover":
+        folder = world.folder / arguments[arguments.index("--output") + 1]
+        if len(list(folder.iterdir())) < 10 or not all(path.stat().st_size for path in folder.iterdir()):
+            raise Broken(f"wrote only {sorted(path.name for path in folder.iterdir())}")
+
+
+def check_json(content: dict[str, Any]) -> None:
+    place = {name: number for number, name in enumerate(content["variables"])}
+    adjacency = np.zeros((len(place), len(place)))
+    for edge in content["edges"]:
+        adjacency[place[edge["source"]], place[edge["target"]]] = 1
+    order = {name: number for number, name in enumerate(content["order"])}
+    check_graph(adjacency, content["edge_probabilities"], [order[name] for name in content["variables"]])
+    known = Knowledge.from_dict(content.get("knowledge") or {})
+    if not known.compile(content["variables"]).allows(adjacency):
+        raise Broken("the graph contradicts what is known")
+    check_tiers(known.tiers, content["order"])
+
+
+def _in_its_own_process(arguments: list[str]) -> tuple[int, str, str]:
+    home = Path(sys.modules["causal_arrow"].__file__ or "").parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "causal_arrow", *arguments],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, "PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def _in_this_process(arguments: list[str]) -> tuple[int, str, str]:
+    """As a process of its own would have it: streams of bytes, which refuse what is no text."""
+    kept = sys.stdout, sys.stderr, sys.__stdout__
+    out, err = io.BytesIO(), io.BytesIO()
+    sys.stdout = sys.__stdout__ = io.TextIOWrapper(out, encoding="utf-8")  # type: ignore[misc]
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace")
+    status: object = "no exit at all"
+    try:
+        with warnings.catch_warnings():
+            causal_arrow(arguments)
+    except SystemExit as leaving:
+        status = leaving.code or 0
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        printed, told = (stream.getvalue().decode(errors="replace") for stream in (out, err))
+        sys.stdout, sys.stderr, sys.__stdout__ = kept  # type: ignore[misc]
+    if not isinstance(status, int):
+        raise Broken(f"left with {status!r}")
+    return status, printed, told
+
+
+# ----------------------------------------------------------------------------------------------------------- running
+
+TRIES: dict[str, Callable[[World, Any, str], None]] = {
+    "files": try_files,
+    "frames": try_frames,
+    "knowledge": try_knowledge,
+    "options": try_options,
+    "weights": try_weights,
+}
+
+
+def cases(count: int, seed: int) -> Iterator[Case]:
+    """That many cases, the kinds in turn."""
+    kinds = [(family, name) for family, entries in KINDS.items() for name in entries]
+    for number in range(count):
+        family, name = kinds[number % len(kinds)]
+        yield Case(family, name, seed * 1_000_000 + number // len(kinds))
+
+
+class _TooSlow(BaseException):
+    pass
+
+
+def run_case(case: Case, model: Path) -> str | None:
+    """What is wrong, or None."""
+    maker, expected = KINDS[case.family][case.kind]
+    here = Path.cwd()
+
+    def ring(*_: Any) -> None:
+        raise _TooSlow
+
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(case.random(), Path(folder), model)
+        os.chdir(folder)
+        signal.signal(signal.SIGALRM, ring)
+        signal.alarm(MOST_SECONDS)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = maker(world)
+            TRIES[case.family](world, made, expected)
+        except Broken as error:
+            return str(error)
+        except _TooSlow:
+            return f"takes more than {MOST_SECONDS} seconds"
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            return f"{type(error).__name__}: {str(error)[:300]} ({last.filename}:{last.lineno})"
+        finally:
+            signal.alarm(0)
+            os.chdir(here)
+    return None
+
+
+def small_model(folder: Path) -> Path:
+    """A network without training, saved where it can be spoiled."""
+    from causal_arrow.network.checkpoint import save_model
+    from causal_arrow.network.encoders.pairwise import PairwiseConfig
+    from causal_arrow.network.model import ArrowConfig, ArrowModel
+
+    torch.manual_seed(0)
+    model = ArrowModel(
+        ArrowConfig(
+            PairwiseConfig(cell_width=16, pair_width=16, stages=1, pair_blocks=1, mixing_heads=2, outer_width=4)
+        )
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    save_model(model, folder)
+    return folder
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=KINDS)
+    parser.add_argument("--kind")
+    parser.add_argument("--case-seed", type=int)
+    options = parser.parse_args()
+    wanted = [
+        case
+        for case in cases(options.cases if options.case_seed is None else len(KINDS) * 1000, options.seed)
+        if options.family in (None, case.family) and options.kind in (None, case.kind)
+    ]
+    if options.case_seed is not None:
+        wanted = [Case(options.family, options.kind, options.case_seed)]
+    started, failures = time.monotonic(), Counter[tuple[str, str]]()
+    with tempfile.TemporaryDirectory() as folder:
+        model = small_model(Path(folder) / "small")
+        for number, case in enumerate(wanted, start=1):
+            if problem := run_case(case, model):
+                failures[case.family, case.kind] += 1
+                print(f"{case}\n    {problem}\n", flush=True)
+            if number % 1000 == 0:
+                print(f"{number} of {len(wanted)} cases, {sum(failures.values())} wrong", file=sys.stderr, flush=True)
+    kinds = len({(case.family, case.kind) for case in wanted})
+    print(
+        f"{len(wanted)} cases of {kinds} kinds in {time.monotonic() - started:.0f} s, {sum(failures.values())} wrong"
+        + "".join(f"\n    {family}/{name}: {count}" for (family, name), count in failures.most_common())
+    )
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
