@@ -33,7 +33,7 @@ resolve:
 # Ten thousand bad inputs, new ones with every SEED. `make test` runs a thousand.
 SEED ?= 0
 fuzz: .venv/test
-	$(BIN)/python -m tests.bad_inputs --cases 10000 --seed $(SEED)
+	$(BIN)/python tests/bad_inputs.py --cases 10000 --seed $(SEED)
 
 clean:
 	rm -rf .venv build dist demo site

@@ -24,20 +24,9 @@ os.environ["TRITON_INTERPRET"] = "1"  # which triton reads when it is imported
 @pytest.fixture(scope="session")
 def small_model() -> ArrowModel:
     """A network without training but with random weights everywhere, so that it has an opinion on every table."""
-    import torch
+    from small_network import random_network
 
-    from causal_arrow.network.encoders.pairwise import PairwiseConfig
-    from causal_arrow.network.model import ArrowConfig, ArrowModel
-
-    small = PairwiseConfig(cell_width=16, pair_width=16, stages=1, pair_blocks=1, mixing_heads=2, outer_width=4)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = ArrowModel(ArrowConfig(small))
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(0.5 * torch.randn_like(parameter))
-            model.encoder.skeleton_head.out.bias.zero_()
-    return model.eval()
+    return random_network()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,21 @@
+"""A small network with random weights, for the tests and for the generator of bad inputs."""
+
+from __future__ import annotations
+
+import torch
+
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.model import ArrowConfig, ArrowModel
+
+
+def random_network() -> ArrowModel:
+    """A network without training but with random weights everywhere, so that it has an opinion on every table."""
+    small = PairwiseConfig(cell_width=16, pair_width=16, stages=1, pair_blocks=1, mixing_heads=2, outer_width=4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = ArrowModel(ArrowConfig(small))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.5 * torch.randn_like(parameter))
+            model.encoder.skeleton_head.out.bias.zero_()
+    return model.eval()
