@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import csv
 import datetime
 import decimal
 import fractions
@@ -356,7 +357,7 @@ def try_files(world: World, made: Any, expected: str) -> None:
     if "--no-header" in options:
         given = {"header": False}
     if "drop" in given:
-        given["drop"] = [given["drop"].strip('"').replace('""', '"')]
+        given["drop"] = [name for row in csv.reader([given["drop"]]) for name in row]
     if surface == "read_table" or given:
         attempt(lambda: read_table(world.pick(path, str(path)), **given), expected)
     else:
