@@ -19,7 +19,7 @@ def speed(
         list[str] | None,
         typer.Option(help=f"Observations x variables; can be given several times. [default: {' '.join(SHAPES)}]"),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Answers that are timed; the median is shown.", min=1)] = 5,
+    repeats: Annotated[int, typer.Option(help="Answers that are timed; the median is shown.", min=1, max=10_000)] = 5,
     device: options.Device = "auto",
 ) -> None:
     """Time a model on random tables, from the table to the answer, and show the peak memory of the process."""

@@ -341,7 +341,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _remember_names(self, table: Any, read: Table) -> None:
         self.n_features_in_ = read.variables
-        if hasattr(table, "columns") or isinstance(table, str | Path):
+        if hasattr(type(table), "columns") or isinstance(table, str | Path):
             self.feature_names_in_ = np.array(read.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
