@@ -59,7 +59,7 @@ def file(text: str) -> Path:
 
 
 def _named(text: str, what: str) -> Path:
-    if not str(text).strip():  # defaults come through here as well, and are paths already
+    if not str(text):  # defaults come through here as well, and are paths already
         raise ArrowError(f"The name for the output is empty: name {what}.")  # not as a ValueError, which typer takes
     return Path(text)
 

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import folder
 
 
 def pretrain(
@@ -29,8 +28,7 @@ def pretrain(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(help="Folder of a new run; runs/NAME OF CONFIG by default.", parser=folder, show_default=False),
+        Path | None, typer.Option(help="Folder of a new run; runs/NAME OF CONFIG by default.", show_default=False)
     ] = None,
     resume: Annotated[
         Path | None,
