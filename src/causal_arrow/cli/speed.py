@@ -58,7 +58,7 @@ def parse_shape(text: str) -> tuple[int, int]:
     from causal_arrow.errors import ConfigurationError
 
     parts = text.lower().split("x")
-    if len(parts) != 2 or not all(part.strip().isdigit() for part in parts) or min(map(int, parts)) < 2:
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts) or min(map(int, parts)) < 2:
         raise ConfigurationError(f"Expected a shape such as 500x50, both numbers 2 or more, got {text!r}.")
     return int(parts[0]), int(parts[1])
 
