@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -14,25 +14,25 @@ from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
 
-Batch = TypeVar("Batch", bound="_Batch")
+SomeBatch = TypeVar("SomeBatch", bound="Batch")
 
 
 @dataclass(frozen=True, eq=False)
-class _Batch:
-    """Tensors whose first dimension counts tables; a field may be None, or a batch of its own."""
+class Batch:
+    """Tensors whose first dimension counts tables; a field may also be None, a mapping of tensors, or another batch."""
 
     def __len__(self) -> int:
-        return len(next(value for value in self._values().values() if value is not None))
+        return len(next(self.tensors()))
 
-    def __getitem__(self: Batch, part: slice) -> Batch:
+    def __getitem__(self: SomeBatch, part: slice) -> SomeBatch:
         """Some of the tables."""
         return self._each(lambda value: value[part])
 
-    def to(self: Batch, device: torch.device | str) -> Batch:
+    def to(self: SomeBatch, device: torch.device | str) -> SomeBatch:
         """The same on another device."""
         return self._each(lambda value: value.to(device))
 
-    def split(self: Batch, most: int) -> Iterator[Batch]:
+    def split(self: SomeBatch, most: int) -> Iterator[SomeBatch]:
         """Parts of at most `most` tables, as equal as possible."""
         parts = -(-len(self) // most)
         edges = [round(index * len(self) / parts) for index in range(parts + 1)]
@@ -40,21 +40,26 @@ class _Batch:
 
     def tensors(self) -> Iterator[Tensor]:
         """Every tensor there is."""
-        for value in self._values().values():
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, Tensor):
                 yield value
+            elif isinstance(value, Mapping):
+                yield from value.values()
             elif value is not None:
                 yield from value.tensors()
 
-    def _values(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def _each(self: SomeBatch, change: Callable[[Any], Any]) -> SomeBatch:
+        def changed(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: change(part) for name, part in value.items()}
+            return None if value is None else change(value)
 
-    def _each(self: Batch, change: Callable[[Any], Any]) -> Batch:
-        return type(self)(**{name: None if value is None else change(value) for name, value in self._values().items()})
+        return type(self)(**{field.name: changed(getattr(self, field.name)) for field in fields(self)})
 
 
 @dataclass(frozen=True, eq=False)
-class TableBatch(_Batch):
+class TableBatch(Batch):
     """Tables of one shape as a network reads them; without the optional parts, complete observations of numbers."""
 
     values: Tensor  # (B, N, P) numbers; for a category the code of its level
@@ -92,7 +97,7 @@ class TableBatch(_Batch):
 
 
 @dataclass(frozen=True, eq=False)
-class Truth(_Batch):
+class Truth(Batch):
     """The causal graphs behind a batch of tables."""
 
     adjacency: Tensor  # (B, P, P) bool, adjacency[b, j, k] means j → k

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 
 import torch
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.network.encoders.pairwise import PairwiseConfig, PairwiseEncoder
 from causal_arrow.network.kernels import kernel_check
 from causal_arrow.network.kernels.fused.checks import OPERATIONS as FUSED
 from causal_arrow.network.kernels.gpu import takes_kernels
 from causal_arrow.network.kernels.mixing.checks import OPERATIONS as MIXING
 from causal_arrow.network.kernels.triangles.checks import OPERATIONS as TRIANGLES
+from causal_arrow.network.model import standardize
 
 # B tasks, N observations, P variables
 
@@ -79,12 +81,11 @@ def check_encoder(tasks: int, observations: int, variables: int) -> bool:
                 parameter.zero_()
     noise = torch.randn(tasks, observations, variables, generator=generator)
     data = noise @ torch.randn(tasks, variables, variables, generator=generator)
-    data = (data - data.mean(dim=1, keepdim=True)) / data.std(dim=1, keepdim=True)
-    encoder, data = encoder.to(kernel_check.DEVICE), data.to(kernel_check.DEVICE)
+    encoder, tables = encoder.to(kernel_check.DEVICE), TableBatch(standardize(data)).to(kernel_check.DEVICE)
     with torch.no_grad():
-        reference, _ = encoder(data)
+        reference = encoder(tables).skeleton_logits
     with torch.autocast(kernel_check.DEVICE, torch.bfloat16):
-        logits, scores = encoder(data)
+        logits, scores, _ = encoder(tables)
     gradients = torch.autograd.grad(logits.sum() + scores.sum(), list(encoder.parameters()))
     error = kernel_check.relative_error(logits.detach(), reference.double())
     finite = all(bool(tensor.isfinite().all()) for tensor in (logits, scores, *gradients))

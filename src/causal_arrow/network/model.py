@@ -13,28 +13,12 @@ from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.network.encoders.pairwise import (
-    CellBlock,
-    MixingWeights,
-    OuterProduct,
-    PairBlock,
-    PairwiseConfig,
-    PairwiseEncoder,
-)
-from causal_arrow.network.encoders.paper import PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
+from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.encoders.paper import PaperConfig
+from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput
+from causal_arrow.network.encoders.registry import ENCODERS, encoder_kind, encoder_name
 
-# B tasks, N observations, P variables
-
-EncoderConfig = PaperConfig | PairwiseConfig
-
-ENCODERS: dict[str, tuple[type[EncoderConfig], type[nn.Module]]] = {
-    "pairwise": (PairwiseConfig, PairwiseEncoder),
-    "paper": (PaperConfig, PaperEncoder),
-}
-
-
-COMPILED_BLOCKS = (SelfAttentionBlock, SummaryBlock, MixingWeights, CellBlock, OuterProduct, PairBlock)
-"""What repeats in the encoders, and costs the time."""
+# B tables, N observations, P variables
 
 MOST_COMPILED_VERSIONS = 64
 """Of one kind of block."""
@@ -58,17 +42,18 @@ class ArrowConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as JSON can hold it: `{"encoder": name, **sizes}`."""
-        name = next(name for name, (config, _) in ENCODERS.items() if isinstance(self.encoder, config))
-        return {"encoder": name, **dataclasses.asdict(self.encoder)}
+        settings = dataclasses.asdict(self.encoder)
+        sizes = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+        return {"encoder": encoder_name(self.encoder), **sizes}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> ArrowConfig:
         """The configuration `to_dict` wrote; ConfigurationError names what does not fit."""
+        if not isinstance(settings, dict):
+            raise ConfigurationError(f"Expected a table for [model], got {settings!r}.")
         settings = dict(settings)
         name = settings.pop("encoder", None)
-        if name not in tuple(ENCODERS):  # a list in a file would be no key at all
-            raise ConfigurationError(f"Unknown encoder {name!r}: expected one of {', '.join(ENCODERS)}.")
-        config_type, _ = ENCODERS[name]
+        config_type = encoder_kind(name).config
         known = {field.name for field in dataclasses.fields(config_type)}
         if unknown := sorted(set(settings) - known):
             raise ConfigurationError(
@@ -77,42 +62,64 @@ class ArrowConfig:
         return cls(config_type(**settings))
 
 
-def standardize(data: Tensor) -> Tensor:
-    """Each variable with mean 0 and standard deviation 1, in float32.  (B, N, P)
+def standardize(values: Tensor) -> Tensor:
+    """Each variable with mean 0 and standard deviation 1 (the one with n − 1), in float32; zeros for a constant.
 
-    The standard deviation is the one with n − 1, and never below 1e-6, so that a constant becomes zeros. The arithmetic
-    keeps the precision of the input: a float64 table with nearly deterministic relations loses nothing before the cast.
+    The arithmetic keeps the precision of the input, (..., N, P), and has no lower bound on the spread: the units of a
+    variable never matter, and a float64 table with nearly deterministic relations loses nothing before the cast.
     """
-    largest = data.abs().amax(dim=-2, keepdim=True)
-    scaled = data / torch.where(largest > 0, largest, 1.0)
+    # Divided first: squares of very small numbers would vanish, those of very large ones overflow. A constant is then
+    # exactly 1 or −1 everywhere, so that its spread is exactly 0.
+    largest = torch.linalg.vector_norm(values, float("inf"), dim=-2, keepdim=True)
+    scaled = values / largest.masked_fill(largest == 0, 1)
     centered = scaled - scaled.mean(dim=-2, keepdim=True)
     spread = centered.std(dim=-2, keepdim=True)
-    return (centered / torch.where(spread > 0, spread, 1.0)).float()
+    return (centered / spread.masked_fill(spread == 0, 1)).float()
 
 
 class ArrowModel(nn.Module):
-    """Standardizes a batch of tables, encodes them, and answers with one SkeletonOrder for all of them."""
+    """Standardizes a batch of tables, encodes them, and answers with one GraphDistribution for all of them."""
 
     def __init__(self, config: ArrowConfig) -> None:
         super().__init__()
         self.config = config
-        _, encoder_type = ENCODERS[config.to_dict()["encoder"]]
-        self.encoder = encoder_type(config.encoder)
+        self.encoder: Encoder = ENCODERS[encoder_name(config.encoder)].encoder(config.encoder)
+        self.extra: dict[str, Any] = {}
+        """What its file says beside configuration and weights, such as how it was trained; empty for a new model."""
 
     def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> GraphDistribution:
-        """The distribution over graphs given the tables `data`  (B, N, P), all of one shape.
+        """The distributions over graphs given tables of one shape, or their values  (B, N, P) in any units.
 
-        `observations_per_chunk` bounds the memory of the pairwise encoder: observations are read that many at a time,
-        with the same answer up to rounding.
+        `observations_per_chunk` bounds memory: observations are read that many at a time, with the same answer up to
+        rounding.
         """
-        data = tables.values if isinstance(tables, TableBatch) else tables
-        if data.dim() != 3 or data.shape[1] < 2 or data.shape[2] < 2:
-            raise ConfigurationError(
-                "Expected tables of shape (tasks, observations, variables) with at least 2 observations and 2 "
-                f"variables, got {tuple(data.shape)}."
-            )
-        skeleton_logits, order_scores = self.encoder(standardize(data), observations_per_chunk)
-        return GraphDistribution(SkeletonOrder(skeleton_logits.float(), order_scores.float()))
+        if isinstance(tables, Tensor):
+            tables = TableBatch(tables)
+        self._check_parts(tables)
+        standardized = dataclasses.replace(tables, values=standardize(tables.values))
+        output: EncoderOutput = self.encoder(standardized, observations_per_chunk)
+        confounding = output.confounding_logits
+        return GraphDistribution(
+            SkeletonOrder(output.skeleton_logits.float(), output.order_scores.float()),
+            None if confounding is None else confounding.float(),
+        )
+
+    def _check_parts(self, tables: TableBatch) -> None:
+        """ConfigurationError for what the encoder would overlook in silence."""
+        for name, sought, what in (
+            ("observed", lambda observed: ~observed, "missing values"),
+            ("intervened", lambda intervened: intervened, "values set by experiments"),
+            ("levels", lambda levels: levels > 0, "categories"),
+        ):
+            part = getattr(tables, name)
+            if part is not None and name not in self.encoder.reads and bool(sought(part).any()):
+                raise ConfigurationError(
+                    f"These tables have {what}, which the {encoder_name(self.config.encoder)} encoder cannot read."
+                )
+
+    def grown(self, name: str, tensor: Tensor, start: ArrowConfig) -> Tensor:
+        """A parameter of a network that this one can grow from, or a tensor of its shape, as this network has it."""
+        return self.encoder.grown(name.removeprefix("encoder."), tensor, start.encoder)
 
     def compile_blocks(self, backend: str = "inductor") -> None:
         """Compile the encoder block by block, for any shape of table: one compilation serves all blocks of a kind."""
@@ -120,7 +127,7 @@ class ArrowModel(nn.Module):
         # own. Past torch's limit of 8 the rest would run uncompiled, with no more than a warning.
         torch.compiler.config.recompile_limit = max(torch.compiler.config.recompile_limit, MOST_COMPILED_VERSIONS)
         for module in self.encoder.modules():
-            if isinstance(module, COMPILED_BLOCKS):
+            if isinstance(module, self.encoder.repeated_blocks):
                 module.compile(dynamic=True, backend=backend)
 
     def parameter_count(self) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causal_arrow.batches import Batch, TableBatch, Truth
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.synthetic.choices import Choices, draw_choices, sorting_key
 from causal_arrow.synthetic.equations import solve
@@ -40,20 +41,30 @@ from causal_arrow.synthetic.recipes import (
 WORKING_BYTES = {"cuda": 2**31, "cpu": 2**24}
 
 
-@dataclass(frozen=True)
-class TaskBatch:
-    """Tasks of one shape: tables of observations, the causal graph behind each, and how each was made."""
+@dataclass(frozen=True, eq=False)
+class TaskBatch(Batch):
+    """Tasks of one shape: tables of observations, the causal graph behind each, and how each was made.
 
-    data: Tensor  # (B, N, P) float32, each column standardized with the n−1 standard deviation
-    adjacency: Tensor  # (B, P, P) bool, adjacency[b, j, k] means j → k
+    The values are float32, each column standardized with the n − 1 standard deviation.
+    """
+
+    tables: TableBatch
+    truth: Truth
     order: Tensor  # (B, P) the variables in the order of generation, causes before effects
     explained_variance: Tensor  # (B, P) R² of the structural equation, before columns are disturbed; 0 for a root
     noises: Tensor  # (B, P) noise law of each variable, indexing COMPONENTS["noises"]
     recipe: Tensor  # (B,) indexing the distribution's recipes
     choices: Mapping[str, Tensor]  # (B,) for each table drawn from once a task, indexing COMPONENTS[table]
 
-    def __len__(self) -> int:
-        return len(self.data)
+    @property
+    def data(self) -> Tensor:
+        """The values of the tables.  (B, N, P)"""
+        return self.tables.values
+
+    @property
+    def adjacency(self) -> Tensor:
+        """adjacency[b, j, k] means j → k in task b.  (B, P, P) bool"""
+        return self.truth.adjacency
 
     def names(self, table: str) -> list[str]:
         """The component that each task got from a table, by name."""
@@ -203,7 +214,9 @@ def _sample(
     noises = torch.empty(tasks, variables, dtype=torch.int64, device=device)
     noises.scatter_(1, order, choices["noises"][:, -variables:].long())
     by_task = {name: choices[name] for name in COMPONENTS if name in choices.columns and name != "noises"}
-    return TaskBatch(data, adjacency, order, explained_variance, noises, choices["recipe"], by_task)
+    return TaskBatch(
+        TableBatch(data), Truth(adjacency), order, explained_variance, noises, choices["recipe"], by_task
+    )
 
 
 def _runs(on_host: Choices, observations: int, variables: int, device_type: str) -> Iterator[slice]:

@@ -14,15 +14,29 @@ A stage:  cells ← mix across variables with weights read off the pairs, then f
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.encoders.statistics import CHANNELS, STATISTICS, chunks, describe
+from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput, check_chunk
+from causal_arrow.network.encoders.statistics import (
+    CHANNELS,
+    CHANNELS_OF_0_1,
+    STATISTICS,
+    STATISTICS_OF_0_1,
+    channel_names,
+    check_groups,
+    chunks,
+    describe,
+    statistic_names,
+)
 from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow.network.kernels.mixing import mix_cells
 from causal_arrow.network.kernels.triangles import triangle_products
@@ -31,34 +45,85 @@ CELLS_IN_CACHE = 4096
 """Cells that a processor works on at once."""
 
 
+CELL_WIDTHS_ALIVE = {"cpu": 4, "cuda": 16}
+"""Floats alive at once for each cell, in cell widths: the stream itself, values and gates, the hidden layer. Measured.
+
+On a CPU the blocks work on a few cells at a time, and only the streams around a block are whole.
+"""
+
+PAIR_WIDTHS_ALIVE = 12
+"""Floats alive at once for each ordered pair, in pair widths: the stream, both sides of triangles, the hidden layer.
+Measured."""
+
+MOST_ROUNDS = 64
+"""No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
+
+
 @dataclass(frozen=True)
-class PairwiseConfig:
-    """Sizes of the pairwise encoder."""
+class PairwiseConfig(EncoderConfig):
+    """Sizes of the pairwise encoder, and what it is fed."""
 
     cell_width: int = 64
+    """Numbers in the representation of a cell."""
     pair_width: int = 128
+    """Numbers in the representation of an ordered pair of variables."""
     stages: int = 4
+    """Exchanges between cells and pairs."""
     pair_blocks: int = 2
     """Pair blocks in a stage; as many stand before the first one."""
     mixing_heads: int = 8
+    """Ways in which a cell block combines variables; an even number that divides `cell_width`."""
     outer_width: int = 16
-    """Cells are projected to this many numbers a side before their outer product."""
+    """Cells are projected to this many numbers per side before their outer product."""
     rounds: int = 1
     """How often the stages are gone through, with the same weights."""
     order_head: str = "potential"
     """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
+    channels: tuple[str, ...] = CHANNELS_OF_0_1
+    """Groups of numbers that describe a cell: some of `values`, `normal_scores`, `residuals`."""
+    statistics: tuple[str, ...] = STATISTICS_OF_0_1
+    """Groups of numbers that describe a pair: some of `correlations`, `score_correlations`, `sizes`, `cross_moments`."""
+
+    growth: ClassVar[str] = (
+        "only stages and pair_blocks of the pairwise encoder may grow, and channels and statistics may be added"
+    )
 
     def __post_init__(self) -> None:
         if self.order_head not in tuple(ORDER_HEADS):  # a list in a file would be no key at all
             raise ConfigurationError(f"Expected {' or '.join(ORDER_HEADS)} for order_head, got {self.order_head!r}.")
+        object.__setattr__(self, "channels", check_groups("channels", self.channels, CHANNELS))
+        object.__setattr__(self, "statistics", check_groups("statistics", self.statistics, STATISTICS))
         for name, size in vars(self).items():
-            if name != "order_head" and (not isinstance(size, int) or size < 1):
+            if name not in ("order_head", "channels", "statistics") and (type(size) is not int or size < 1):
                 raise ConfigurationError(f"Expected a positive whole number for {name}, got {size!r}.")
+        if self.rounds > MOST_ROUNDS:
+            raise ConfigurationError(f"Expected at most {MOST_ROUNDS} for rounds, got {self.rounds}.")
         if self.cell_width % self.mixing_heads or self.mixing_heads % 2:
             raise ConfigurationError(
                 f"Expected an even number of mixing_heads that divides cell_width, got {self.mixing_heads} heads "
                 f"for a width of {self.cell_width}."
             )
+
+    def can_grow_from(self, start: EncoderConfig) -> bool:
+        """Blocks may be added, which start as identities, and inputs, whose weights start at zero."""
+        if not isinstance(start, PairwiseConfig):
+            return False
+        may_grow = {name: getattr(self, name) for name in ("stages", "pair_blocks", "channels", "statistics")}
+        return (
+            dataclasses.replace(start, **may_grow) == self
+            and start.stages <= self.stages
+            and start.pair_blocks <= self.pair_blocks
+            and set(start.channels) <= set(self.channels)
+            and set(start.statistics) <= set(self.statistics)
+        )
+
+    def cell_inputs(self) -> list[str]:
+        """A name for each number that a cell enters the network with: every shape of every channel."""
+        return [f"{shape} of {channel}" for shape in CELL_SHAPES for channel in channel_names(self.channels)]
+
+    def pair_inputs(self) -> list[str]:
+        """A name for each number that a pair enters the network with."""
+        return statistic_names(self.channels, self.statistics)
 
 
 class Linear(nn.Module):
@@ -248,42 +313,74 @@ class PotentialOrderHead(PooledOrderHead):
 ORDER_HEADS = {"potential": PotentialOrderHead, "pooled": PooledOrderHead}
 
 
-class PairwiseEncoder(nn.Module):
+CELL_SHAPES = {
+    "itself": lambda channels: channels,
+    "size": torch.abs,
+    "tanh": torch.tanh,
+    "square": lambda channels: channels.square() / 4,
+}
+"""A few shapes of each channel, so that the first layer need not learn them."""
+
+
+class PairwiseEncoder(Encoder):
     """Standardized tables (B, N, P) to skeleton logits (B, P, P) and order scores (B, P)."""
 
+    repeated_blocks: ClassVar[tuple[type[nn.Module], ...]] = (MixingWeights, CellBlock, OuterProduct, PairBlock)
+
+    config: PairwiseConfig
+
     def __init__(self, config: PairwiseConfig) -> None:
-        super().__init__()
-        self.rounds = config.rounds
-        self.cell_embedding = Linear(4 * CHANNELS, config.cell_width, bias=True)
-        self.pair_embedding = Linear(STATISTICS, config.pair_width, bias=True)
+        super().__init__(config)
+        self.cell_embedding = Linear(len(config.cell_inputs()), config.cell_width, bias=True)
+        self.pair_embedding = Linear(len(config.pair_inputs()), config.pair_width, bias=True)
         self.first_pair_blocks = pair_blocks(config)
         self.stages = nn.ModuleList(Stage(config) for _ in range(config.stages))
         self.skeleton_head = SkeletonHead(config.pair_width)
         self.order_head = ORDER_HEADS[config.order_head](config.pair_width)
 
+    def bytes_per_observation(self, variables: int, device_type: str) -> int:
+        return 4 * variables * self.config.cell_width * CELL_WIDTHS_ALIVE[device_type]
+
+    def bytes_per_pair(self, device_type: str) -> int:
+        return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE
+
+    def grown(self, name: str, tensor: Tensor, start: EncoderConfig) -> Tensor:
+        """The same with zeros in place of inputs that `start` did not have."""
+        assert isinstance(start, PairwiseConfig)
+        inputs = {
+            "cell_embedding.weight": (start.cell_inputs(), self.config.cell_inputs()),
+            "pair_embedding.weight": (start.pair_inputs(), self.config.pair_inputs()),
+        }
+        if name not in inputs or tensor.dim() < 2:  # an optimizer also keeps single numbers for a parameter
+            return tensor
+        before, after = inputs[name]
+        wider = tensor.new_zeros(len(tensor), len(after))
+        wider[:, [after.index(column) for column in before]] = tensor
+        return wider
+
     def embed_cells(self, channels: Tensor, dtype: torch.dtype) -> Tensor:
         """Cells before the first stage: their channels and a few shapes of them.  (B, N, P, D)"""
-        shapes = torch.cat([channels, channels.abs(), channels.tanh(), channels.square() / 4], dim=-1)
+        shapes = torch.cat([shape(channels) for shape in CELL_SHAPES.values()], dim=-1)
         cells: Tensor = self.cell_embedding(shapes.to(dtype))
         return cells
 
-    def forward(self, data: Tensor, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
-        device = data.device.type
+    def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
+        check_chunk(observations_per_chunk)
+        device = tables.values.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
         with torch.autocast(device, enabled=False):
-            channels, statistics = describe(data, observations_per_chunk)
+            channels, statistics = describe(
+                tables, self.config.channels, self.config.statistics, observations_per_chunk
+            )
             pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
             for block in self.first_pair_blocks:
                 pairs = block(pairs)
-            if observations_per_chunk is None or observations_per_chunk >= data.shape[1]:
+            if observations_per_chunk is None or observations_per_chunk >= tables.observations:
                 pairs = self._exchange(pairs, channels)
             else:
                 pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
             pairs = rms_norm(pairs)
-            return self.skeleton_head(pairs), self.order_head(pairs)
-
-    def bytes_per_observation(self, variables: int, device: str) -> int:
-        return 4 * variables * 64 * {"cpu": 4, "cuda": 16}[device]
+            return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs))
 
     def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
@@ -329,7 +426,7 @@ class PairwiseEncoder(nn.Module):
 
     def _stages(self) -> list[Stage]:
         """The stages in the order in which they work, those of every round."""
-        return self.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
+        return self.config.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
 
 
 def _pieces(channels: Tensor) -> Iterator[slice]:

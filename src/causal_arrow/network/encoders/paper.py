@@ -14,32 +14,50 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput, check_chunk
+
+WIDTHS_ALIVE = 16
+"""Floats alive at once for each cell, in widths: the stream itself, queries, keys and values, the hidden layer.
+Measured."""
 
 # Flash attention takes at most this many sequences in one launch; T_obs has B·N of them, T_var B·P.
 MOST_SEQUENCES_PER_LAUNCH = 65_535
 
 
 @dataclass(frozen=True)
-class PaperConfig:
+class PaperConfig(EncoderConfig):
     """Sizes of the paper's encoder. The defaults are those of appendix C.1 and give 36.8M parameters."""
 
-    width: int = 512  # d
-    observation_blocks: int = 3  # of T_obs
+    width: int = 512
+    """Numbers in the representation of a cell and of a variable, d."""
+    observation_blocks: int = 3
+    """Blocks of T_obs, which reads across the variables of an observation."""
     observation_heads: int = 8
-    variable_blocks: int = 3  # of T_var
+    """Attention heads of T_obs; they divide `width`."""
+    variable_blocks: int = 3
+    """Blocks of T_var, which reads the observations of a variable."""
     variable_heads: int = 8
-    context_blocks: int = 3  # of T_context
+    """Attention heads of T_var; they divide `width`."""
+    context_blocks: int = 3
+    """Blocks of T_context, which reads across variables."""
     context_heads: int = 8
-    summary_tokens: int = 16  # m, for each variable
-    feed_forward_factor: int = 4  # hidden width of a feed-forward layer, in widths
-    dropout: float = 0.0  # not mentioned in the paper
+    """Attention heads of T_context; they divide `width`."""
+    summary_tokens: int = 16
+    """Summary tokens for each variable, m."""
+    feed_forward_factor: int = 4
+    """Hidden width of a feed-forward layer, in widths."""
+    dropout: float = 0.0
+    """Share of activations dropped in training; not mentioned in the paper."""
+
+    growth: ClassVar[str] = "the paper encoder cannot grow"
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -156,11 +174,15 @@ class SkeletonHead(nn.Module):
         return (logits + logits.transpose(1, 2)) / 2
 
 
-class PaperEncoder(nn.Module):
+class PaperEncoder(Encoder):
     """Standardized tables in, skeleton logits and order scores out.  (B, N, P) -> (B, P, P), (B, P)"""
 
+    repeated_blocks: ClassVar[tuple[type[nn.Module], ...]] = (SelfAttentionBlock, SummaryBlock)
+
+    config: PaperConfig
+
     def __init__(self, config: PaperConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         width, hidden = config.width, config.feed_forward_factor * config.width
         self.projection = nn.Linear(1, width)
         self.observation_transformer = nn.ModuleList(
@@ -180,15 +202,21 @@ class PaperEncoder(nn.Module):
         self.skeleton_head = SkeletonHead(width)
         self.order_head = nn.Linear(width, 1)
 
-    def forward(self, data: Tensor, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
+    def bytes_per_observation(self, variables: int, device_type: str) -> int:
+        return 4 * variables * self.config.width * WIDTHS_ALIVE
+
+    def bytes_per_pair(self, device_type: str) -> int:
+        return 4 * 2 * self.config.width  # the hidden layer of the skeleton head
+
+    def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
         """Skeleton logits (the diagonal means nothing) and order scores of standardized tables  (B, N, P).
 
         `observations_per_chunk` bounds what inference needs beyond the cells R, which are held in memory whole
         (B·N·P·D numbers): T_var reads them anew in every block.
         """
+        check_chunk(observations_per_chunk)
+        data = tables.values
         tasks, observations, variables = data.shape
-        if observations_per_chunk is not None and observations_per_chunk < 1:
-            raise ConfigurationError(f"observations_per_chunk must be at least 1, got {observations_per_chunk}.")
         # A chunk is as many cells in every stage: all variables of some observations, or all observations of some
         # variables, or all pairs of some first variables.
         chunk = min(observations_per_chunk or max(observations, variables), max(observations, variables))
@@ -199,7 +227,7 @@ class PaperEncoder(nn.Module):
         # The answers are a few numbers that get ranked and subtracted: bf16 would leave them three digits.
         with torch.autocast(embeddings.device.type, enabled=False):
             embeddings = embeddings.float()
-            return self.skeleton_head(embeddings, chunk), self.order_head(embeddings).squeeze(-1)
+            return EncoderOutput(self.skeleton_head(embeddings, chunk), self.order_head(embeddings).squeeze(-1))
 
     def interact(self, observations: Tensor) -> Tensor:
         """T_obs: every cell after it has read the others of its observation, R.  (S, P) -> (S, P, D)"""

@@ -3,17 +3,28 @@
 Nearly deterministic relations live in the last digits of a correlation matrix: a conditional variance of 1e-6 is
 invisible after one rounding to bfloat16, and a ridge of 0.01 erases it. So correlations, their inverses and regression
 residuals are computed here in float64, and handed on in scales that a small network can read (Fisher z, logarithms).
+
+An encoder is fed groups of them, named in its configuration: CHANNELS for cells, STATISTICS for ordered pairs of
+variables. A new group is one more entry in a table; the name of a group, once weights have learned from it, keeps its
+meaning.
 """
 
 # B tasks, N observations, P variables, R ridge strengths, C channels, S statistics
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from causal_arrow.batches import TableBatch
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.text import shown
 
 CLIP = 5.0
 """Where z-scores are cut: one wild observation must not drown the rest."""
@@ -23,13 +34,6 @@ RIDGES = (0.3, 0.03, 1e-3, 1e-8)
 
 RESIDUAL_RIDGES = (0.03, 1e-3)
 """The ones of RIDGES at which the regression residuals enter the cells."""
-
-CHANNELS = 2 + len(RESIDUAL_RIDGES)
-"""Channels of a cell: clipped z-score, normal score, residuals of the regression on all other variables."""
-
-_MOMENTS = 7
-STATISTICS = 2 * (2 + len(RIDGES) * 4) + CHANNELS * _MOMENTS + 3
-"""Statistics of an ordered pair of variables."""
 
 
 def normal_scores(data: Tensor) -> Tensor:
@@ -65,18 +69,6 @@ def precisions(correlations: Tensor) -> Tensor:
     return inverses.mT @ inverses
 
 
-def cell_channels(data: Tensor, scores: Tensor, precision: Tensor) -> Tensor:
-    """The numbers a cell enters the network with.  (B, N, P, C)
-
-    `precision` (R, B, P, P) is that of the raw values: residual_j = (Ω x)_j / Ω_jj, here to a standard deviation of 1.
-    """
-    channels = [data, scores]
-    for ridge in RESIDUAL_RIDGES:
-        residuals = data.double() @ precision[RIDGES.index(ridge)]
-        channels.append((residuals / residuals.std(dim=1, keepdim=True).clamp_min(1e-12)).float())
-    return torch.stack(channels, dim=-1).clamp(-CLIP, CLIP)
-
-
 def chunks(observations: int, observations_per_chunk: int | None) -> Iterator[slice]:
     """Slices that cover the observations, each of at most `observations_per_chunk`."""
     step = observations_per_chunk or observations
@@ -91,8 +83,8 @@ def _association(correlations: Tensor, observations: int) -> list[Tensor]:
     return [fisher, fisher.sign() * (fisher.abs() * observations**0.5).log1p()]
 
 
-def _from_second_moments(correlations: Tensor, precision: Tensor, observations: int) -> list[Tensor]:
-    """Correlations, and for each ridge partial correlations and log conditional variances.  (2 + 4R) × (B, P, P)"""
+def _from_second_moments(correlations: Tensor, precision: Tensor, observations: int) -> Tensor:
+    """Correlations, and for each ridge partial correlations and log conditional variances.  (B, P, P, 2 + 4R)"""
     statistics = _association(correlations, observations)
     for matrix in precision:  # (B, P, P)
         diagonal = matrix.diagonal(dim1=-2, dim2=-1)
@@ -103,7 +95,7 @@ def _from_second_moments(correlations: Tensor, precision: Tensor, observations: 
             log_variance.unsqueeze(-1).expand_as(matrix),
             log_variance.unsqueeze(-2).expand_as(matrix),
         ]
-    return statistics
+    return torch.stack([statistic.float() for statistic in statistics], dim=-1)
 
 
 def _cross_moments(channels: Tensor, observations_per_chunk: int | None) -> Tensor:
@@ -122,24 +114,143 @@ def _cross_moments(channels: Tensor, observations_per_chunk: int | None) -> Tens
     return both_ways.flatten(1, 2).permute(0, 2, 3, 1)
 
 
+class Measured:
+    """Standardized tables and what several groups need of them, computed once, when it is first asked for."""
+
+    def __init__(self, tables: TableBatch, channels: Sequence[str], observations_per_chunk: int | None = None) -> None:
+        self.tables = tables
+        self.values = tables.values  # (B, N, P)
+        self.observations_per_chunk = observations_per_chunk
+        self._channels = channels
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """Normal scores.  (B, N, P)"""
+        return normal_scores(self.values)
+
+    @cached_property
+    def correlations(self) -> Tensor:
+        """Of the values and of the normal scores, in float64.  (2, B, P, P)"""
+        return correlation(torch.stack([self.values, self.scores]))
+
+    @cached_property
+    def precision(self) -> Tensor:
+        """Of the values and of the normal scores, in float64.  (R, 2, B, P, P)"""
+        return precisions(self.correlations)
+
+    @cached_property
+    def cells(self) -> Tensor:
+        """The channels of each cell, cut at CLIP.  (B, N, P, C)"""
+        channels = [channel for name in self._channels for channel in CHANNELS[name].compute(self)]
+        return torch.stack(channels, dim=-1).clamp(-CLIP, CLIP)
+
+
+def _residuals(measured: Measured) -> list[Tensor]:
+    """Residuals of the regression on all other variables, with standard deviation 1: (Ω x)_j / Ω_jj.  2 × (B, N, P)"""
+    residuals = [measured.values.double() @ measured.precision[RIDGES.index(ridge), 0] for ridge in RESIDUAL_RIDGES]
+    return [(some / some.std(dim=1, keepdim=True).clamp_min(1e-12)).float() for some in residuals]
+
+
+def _sizes(measured: Measured) -> Tensor:
+    """How many observations and variables there are, on a logarithmic scale, and which pairs are none.  (B, P, P, 3)"""
+    tasks, observations, variables = measured.values.shape
+    identity = torch.eye(variables, device=measured.values.device).expand(tasks, -1, -1)
+    return torch.stack(
+        [
+            torch.full_like(identity, torch.tensor(observations / 500.0).log().item() / 2),
+            torch.full_like(identity, torch.tensor(variables / 30.0).log().item() / 2),
+            identity,
+        ],
+        dim=-1,
+    )
+
+
+@dataclass(frozen=True)
+class ChannelGroup:
+    """Numbers that a cell enters the network with."""
+
+    features: int
+    compute: Callable[[Measured], Sequence[Tensor]]  # features × (B, N, P), float32
+
+
+@dataclass(frozen=True)
+class StatisticGroup:
+    """Numbers that an ordered pair of variables enters the network with: so many, and so many for each channel."""
+
+    features: int
+    features_per_channel: int
+    compute: Callable[[Measured], Tensor]  # (B, P, P, features + features_per_channel · C), float32
+
+
+_SECOND_MOMENTS = 2 + 4 * len(RIDGES)
+
+CHANNELS: dict[str, ChannelGroup] = {
+    "values": ChannelGroup(1, lambda measured: [measured.values]),
+    "normal_scores": ChannelGroup(1, lambda measured: [measured.scores]),
+    "residuals": ChannelGroup(len(RESIDUAL_RIDGES), _residuals),
+}
+"""Groups of cell channels by name."""
+
+STATISTICS: dict[str, StatisticGroup] = {
+    "correlations": StatisticGroup(
+        _SECOND_MOMENTS,
+        0,
+        lambda measured: _from_second_moments(
+            measured.correlations[0], measured.precision[:, 0], measured.tables.observations
+        ),
+    ),
+    "score_correlations": StatisticGroup(
+        _SECOND_MOMENTS,
+        0,
+        lambda measured: _from_second_moments(
+            measured.correlations[1], measured.precision[:, 1], measured.tables.observations
+        ),
+    ),
+    "sizes": StatisticGroup(3, 0, _sizes),
+    "cross_moments": StatisticGroup(
+        0, 7, lambda measured: _cross_moments(measured.cells, measured.observations_per_chunk)
+    ),
+}
+"""Groups of pair statistics by name."""
+
+CHANNELS_OF_0_1 = ("values", "normal_scores", "residuals")
+STATISTICS_OF_0_1 = ("correlations", "score_correlations", "sizes", "cross_moments")
+"""What the weights of version 0.1 are fed, in their order; their files do not say it."""
+
+
+def check_groups(setting: str, names: Any, table: Mapping[str, object]) -> tuple[str, ...]:
+    """The names of groups as a configuration has them, each known and there once; a list becomes a tuple."""
+    if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"Expected some of {', '.join(table)} for {setting}, got {shown(names)}.")
+    if unknown := [name for name in names if name not in table]:
+        raise ConfigurationError(f"Unknown name {unknown[0]!r} in {setting}: expected some of {', '.join(table)}.")
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"Expected each name once in {setting}, got {shown(names)}.")
+    return tuple(names)
+
+
+def channel_names(channels: Sequence[str]) -> list[str]:
+    """A name for each channel of a cell, in their order.  (C,)"""
+    return [f"{group} {index}" for group in channels for index in range(CHANNELS[group].features)]
+
+
+def statistic_names(channels: Sequence[str], statistics: Sequence[str]) -> list[str]:
+    """A name for each statistic of a pair, in their order.  (S,)"""
+    names = []
+    for group in statistics:
+        names += [f"{group} {index}" for index in range(STATISTICS[group].features)]
+        for index in range(STATISTICS[group].features_per_channel):
+            names += [f"{group} {index} of {channel}" for channel in channel_names(channels)]
+    return names
+
+
 @torch.no_grad()
-def describe(data: Tensor, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
-    """Cell channels (B, N, P, C) and pair statistics (B, P, P, S) of standardized tables (B, N, P), in float32."""
-    observations, variables = data.shape[1:]
-    scores = normal_scores(data)
-    statistics: list[Tensor] = []
-    both = torch.stack([data, scores])  # (2, B, N, P)
-    correlations = correlation(both)
-    precision = precisions(correlations)  # (R, 2, B, P, P)
-    for kind in range(len(both)):
-        statistics += _from_second_moments(correlations[kind], precision[:, kind], observations)
-    channels = cell_channels(data, scores, precision[:, 0])
-    identity = torch.eye(variables, device=data.device).expand_as(statistics[0])
-    constants = [
-        torch.full_like(identity, torch.tensor(observations / 500.0).log().item() / 2),
-        torch.full_like(identity, torch.tensor(variables / 30.0).log().item() / 2),
-        identity,
-    ]
-    second = torch.stack([*(statistic.float() for statistic in statistics), *constants], dim=-1)
-    moments = _cross_moments(channels, observations_per_chunk)
-    return channels, torch.cat([second, moments], dim=-1)
+def describe(
+    tables: TableBatch,
+    channels: Sequence[str] = CHANNELS_OF_0_1,
+    statistics: Sequence[str] = STATISTICS_OF_0_1,
+    observations_per_chunk: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Cell channels (B, N, P, C) and pair statistics (B, P, P, S) of standardized tables, in float32."""
+    measured = Measured(tables, channels, observations_per_chunk)
+    return measured.cells, torch.cat([STATISTICS[name].compute(measured) for name in statistics], dim=-1)
