@@ -11,7 +11,9 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.network.encoders import pairwise, statistics
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
@@ -42,11 +44,12 @@ def tables(tasks: int, observations: int, variables: int, seed: int = 0) -> Tens
     return data
 
 
-def distance(first: SkeletonOrder, second: SkeletonOrder) -> float:
+def distance(first: GraphDistribution, second: GraphDistribution) -> float:
     """The largest difference between two answers, diagonals left out."""
-    logits = (first.skeleton_logits - second.skeleton_logits).abs()
+    one, other = first.skeleton_order, second.skeleton_order
+    logits = (one.skeleton_logits - other.skeleton_logits).abs()
     off_diagonal = ~torch.eye(logits.shape[-1], dtype=torch.bool)
-    scores = (first.order_scores - second.order_scores).abs()
+    scores = (one.order_scores - other.order_scores).abs()
     return max(logits[:, off_diagonal].max().item(), scores.max().item())
 
 
@@ -62,9 +65,9 @@ def test_permuting_observations_changes_nothing() -> None:
 def test_permuting_variables_permutes_the_answer(order_head: str) -> None:
     model, data = shaken(dataclasses.replace(SMALL, order_head=order_head)), tables(3, 80, 7)
     order = torch.randperm(7, generator=torch.Generator().manual_seed(1))
-    answer = model(data)
+    answer = model(data).skeleton_order
     expected = SkeletonOrder(answer.skeleton_logits[:, order][:, :, order], answer.order_scores[:, order])
-    assert distance(model(data[:, :, order]), expected) < 1e-4
+    assert distance(model(data[:, :, order]), GraphDistribution(expected)) < 1e-4
 
 
 @torch.no_grad()
@@ -128,7 +131,7 @@ def test_chunks_bound_the_cells_held_at_once(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(("observations", "variables"), [(2, 2), (2, 30), (500, 2), (20, 200), (5, 3)])
 @torch.no_grad()
 def test_any_shape_gets_a_finite_answer(observations: int, variables: int) -> None:
-    answer = shaken()(tables(1, observations, variables))
+    answer = shaken()(tables(1, observations, variables)).skeleton_order
     assert answer.skeleton_logits.isfinite().all()
     assert answer.order_scores.isfinite().all()
     assert torch.equal(answer.skeleton_logits, answer.skeleton_logits.mT)
@@ -139,7 +142,7 @@ def test_constant_and_duplicate_columns_get_a_finite_answer() -> None:
     data = tables(1, 50, 5)
     data[:, :, 1] = 3.0
     data[:, :, 2] = data[:, :, 3]
-    answer = shaken()(data)
+    answer = shaken()(data).skeleton_order
     assert answer.skeleton_logits.isfinite().all()
     assert answer.order_scores.isfinite().all()
 
@@ -148,7 +151,7 @@ def test_every_weight_gets_a_gradient() -> None:
     model = shaken()
     adjacency = torch.zeros(2, 6, 6, dtype=torch.bool)
     adjacency[:, 0, 1:] = True
-    model(tables(2, 40, 6)).composite_nll(adjacency).mean().backward()
+    model(tables(2, 40, 6)).skeleton_order.composite_nll(adjacency).mean().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.any(), name
@@ -162,9 +165,9 @@ def test_the_pooled_order_head_knows_nothing_of_pairs() -> None:
 @torch.no_grad()
 def test_bfloat16_gives_nearly_the_same_probabilities() -> None:
     model, data = shaken(), tables(2, 80, 7)
-    exact = model(data).edge_marginals()
+    exact = model(data).skeleton_order.edge_marginals()
     with torch.autocast("cpu", torch.bfloat16):
-        rough = model(data).edge_marginals()
+        rough = model(data).skeleton_order.edge_marginals()
     assert rough.dtype == torch.float32
     assert (exact - rough).abs().max() < 0.05
 
@@ -229,9 +232,8 @@ def test_nearly_deterministic_relations_are_seen() -> None:
 
 def test_residual_channels_do_not_correlate_with_the_other_variables() -> None:
     data = standardize(tables(1, 400, 5))
-    precision = statistics.precisions(statistics.correlation(data))
-    channels = statistics.cell_channels(data, statistics.normal_scores(data), precision)
-    assert channels.shape == (1, 400, 5, statistics.CHANNELS)
+    channels, _ = statistics.describe(TableBatch(data))
+    assert channels.shape == (1, 400, 5, len(statistics.channel_names(SMALL.channels)))
     cross = (channels[0, :, :, -1].T @ data[0]) / 400  # the residuals at the smaller ridge
     off_diagonal = ~torch.eye(5, dtype=torch.bool)
     assert cross[off_diagonal].abs().max() < 0.05
@@ -239,9 +241,9 @@ def test_residual_channels_do_not_correlate_with_the_other_variables() -> None:
 
 
 def test_statistics_have_their_declared_size_and_reasonable_scale() -> None:
-    channels, pairs = statistics.describe(standardize(tables(2, 500, 20)))
-    assert channels.shape == (2, 500, 20, statistics.CHANNELS)
-    assert pairs.shape == (2, 20, 20, statistics.STATISTICS)
+    channels, pairs = statistics.describe(TableBatch(standardize(tables(2, 500, 20))))
+    assert channels.shape == (2, 500, 20, len(statistics.channel_names(SMALL.channels)))
+    assert pairs.shape == (2, 20, 20, len(statistics.statistic_names(SMALL.channels, SMALL.statistics)))
     assert pairs.abs().max() < 25
 
 

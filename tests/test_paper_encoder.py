@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.network.encoders import paper
 from causal_arrow.network.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
+from causal_arrow.network.encoders.protocol import EncoderOutput
 from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 SMALL = PaperConfig(
@@ -33,12 +35,12 @@ def encoder() -> PaperEncoder:
         return PaperEncoder(SMALL).eval()
 
 
-def tables(tasks: int, observations: int, variables: int) -> Tensor:
-    return torch.randn(tasks, observations, variables, generator=torch.Generator().manual_seed(1))
+def tables(tasks: int, observations: int, variables: int) -> TableBatch:
+    return TableBatch(torch.randn(tasks, observations, variables, generator=torch.Generator().manual_seed(1)))
 
 
-def assert_same_answer(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], tolerance: float = 1e-4) -> None:
-    for got, wanted in zip(found, expected, strict=True):
+def assert_same_answer(found: EncoderOutput, expected: EncoderOutput, tolerance: float = 1e-4) -> None:
+    for got, wanted in zip(found[:2], expected[:2], strict=True):
         torch.testing.assert_close(got, wanted, atol=tolerance, rtol=0)
 
 
@@ -52,7 +54,7 @@ def test_any_shape_from_two_by_two_gets_symmetric_logits_and_one_score_a_variabl
     encoder: PaperEncoder, shape: tuple[int, int, int]
 ) -> None:
     tasks, _, variables = shape
-    skeleton_logits, order_scores = encoder(tables(*shape))
+    skeleton_logits, order_scores, _ = encoder(tables(*shape))
     assert skeleton_logits.shape == (tasks, variables, variables)
     assert order_scores.shape == (tasks, variables)
     assert torch.equal(skeleton_logits, skeleton_logits.transpose(1, 2))
@@ -62,28 +64,29 @@ def test_any_shape_from_two_by_two_gets_symmetric_logits_and_one_score_a_variabl
 
 def test_answers_depend_on_the_data(encoder: PaperEncoder) -> None:
     """Guards the laws below: a constant answer would satisfy them all."""
-    skeleton_logits, order_scores = encoder(tables(2, 20, 5))
+    skeleton_logits, order_scores, _ = encoder(tables(2, 20, 5))
     assert (skeleton_logits[0] - skeleton_logits[1]).abs().max() > 1e-2
     assert order_scores.std(dim=1).min() > 1e-2
 
 
 def test_permuting_observations_leaves_the_answer(encoder: PaperEncoder) -> None:
     data = tables(2, 20, 5)
-    shuffled = data[:, torch.randperm(20, generator=torch.Generator().manual_seed(2))]
+    shuffled = TableBatch(data.values[:, torch.randperm(20, generator=torch.Generator().manual_seed(2))])
     assert_same_answer(encoder(shuffled), encoder(data))
 
 
 def test_permuting_variables_permutes_the_answer(encoder: PaperEncoder) -> None:
     data = tables(2, 20, 5)
     order = torch.tensor([3, 0, 4, 1, 2])
-    skeleton_logits, order_scores = encoder(data)
-    assert_same_answer(encoder(data[:, :, order]), (skeleton_logits[:, order][:, :, order], order_scores[:, order]))
+    skeleton_logits, order_scores, _ = encoder(data)
+    expected = EncoderOutput(skeleton_logits[:, order][:, :, order], order_scores[:, order])
+    assert_same_answer(encoder(TableBatch(data.values[:, :, order])), expected)
 
 
 def test_tasks_of_a_batch_do_not_touch_each_other(encoder: PaperEncoder) -> None:
     data = tables(3, 20, 5)
-    skeleton_logits, order_scores = encoder(data)
-    assert_same_answer(encoder(data[1:2]), (skeleton_logits[1:2], order_scores[1:2]))
+    skeleton_logits, order_scores, _ = encoder(data)
+    assert_same_answer(encoder(data[1:2]), EncoderOutput(skeleton_logits[1:2], order_scores[1:2]))
 
 
 @pytest.mark.parametrize("observations_per_chunk", [1, 7, 20, 1000])
@@ -129,7 +132,7 @@ def test_no_launch_takes_more_sequences_than_the_kernels_can_number(
 
 
 def test_gradients_reach_every_parameter(encoder: PaperEncoder) -> None:
-    skeleton_logits, order_scores = encoder.train()(tables(2, 10, 4))
+    skeleton_logits, order_scores, _ = encoder.train()(tables(2, 10, 4))
     (skeleton_logits.square().sum() + order_scores.square().sum()).backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in encoder.parameters())
 
@@ -143,7 +146,7 @@ def test_autocast_keeps_streams_and_norms_in_bfloat16_and_answers_in_float32(enc
     with torch.autocast("cpu", dtype=torch.bfloat16):
         answer = encoder(data)
     assert dtypes == {torch.bfloat16}
-    assert {tensor.dtype for tensor in answer} == {torch.float32}
+    assert {tensor.dtype for tensor in answer[:2]} == {torch.float32}
     assert_same_answer(answer, encoder(data), tolerance=0.1)
 
 

@@ -12,28 +12,43 @@ No pickle is ever run: published ArrowFM files go through `torch.load(weights_on
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.encoders.paper import from_arrowfm
 from causal_arrow.network.model import ArrowConfig, ArrowModel
+from causal_arrow.text import shown
 
 FORMAT_VERSION = 1
 CONFIG_FILE, WEIGHTS_FILE, STATE_FILE = "config.json", "model.safetensors", "state.json"
 STORAGE_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 SHARD_BYTES = 16_000_000
+MOST_HEADER_BYTES = 100_000_000  # safetensors' own limit
+
+
+class ModelFile(NamedTuple):
+    """What a file of weights holds."""
+
+    config: ArrowConfig
+    weights: dict[str, Tensor]
+    extra: dict[str, Any]
+
 
 # ------------------------------------------------------------------------------------------------------------ models
 
@@ -69,62 +84,73 @@ def save_model(
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"`extra` must be what JSON can hold: {error}.") from error
     metadata = {"format": "pt", "config": config_text, "checksum": _checksum(config_text, weights)}
-    directory = _make_folder(directory)
+    directory = make_folder(directory)
     replace_file(directory / WEIGHTS_FILE, safetensors.torch.save(weights, metadata))
     replace_file(directory / CONFIG_FILE, config_text.encode())
 
 
 def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowModel:
-    """The model of `source` in float32 on `device`, ready for inference.
+    """The model of `source` in float32 on `device`, ready for inference; its `extra` is what it was saved with.
 
     `source` is the name of a bundled model, a folder written by `save_model`, its `.safetensors` file alone, or a file
     published for ArrowFM. A folder that has the name of a bundled model is reached as `./name`.
     """
-    path = _find_model(source)
+    path = find_model(source)
+    place = resolve_device(device)
     if path.is_dir():
-        config, weights = _read_model_folder(path)
+        file = _read_model_folder(path)
     elif _is_torch_file(path):
-        config, weights = _read_arrowfm_file(path)
+        file = _read_arrowfm_file(path)
     else:
-        config, weights = _read_model_file(path)
-    return _build(config, weights, path).to(device).eval()
+        file = _read_model_file(path)
+    model = _build(file, path).to(place).eval()
+    model.extra = file.extra
+    return model
 
 
 def read_extra(source: str | Path) -> dict[str, Any]:
-    """The `extra` that the model of `source` was saved with; empty for a file of another program."""
-    path = _find_model(source)
+    """The `extra` that the model of `source` was saved with; empty for a file of another program. Reads no weights."""
+    path = find_model(source)
     path = path / WEIGHTS_FILE if path.is_dir() else path
     if _is_torch_file(path):
         return {}
-    _, metadata = _parse_safetensors(_read_bytes(path), path)
-    settings = json.loads(metadata["config"]) if "config" in metadata else {}
-    extra = settings.get("extra", {})
-    return extra if isinstance(extra, dict) else {}
+    metadata = _read_metadata(path)
+    return _extra_of(_parse_config(metadata["config"], path)) if "config" in metadata else {}
 
 
-def _find_model(source: str | Path) -> Path:
-    """The folder or file that `source` names."""
+def find_model(source: str | Path) -> Path:
+    """The folder or file that `source` names: a bundled model by its name, anything else by its path."""
     bundled = bundled_models()
-    path = bundled[source] if isinstance(source, str) and source in bundled else Path(source).expanduser()
-    if not path.exists():
-        names = ", ".join(bundled) or "there are none in this installation"
+    if isinstance(source, str) and source in bundled:
+        return bundled[source]
+    names = ", ".join(bundled) or "there are none in this installation"
+    if not isinstance(source, (str, Path)):
+        raise CheckpointError(f"Expected the name of a bundled model ({names}) or a path, got {shown(source)}.")
+    try:
+        path = Path(source).expanduser()
+        found = source != "" and path.exists()
+    except (OSError, ValueError, RuntimeError):  # names that no file can have; a home folder that nobody has
+        found = False
+    if not found:
         raise CheckpointError(
-            f"No model {str(source)!r}: it is neither a bundled model ({names}) nor a file or folder that exists."
+            f"No model {shown(str(source), 200)}: it is neither a bundled model ({names}) nor a file or folder that "
+            "exists."
         )
     return path
 
 
-def _read_model_folder(folder: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
+def _read_model_folder(folder: Path) -> ModelFile:
     if not (folder / WEIGHTS_FILE).is_file():
         found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
         raise CheckpointError(f"{folder} is no model: expected {WEIGHTS_FILE} and {CONFIG_FILE} in it, found {found}.")
     if (folder / CONFIG_FILE).exists():
         # It may be one save older than the weights, never unreadable: that would be damage worth hearing of.
-        _parse_config(_read_bytes(folder / CONFIG_FILE), folder / CONFIG_FILE)
+        config_path = folder / CONFIG_FILE
+        _model_config(_parse_config(_read_bytes(config_path), config_path), config_path)
     return _read_model_file(folder / WEIGHTS_FILE)
 
 
-def _read_model_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
+def _read_model_file(path: Path) -> ModelFile:
     """Configuration and weights of a safetensors file, which may leave the configuration to `config.json` beside it."""
     weights, metadata = _parse_safetensors(_read_bytes(path), path)
     if "config" not in metadata:
@@ -133,14 +159,22 @@ def _read_model_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
                 f"{path} holds no causal-arrow configuration and there is no {CONFIG_FILE} beside it: "
                 "is it a model of another program?"
             )
-        return _parse_config(_read_bytes(path.with_name(CONFIG_FILE)), path.with_name(CONFIG_FILE)), weights
-    config = _parse_config(metadata["config"], path)
+        beside = path.with_name(CONFIG_FILE)
+        settings = _parse_config(_read_bytes(beside), beside)
+        return ModelFile(_model_config(settings, beside), weights, _extra_of(settings))
+    settings = _parse_config(metadata["config"], path)
+    config = _model_config(settings, path)
     if metadata.get("checksum") != _checksum(metadata["config"], weights):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content. Copy or download it again.")
-    return config, weights
+    return ModelFile(config, weights, _extra_of(settings))
 
 
-def _read_arrowfm_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
+def _extra_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    extra = settings.get("extra", {})
+    return extra if isinstance(extra, dict) else {}
+
+
+def _read_arrowfm_file(path: Path) -> ModelFile:
     """Configuration and weights of an ArrowFM file, `{'config': {'model': ...}, 'model_state_dict': ...}`."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
@@ -158,7 +192,7 @@ def _read_arrowfm_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
             f"{path} is a torch file, but not one of ArrowFM ({type(error).__name__}: {error}). Expected "
             "{'config': {'model': sizes}, 'model_state_dict': weights}."
         ) from error
-    return ArrowConfig(config), {f"encoder.{name}": tensor for name, tensor in weights.items()}
+    return ModelFile(ArrowConfig(config), {f"encoder.{name}": tensor for name, tensor in weights.items()}, {})
 
 
 def _is_torch_file(path: Path) -> bool:
@@ -168,35 +202,66 @@ def _is_torch_file(path: Path) -> bool:
     return start[8:9] != b"{" and start.startswith((b"PK", b"\x80"))
 
 
-def _parse_config(text: str | bytes, origin: Path) -> ArrowConfig:
+def _parse_config(text: str | bytes, origin: Path) -> dict[str, Any]:
+    """What a configuration says, checked for its format and version."""
     settings = _parse_json(text, "causal-arrow-model", origin)
     if not isinstance(settings.get("model"), dict):
         raise CheckpointError(f"{origin} is damaged: its configuration has no settings under 'model'.")
+    return settings
+
+
+def _model_config(settings: Mapping[str, Any], origin: Path) -> ArrowConfig:
     try:
         return ArrowConfig.from_dict(settings["model"])
     except (ConfigurationError, TypeError) as error:
         raise CheckpointError(f"{origin} describes a model that cannot be built: {error}") from error
 
 
-def _build(config: ArrowConfig, weights: dict[str, Tensor], origin: Path) -> ArrowModel:
+def _build(file: ModelFile, origin: Path) -> ArrowModel:
     """The model with these weights, which must be its own by name and shape."""
+    _check_fit(file, origin)
+    # The starting values are drawn and thrown away; that must not move the caller's random stream.
+    with torch.random.fork_rng(devices=[]):
+        model = ArrowModel(file.config)
+    model.load_state_dict(file.weights)
+    _check_finite(model.state_dict(), str(origin))
+    return model
+
+
+def _check_fit(file: ModelFile, origin: Path) -> None:
+    """CheckpointError unless the weights are those of the configuration, whose sizes may be absurd."""
     try:
-        # The starting values are drawn and thrown away; that must not move the caller's random stream.
-        with torch.random.fork_rng(devices=[]):
-            model = ArrowModel(config)
-    except (RuntimeError, MemoryError, OverflowError) as error:  # sizes no machine can hold
+        with torch.device("meta"), _at_most(file.weights):  # which takes no memory and no time
+            expected = {name: tuple(tensor.shape) for name, tensor in ArrowModel(file.config).state_dict().items()}
+    except (RuntimeError, MemoryError, OverflowError, TypeError) as error:
         raise CheckpointError(f"{origin} describes a model that cannot be built: {error}") from error
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    found = {name: tuple(tensor.shape) for name, tensor in file.weights.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             raise CheckpointError(
                 f"The weights in {origin} do not fit its configuration: expected {name} to be "
                 f"{expected.get(name, 'absent')}, got {found.get(name, 'nothing')}."
             )
-    model.load_state_dict(weights)
-    _check_finite(model.state_dict(), str(origin))
-    return model
+
+
+@contextlib.contextmanager
+def _at_most(weights: Mapping[str, Tensor]) -> Iterator[None]:
+    """Inside, building a model with many more parameters than there are weights ends early with a RuntimeError."""
+    builder = threading.get_ident()
+    room = 4 * len(weights) + 1000
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal room
+        if threading.get_ident() == builder and parameter is not None:
+            room -= 1
+            if room < 0:
+                raise RuntimeError("it has many times more weights than the file")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _check_finite(weights: Mapping[str, Tensor], origin: str) -> None:
@@ -228,7 +293,7 @@ def save_state(
         scalars = json.loads(json.dumps(dict(scalars)))
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"The scalars of a training state must be what JSON can hold: {error}.") from error
-    directory = _make_folder(directory)
+    directory = make_folder(directory)
     # Names no file has yet: the shards of the present state stay untouched until `state.json` lets go of them.
     numbers = [int(path.name.split("-")[1]) for path in directory.glob("state-[0-9]*-[0-9]*.safetensors")]
     save_number = max(numbers, default=0) + 1
@@ -307,7 +372,8 @@ def _in_shards(tensors: Mapping[str, Tensor], shard_bytes: int) -> Iterator[dict
 # ------------------------------------------------------------------------------------------------------------- files
 
 
-def _make_folder(directory: str | Path) -> Path:
+def make_folder(directory: str | Path) -> Path:
+    """The folder, made if it is not there; CheckpointError if it cannot be."""
     directory = Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -360,17 +426,37 @@ def _parse_safetensors(content: bytes, origin: Path) -> tuple[dict[str, Tensor],
         tensors = safetensors.torch.load(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     except (SafetensorError, KeyError, ValueError, RuntimeError, AssertionError) as error:
-        raise CheckpointError(
-            f"{origin} is damaged, cut off or not a safetensors file ({error}). Copy or download it again."
-        ) from error
+        raise _not_safetensors(origin, error) from error
     return tensors, header.get("__metadata__", {})
+
+
+def _read_metadata(path: Path) -> dict[str, str]:
+    """The metadata of a safetensors file, from its header alone."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= MOST_HEADER_BYTES else None
+        if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
+            raise ValueError("its header is not one")
+    except OSError as error:
+        raise CheckpointError(f"Cannot read {path}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise _not_safetensors(path, error) from error
+    metadata: dict[str, str] = header.get("__metadata__", {})
+    return metadata
+
+
+def _not_safetensors(origin: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{origin} is damaged, cut off or not a safetensors file ({error}). Copy or download it again."
+    )
 
 
 def _parse_json(content: str | bytes, expected_format: str, origin: Path) -> dict[str, Any]:
     """The JSON object in `content`, which must be of `expected_format` and of a version we know."""
     try:
         settings = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{origin} is damaged: its JSON cannot be read ({error}).") from error
     if not isinstance(settings, dict) or settings.get("format") != expected_format:
         raise CheckpointError(f"{origin} belongs to another program: expected the format {expected_format!r} in it.")

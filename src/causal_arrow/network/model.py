@@ -74,7 +74,8 @@ def standardize(values: Tensor) -> Tensor:
     scaled = values / largest.masked_fill(largest == 0, 1)
     centered = scaled - scaled.mean(dim=-2, keepdim=True)
     spread = centered.std(dim=-2, keepdim=True)
-    return (centered / spread.masked_fill(spread == 0, 1)).float()
+    standardized: Tensor = centered / spread.masked_fill(spread == 0, 1)
+    return standardized.float()
 
 
 class ArrowModel(nn.Module):
@@ -106,13 +107,12 @@ class ArrowModel(nn.Module):
 
     def _check_parts(self, tables: TableBatch) -> None:
         """ConfigurationError for what the encoder would overlook in silence."""
-        for name, sought, what in (
-            ("observed", lambda observed: ~observed, "missing values"),
-            ("intervened", lambda intervened: intervened, "values set by experiments"),
-            ("levels", lambda levels: levels > 0, "categories"),
+        for name, part, what in (
+            ("observed", None if tables.observed is None else ~tables.observed, "missing values"),
+            ("intervened", tables.intervened, "values set by experiments"),
+            ("levels", tables.levels, "categories"),
         ):
-            part = getattr(tables, name)
-            if part is not None and name not in self.encoder.reads and bool(sought(part).any()):
+            if part is not None and name not in self.encoder.reads and bool(part.any()):
                 raise ConfigurationError(
                     f"These tables have {what}, which the {encoder_name(self.config.encoder)} encoder cannot read."
                 )

@@ -1,11 +1,11 @@
-"""Time: how much of it is left, and where it went."""
+"""Time: how much of it is left, what that asks for, and where it went."""
 
 from __future__ import annotations
 
 import math
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,6 +31,39 @@ class Clock:
         if last_time:
             return 1.5 * last_time + 1.0
         return 0.1 * self._limit if math.isfinite(self._limit) else 0.0
+
+
+class Decision(NamedTuple):
+    """What to do before the next step."""
+
+    rehearse: bool = False
+    """Validate and save now, to learn how long that takes."""
+    falling: bool = False
+    """The learning rate falls to zero from here on."""
+    stop: bool = False
+    fall: float = 1.0
+    """Share of the learning rate that the fall leaves."""
+
+
+class Pace:
+    """What the clock of a run asks for, decided before each step."""
+
+    def __init__(self, clock: Clock, decay_minutes: float = 0.0) -> None:
+        self.clock = clock
+        self.decay_seconds = 60 * decay_minutes
+        self.falling = False
+        self.rehearsed = math.isinf(clock.seconds_left())
+        """Whether it is known how long the end of the run takes; a run without a clock need not know."""
+
+    def decide(self, seconds_to_end: float) -> Decision:
+        """The decision for now, given how long it took to validate and save; 0 if that is not known."""
+        left = self.clock.seconds_left() - self.clock.reserve(seconds_to_end)
+        near_the_fall = left < self.decay_seconds
+        if not self.rehearsed and left > 0 and (self.clock.is_half_over() or near_the_fall):
+            return Decision(rehearse=True)
+        self.falling = self.falling or (self.decay_seconds > 0 and near_the_fall)
+        fall = max(0.0, min(1.0, left / self.decay_seconds)) if self.falling else 1.0
+        return Decision(falling=self.falling, stop=left < 0, fall=fall)
 
 
 class Stopwatch:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import math
 import sys
 import types
 import typing
@@ -22,12 +22,39 @@ else:
 
 CONFIGS_FOLDER = Path(__file__).parent / "configs"
 
+SHAPE_LAWS = ("uniform", "log_uniform")
+OPTIMIZERS = ("muon", "adamw")
+PRECISIONS = ("bfloat16", "float32")
+
+MOST_SEED = 2**63 - 1
+"""What both numpy and torch take as a seed."""
+
+
+def _check_range(section: str, settings: object, **ranges: tuple[float, float]) -> None:
+    """ConfigurationError unless each of these settings is finite and in its range, both ends included; None is fine."""
+    for name, (least, most) in ranges.items():
+        value = getattr(settings, name)
+        if value is not None and not (least <= value <= most and math.isfinite(value)):
+            expected = f"{least} or more" if math.isinf(most) else f"from {least} to {most}"
+            raise ConfigurationError(f"Expected {expected} for {f'{section}.{name}'.lstrip('.')}, got {value!r}.")
+
+
+def _check_name(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigurationError(f"Unknown {name} {value!r}: expected one of {', '.join(known)}.")
+
+
+def _check_bounds(name: str, bounds: tuple[int, int]) -> None:
+    if not 2 <= bounds[0] <= bounds[1]:
+        raise ConfigurationError(f"Expected two bounds, 2 or more and the smaller first, for {name}, got {bounds!r}.")
+
 
 @dataclass(frozen=True)
 class TaskConfig:
     """Which synthetic tasks the network learns from."""
 
     distribution: str = "paper"
+    """`paper`, section 4.1, or `broad`, half of it beyond the paper."""
     without: tuple[str, ...] = ()
     """Components of the distribution that are switched off."""
     weights: dict[str, float] = field(default_factory=dict)
@@ -39,9 +66,19 @@ class ShapeConfig:
     """Numbers of observations and variables, each between two bounds, both included."""
 
     observations: tuple[int, int] = (100, 2000)
+    """The fewest and the most observations of a table."""
     observations_law: str = "uniform"
+    """`uniform` or `log_uniform`."""
     variables: tuple[int, int] = (2, 100)
+    """The fewest and the most variables of a table."""
     variables_law: str = "uniform"
+    """`uniform` or `log_uniform`."""
+
+    def __post_init__(self) -> None:
+        _check_bounds("shapes.observations", self.observations)
+        _check_bounds("shapes.variables", self.variables)
+        _check_name("observations_law", self.observations_law, SHAPE_LAWS)
+        _check_name("variables_law", self.variables_law, SHAPE_LAWS)
 
 
 @dataclass(frozen=True)
@@ -49,16 +86,23 @@ class BatchConfig:
     """What one optimizer step sees: `slots` groups of tasks, each of one shape, all groups with the same weight."""
 
     slots: int = 4
+    """Groups per step; several processes share them, so their number must divide this."""
     tasks_per_slot: int | None = None
     """Tasks in a group; if not set, as many as `work_per_slot` pays for."""
     work_per_slot: int = 2_000_000
     """Cells in a group, a pair of variables counted as `cells_per_pair` cells."""
     cells_per_pair: float = 8.0
+    """How many cells a pair of variables costs as much as."""
     most_tasks_per_slot: int = 1024
+    """Tasks in a group at most, however small they are."""
     one_shape: bool = False
     """All groups of a step have the same shape, as in the paper."""
     steps_per_shape: int = 1
     """A slot keeps its shape for this many steps, so that its tasks can be drawn in one large batch."""
+
+    def __post_init__(self) -> None:
+        whole = dict.fromkeys(("slots", "tasks_per_slot", "work_per_slot", "most_tasks_per_slot"), (1, math.inf))
+        _check_range("batch", self, **whole, steps_per_shape=(1, math.inf), cells_per_pair=(0, math.inf))
 
 
 @dataclass(frozen=True)
@@ -66,20 +110,42 @@ class OptimizationConfig:
     """The optimizer and its schedule: linear warm-up, constant, linear decay to zero."""
 
     optimizer: str = "muon"
+    """`muon` for matrices with AdamW for the rest, or `adamw` for all."""
     learning_rate: float = 2e-3
+    """The full learning rate, between warm-up and decay."""
     adamw_learning_rate: float = 1e-3
     """For what Muon does not take: embeddings, heads, biases. With optimizer = "adamw" all use learning_rate."""
     weight_decay: float = 0.01
+    """Share of each weight that a step at learning rate 1 would take away."""
     betas: tuple[float, float] = (0.9, 0.95)
+    """AdamW's averaging of gradients and of their squares."""
     momentum: float = 0.95
+    """Muon's averaging of gradients."""
     clip: float = 1.0
+    """Gradients longer than this are shortened to it."""
     steps: int = 250_000
+    """Optimizer steps of the whole run."""
     warmup_steps: int = 100
+    """Steps over which the learning rate rises."""
     decay_steps: int = 0
+    """Steps at the end over which it falls to zero."""
     averaging: float = 0.999
     """Each step the averaged weights keep this share of what they were."""
     precision: str = "bfloat16"
+    """Arithmetic of forward passes: `bfloat16` or `float32`."""
     compile: bool = True
+    """Whether the blocks of the encoder are compiled."""
+
+    def __post_init__(self) -> None:
+        _check_name("optimizer", self.optimizer, OPTIMIZERS)
+        _check_name("precision", self.precision, PRECISIONS)
+        counts = dict.fromkeys(("steps", "warmup_steps", "decay_steps"), (0, math.inf))
+        rates = dict.fromkeys(("learning_rate", "adamw_learning_rate", "weight_decay", "clip"), (0.0, math.inf))
+        _check_range("optimization", self, **counts, **rates, momentum=(0.0, 1.0), averaging=(0.0, 1.0))
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigurationError(
+                f"Expected two numbers from 0 to below 1 for optimization.betas, got {self.betas}."
+            )
 
 
 @dataclass(frozen=True)
@@ -87,18 +153,36 @@ class ValidationConfig:
     """A fixed set of tasks drawn before training, as many for each shape."""
 
     tasks: int = 10_000
+    """Tasks of all shapes and distributions together."""
     shapes: tuple[tuple[int, int], ...] = ((100, 10), (500, 10), (100, 50), (500, 50), (100, 100), (1000, 100))
+    """Observations and variables of each shape."""
     distributions: tuple[str, ...] = ("paper",)
+    """Task distributions by name: `paper`, `broad`."""
     seed: int = 1
+    """Decides the tasks."""
     every_steps: int = 5_000
+    """The averaged weights are validated and written this often, and at the end."""
+
+    def __post_init__(self) -> None:
+        _check_range("validation", self, tasks=(1, math.inf), every_steps=(1, math.inf), seed=(0, MOST_SEED))
+        for name in ("shapes", "distributions"):
+            if not getattr(self, name):
+                raise ConfigurationError(f"Expected at least one entry for validation.{name}, got none.")
+        if too_small := [shape for shape in self.shapes if min(shape) < 2]:
+            raise ConfigurationError(f"Expected 2 or more of each for validation.shapes, got {list(too_small[0])}.")
 
 
 @dataclass(frozen=True)
 class LogConfig:
-    """How often a run speaks and saves."""
+    """How often a run prints a line and saves its state."""
 
     every_steps: int = 20
+    """A line on the console and a record in the log this often."""
     save_every_steps: int = 1_000
+    """The state is saved this often, and with each validation."""
+
+    def __post_init__(self) -> None:
+        _check_range("log", self, every_steps=(1, math.inf), save_every_steps=(1, math.inf))
 
 
 @dataclass(frozen=True)
@@ -106,13 +190,24 @@ class PretrainingConfig:
     """A whole run."""
 
     model: ArrowConfig = field(default_factory=ArrowConfig.base)
+    """The network: its `encoder` by name, and the sizes of that encoder."""
     seed: int = 0
+    """Decides the first weights and all tasks."""
     tasks: TaskConfig = field(default_factory=TaskConfig)
+    """Which synthetic tasks the network learns from."""
     shapes: ShapeConfig = field(default_factory=ShapeConfig)
+    """Sizes of the tables."""
     batch: BatchConfig = field(default_factory=BatchConfig)
+    """What one optimizer step sees."""
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
+    """The optimizer and its schedule."""
     validation: ValidationConfig = field(default_factory=ValidationConfig)
+    """A fixed set of tasks drawn before training."""
     log: LogConfig = field(default_factory=LogConfig)
+    """How often a run prints a line and saves its state."""
+
+    def __post_init__(self) -> None:
+        _check_range("", self, seed=(0, MOST_SEED))
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> PretrainingConfig:
@@ -138,37 +233,22 @@ def read_config(source: Path | str, changes: Sequence[str] = ()) -> PretrainingC
     """The run described by a shipped configuration (its name) or a TOML file, with changes such as "batch.slots=2" or
     'tasks.without=["trees"]'."""
     path = shipped_configs().get(str(source), Path(source))
-    if not path.exists():
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, ValueError) as error:  # a ValueError for names that no file can have
         raise ConfigurationError(
             f"There is no configuration {str(source)!r}: expected one of {', '.join(shipped_configs())}, "
             "or a TOML file."
-        )
-    try:
-        with open(path, "rb") as file:
-            settings = tomllib.load(file)
+        ) from error
     except OSError as error:
         raise ConfigurationError(f"Cannot read the configuration {path}: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    try:
+        settings = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{path} is not a TOML file: {error}.") from error
     for change in changes:
         _change(settings, change)
     return PretrainingConfig.from_dict(settings)
-
-
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments `config` and `set` of a command, for `read_config`."""
-    parser.add_argument(
-        "config",
-        type=Path,
-        help="a shipped configuration (base, paper, small, smoke) or a TOML file that describes the run",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting of the file, as in model.pair_width=192; may be given several times",
-    )
 
 
 def _change(settings: dict[str, Any], change: str) -> None:
@@ -183,7 +263,7 @@ def _change(settings: dict[str, Any], change: str) -> None:
             raise ConfigurationError(f"Expected SECTION.KEY=VALUE, got {change!r}: {section} is not a section.")
     try:
         settings[name] = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         settings[name] = text.strip()
 
 

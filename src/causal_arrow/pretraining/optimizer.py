@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from causal_arrow.errors import ConfigurationError
 from causal_arrow.pretraining.config import OptimizationConfig
 
 _NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -77,14 +76,12 @@ def build_optimizers(model: nn.Module, config: OptimizationConfig) -> list[torch
 
     if config.optimizer == "adamw":
         return [adamw(list(model.parameters()), config.learning_rate)]
-    if config.optimizer == "muon":
-        matrices = [p for name, p in model.named_parameters() if _is_hidden_matrix(name, p)]
-        rest = [p for name, p in model.named_parameters() if not _is_hidden_matrix(name, p)]
-        return [
-            Muon(matrices, config.learning_rate, config.weight_decay, config.momentum),
-            adamw(rest, config.adamw_learning_rate),
-        ]
-    raise ConfigurationError(f"Unknown optimizer {config.optimizer!r}: expected muon or adamw.")
+    matrices = [p for name, p in model.named_parameters() if _is_hidden_matrix(name, p)]
+    rest = [p for name, p in model.named_parameters() if not _is_hidden_matrix(name, p)]
+    return [
+        Muon(matrices, config.learning_rate, config.weight_decay, config.momentum),
+        adamw(rest, config.adamw_learning_rate),
+    ]
 
 
 def schedule(config: OptimizationConfig, step: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+
+from causal_arrow.network.devices import resolve_device
 
 _PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before the run ends with an error."""
@@ -48,11 +50,14 @@ class Processes:
             value /= self.count
         return value
 
-    def any(self, flag: bool) -> bool:
-        """True on every process if it is true on one: all must leave the loop at the same step."""
+    def from_first(self, numbers: Sequence[float]) -> list[float]:
+        """The numbers of the first process, on every process: clocks differ, and all must do the same."""
         if self.count == 1:
-            return flag
-        return bool(self.mean(torch.tensor(float(flag), device=self.device)).item() > 0)
+            return list(numbers)
+        tensor = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        dist.broadcast(tensor, src=0)
+        values: list[float] = tensor.tolist()
+        return values
 
     def wait(self) -> None:
         """Return when every process has come this far."""
@@ -72,12 +77,11 @@ def without_averaging(model: nn.Module) -> contextlib.AbstractContextManager[Non
 def joined(device: str = "auto") -> Iterator[Processes]:
     """This process among its peers, as torchrun describes them in the environment; alone without it."""
     rank, count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    if kind == "cuda":
-        place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    place = resolve_device(device)
+    if place.type == "cuda":
+        if place.index is None:
+            place = resolve_device(f"cuda:{os.environ.get('LOCAL_RANK', 0)}")
         torch.cuda.set_device(place)
-    else:
-        place = torch.device(kind)
     if count > 1:
         dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=_PATIENCE)
     try:

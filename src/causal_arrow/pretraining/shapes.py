@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from causal_arrow.errors import ConfigurationError
-from causal_arrow.pretraining.config import BatchConfig, ShapeConfig
+from causal_arrow.batches import TableBatch
+from causal_arrow.pretraining.config import SHAPE_LAWS, BatchConfig, ShapeConfig
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,11 @@ class Shape:
 
     observations: int
     variables: int
+
+    @classmethod
+    def of(cls, tables: TableBatch) -> Shape:
+        """The shape of all tables of a batch."""
+        return cls(tables.observations, tables.variables)
 
     @property
     def cells(self) -> int:
@@ -38,14 +43,13 @@ def _log_uniform(low: int, high: int, random: np.random.Generator) -> int:
     return min(max(round(drawn), low), high)
 
 
-LAWS: dict[str, Callable[[int, int, np.random.Generator], int]] = {"uniform": _uniform, "log_uniform": _log_uniform}
+Law = Callable[[int, int, np.random.Generator], int]
+
+LAWS: dict[str, Law] = dict(zip(SHAPE_LAWS, (_uniform, _log_uniform), strict=True))
 
 
 def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
     """A shape drawn by the laws of the configuration."""
-    for name, law in (("observations_law", config.observations_law), ("variables_law", config.variables_law)):
-        if law not in LAWS:
-            raise ConfigurationError(f"Unknown {name} {law!r}: expected one of {', '.join(LAWS)}.")
     return Shape(
         LAWS[config.observations_law](*config.observations, random),
         LAWS[config.variables_law](*config.variables, random),

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ArrowError
-from causal_arrow.network.encoders.pairwise import PairwiseConfig, PairwiseEncoder, Stage
+from causal_arrow.network.encoders.pairwise import PairwiseEncoder, Stage
 from causal_arrow.network.encoders.statistics import describe
 from causal_arrow.network.kernels.kernel_check import Ceilings
-from causal_arrow.pretraining.config import add_config_arguments, read_config
+from causal_arrow.pretraining.command import add_config_arguments
+from causal_arrow.pretraining.config import read_config
 from causal_arrow.pretraining.processes import joined
 from causal_arrow.pretraining.shapes import Shape
 from causal_arrow.pretraining.stream import draw_tasks
-from causal_arrow.pretraining.train import PRECISIONS, Trainer
+from causal_arrow.pretraining.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -84,56 +86,70 @@ def _both_passes(block: Callable[..., Tensor], *inputs: Tensor) -> Callable[[], 
     return run
 
 
+def pairwise_parts(encoder: PairwiseEncoder, tables: TableBatch, dtype: torch.dtype) -> list[Part]:
+    """The blocks of a pairwise encoder, for the sizes of these tables."""
+    sizes, shape, tasks = encoder.config, Shape.of(tables), len(tables)
+    stage = encoder.stages[0]
+    assert isinstance(stage, Stage)
+    device = tables.values.device
+    cells = torch.randn(*tables.values.shape, sizes.cell_width, device=device, dtype=dtype)
+    pairs = torch.randn(tasks, shape.variables, shape.variables, sizes.pair_width, device=device, dtype=dtype)
+    weights = stage.mixing_weights(pairs).detach()
+    products = tasks * shape.pairs * sizes.outer_width**2 * dtype.itemsize
+    cell_bytes, pair_bytes = cells.numel() * dtype.itemsize, pairs.numel() * dtype.itemsize
+    per_cell = 18 * sizes.cell_width**2 + 2 * shape.variables * sizes.cell_width
+    per_outer = 4 * sizes.cell_width * sizes.outer_width + 2 * shape.variables * sizes.outer_width**2
+    per_pair = 24 * sizes.pair_width**2 + 2 * shape.variables * sizes.pair_width
+    return [
+        Part(
+            "statistics",
+            tasks,
+            lambda: describe(tables, sizes.channels, sizes.statistics),
+            2 * tables.values.numel() * 4,
+        ),
+        Part(
+            "a cell block",
+            tasks,
+            _both_passes(stage.cell_block, cells, weights),
+            5 * cell_bytes,
+            3 * per_cell * tasks * shape.cells,
+        ),
+        Part(
+            "an outer product",
+            tasks,
+            _both_passes(lambda inputs: stage.outer_product(inputs, shape.observations), cells),
+            3 * cell_bytes + 2 * products,
+            3 * per_outer * tasks * shape.cells,
+        ),
+        Part(
+            "a pair block",
+            tasks,
+            _both_passes(stage.pair_blocks[0], pairs),
+            5 * pair_bytes,
+            3 * per_pair * tasks * shape.pairs,
+        ),
+    ]
+
+
+ENCODER_PARTS: dict[type, Callable[..., list[Part]]] = {PairwiseEncoder: pairwise_parts}
+"""Encoders whose blocks have a known floor; of the others the whole is timed."""
+
+
 def parts_of(trainer: Trainer, shape: Shape, tasks: int) -> list[Part]:
-    """The parts of a training step with a pairwise encoder, for `tasks` tasks of one shape."""
-    encoder, sizes = trainer.model.encoder, trainer.config.model.encoder
-    device = trainer.device
-    dtype = PRECISIONS[trainer.config.optimization.precision]
-    drawn = draw_tasks(trainer.stream.distribution, tasks, shape, 0, device)
+    """The parts of a training step, for `tasks` tasks of one shape."""
+    encoder = trainer.model.encoder
+    drawn = draw_tasks(trainer.stream.distribution, tasks, shape, 0, trainer.device)
     group = 8
     parts = [
         Part(
             f"drawing ({group} groups at once)",
             group * tasks,
-            lambda: draw_tasks(trainer.stream.distribution, group * tasks, shape, 1, device),
+            lambda: draw_tasks(trainer.stream.distribution, group * tasks, shape, 1, trainer.device),
         )
     ]
-    if isinstance(encoder, PairwiseEncoder) and isinstance(sizes, PairwiseConfig):
-        stage = encoder.stages[0]
-        assert isinstance(stage, Stage)
-        cells = torch.randn(tasks, *drawn.data.shape[1:], sizes.cell_width, device=device, dtype=dtype)
-        pairs = torch.randn(tasks, shape.variables, shape.variables, sizes.pair_width, device=device, dtype=dtype)
-        weights = stage.mixing_weights(pairs).detach()
-        products = tasks * shape.pairs * sizes.outer_width**2 * dtype.itemsize
-        cell_bytes, pair_bytes = cells.numel() * dtype.itemsize, pairs.numel() * dtype.itemsize
-        per_cell = 18 * sizes.cell_width**2 + 2 * shape.variables * sizes.cell_width
-        per_outer = 4 * sizes.cell_width * sizes.outer_width + 2 * shape.variables * sizes.outer_width**2
-        per_pair = 24 * sizes.pair_width**2 + 2 * shape.variables * sizes.pair_width
-        parts += [
-            Part("statistics", tasks, lambda: describe(drawn.data), 2 * drawn.data.numel() * 4),
-            Part(
-                "a cell block",
-                tasks,
-                _both_passes(stage.cell_block, cells, weights),
-                5 * cell_bytes,
-                3 * per_cell * tasks * shape.cells,
-            ),
-            Part(
-                "an outer product",
-                tasks,
-                _both_passes(lambda inputs: stage.outer_product(inputs, shape.observations), cells),
-                3 * cell_bytes + 2 * products,
-                3 * per_outer * tasks * shape.cells,
-            ),
-            Part(
-                "a pair block",
-                tasks,
-                _both_passes(stage.pair_blocks[0], pairs),
-                5 * pair_bytes,
-                3 * per_pair * tasks * shape.pairs,
-            ),
-        ]
-    parts.append(Part("forward and backward", tasks, lambda: trainer.backward(drawn, 1.0)))
+    if type(encoder) in ENCODER_PARTS:
+        parts += ENCODER_PARTS[type(encoder)](encoder, drawn.tables, trainer.dtype)
+    parts.append(Part("forward and backward", tasks, lambda: trainer.backward(drawn.tables, drawn.truth, 1.0)))
 
     def optimize() -> None:
         for optimizer in trainer.optimizers:
@@ -180,10 +196,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args(arguments)
     try:
-        config = read_config(options.config, options.set)
+        config = read_config(options.config, options.changes)
         with joined(options.device) as processes:
             trainer = Trainer(config, processes)
-            ceilings = measure_ceilings(trainer.device, PRECISIONS[config.optimization.precision])
+            ceilings = measure_ceilings(trainer.device, trainer.dtype)
             print(
                 f"copy {ceilings.bytes_a_second / 1e12:.2f} TB/s, matrix product "
                 f"{ceilings.operations_a_second / 1e12:.1f} TFLOP/s; {trainer.model.parameter_count():,} parameters; "

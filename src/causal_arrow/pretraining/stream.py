@@ -6,44 +6,14 @@ stream: process r of K takes the slots r, r + K, r + 2K, ...
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from causal_arrow.pretraining.config import PretrainingConfig, TaskConfig
 from causal_arrow.pretraining.shapes import Shape, draw_shape, tasks_per_slot
-from causal_arrow.synthetic.tasks import TaskDistribution
-
-# B tasks, N observations, P variables
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """Tables and their graphs."""
-
-    data: Tensor  # (B, N, P)
-    adjacency: Tensor  # (B, P, P)
-
-    def __len__(self) -> int:
-        return self.data.shape[0]
-
-    @property
-    def shape(self) -> Shape:
-        return Shape(self.data.shape[1], self.data.shape[2])
-
-    def __getitem__(self, part: slice) -> Tasks:
-        return Tasks(self.data[part], self.adjacency[part])
-
-    def split(self, most: int) -> Iterator[Tasks]:
-        """Parts of at most `most` tasks, as equal as possible."""
-        parts = -(-len(self) // most)
-        edges = [round(index * len(self) / parts) for index in range(parts + 1)]
-        return (self[start:stop] for start, stop in pairwise(edges))
+from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
 
 def distribution_of(config: TaskConfig) -> TaskDistribution:
@@ -51,11 +21,10 @@ def distribution_of(config: TaskConfig) -> TaskDistribution:
     return TaskDistribution.for_training(config.distribution, config.without, config.weights)
 
 
-def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: int, device: torch.device) -> Tasks:
+def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: int, device: torch.device) -> TaskBatch:
     """Tasks of one shape, decided by the seed."""
     generator = torch.Generator(device).manual_seed(seed)
-    batch = distribution.sample(tasks, shape.observations, shape.variables, generator)
-    return Tasks(batch.data, batch.adjacency)
+    return distribution.sample(tasks, shape.observations, shape.variables, generator)
 
 
 class TaskStream:
@@ -69,8 +38,8 @@ class TaskStream:
         self.config = config
         self.device = device
         self.distribution = distribution_of(config.tasks)
-        self._drawn: dict[int, tuple[int, Tasks]] = {}
-        self._ahead: dict[tuple[int, int], Future[tuple[Tasks, torch.cuda.Event]]] = {}
+        self._drawn: dict[int, tuple[int, TaskBatch]] = {}
+        self._ahead: dict[tuple[int, int], Future[tuple[TaskBatch, torch.cuda.Event]]] = {}
         self._thread = ThreadPoolExecutor(1) if device.type == "cuda" else None
         self._side_stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
@@ -78,7 +47,7 @@ class TaskStream:
         """Whether `tasks` will have to draw."""
         return self._drawn.get(slot, (None,))[0] != self._draw_of(step, slot)[0]
 
-    def tasks(self, step: int, slot: int) -> Tasks:
+    def tasks(self, step: int, slot: int) -> TaskBatch:
         """What one slot contributes to a step."""
         steps = self.config.batch.steps_per_shape
         draw, position = self._draw_of(step, slot)
@@ -88,7 +57,7 @@ class TaskStream:
         count = len(tasks) // steps
         return tasks[position * count : (position + 1) * count]
 
-    def _next(self, draw: int, slot: int) -> Tasks:
+    def _next(self, draw: int, slot: int) -> TaskBatch:
         """The tasks of a draw, made ahead if there was the chance; and the one after it is begun."""
         if self._thread is None:
             return self._draw(draw, slot)
@@ -100,17 +69,17 @@ class TaskStream:
             tasks, ready = ahead.result()
             stream = torch.cuda.current_stream(self.device)
             stream.wait_event(ready)
-            for tensor in (tasks.data, tasks.adjacency):
+            for tensor in tasks.tensors():
                 tensor.record_stream(stream)
         self._ahead[draw + 1, slot] = self._thread.submit(self._draw_aside, draw + 1, slot)
         return tasks
 
-    def _draw_aside(self, draw: int, slot: int) -> tuple[Tasks, torch.cuda.Event]:
+    def _draw_aside(self, draw: int, slot: int) -> tuple[TaskBatch, torch.cuda.Event]:
         with torch.cuda.stream(self._side_stream):
             tasks = self._draw(draw, slot)
             return tasks, torch.cuda.current_stream(self.device).record_event()
 
-    def _draw(self, draw: int, slot: int) -> Tasks:
+    def _draw(self, draw: int, slot: int) -> TaskBatch:
         shape_seed, task_seed = self._seeds(draw, slot)
         shape = draw_shape(self.config.shapes, np.random.default_rng(shape_seed))
         count = tasks_per_slot(self.config.batch, shape) * self.config.batch.steps_per_shape

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from causal_arrow.batches import TableBatch
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.pretraining.config import ValidationConfig
 from causal_arrow.pretraining.shapes import Shape
-from causal_arrow.pretraining.stream import Tasks, draw_tasks
-from causal_arrow.synthetic.tasks import TaskDistribution
+from causal_arrow.pretraining.stream import draw_tasks
+from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
 # B tasks, P variables
 
@@ -23,7 +25,7 @@ class ValidationPart:
     """Tasks of one distribution and one shape."""
 
     distribution: str
-    tasks: Tasks
+    tasks: TaskBatch
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,19 @@ def average_precisions(scores: Tensor, truth: Tensor) -> Tensor:
 
 @torch.no_grad()
 def validate(
-    forward: Callable[[Tensor], SkeletonOrder],
+    forward: Callable[[TableBatch], GraphDistribution],
     parts: Iterable[ValidationPart],
     tasks_that_fit: Callable[[Shape], int],
 ) -> list[Score]:
     """The scores of each part."""
     scores = []
     for part in parts:
+        shape = Shape.of(part.tasks.tables)
         pieces = [
-            task_scores(forward(piece.data), piece.adjacency)
-            for piece in part.tasks.split(tasks_that_fit(part.tasks.shape))
+            task_scores(forward(piece.tables).skeleton_order, piece.truth.adjacency)
+            for piece in part.tasks.split(tasks_that_fit(shape))
         ]
         means = {name: torch.cat([piece[name] for piece in pieces]).nanmean().item() for name in pieces[0]}
-        shape = part.tasks.shape
         scores.append(Score(part.distribution, shape.observations, shape.variables, len(part.tasks), **means))
     return scores
 

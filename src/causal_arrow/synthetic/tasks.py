@@ -214,9 +214,7 @@ def _sample(
     noises = torch.empty(tasks, variables, dtype=torch.int64, device=device)
     noises.scatter_(1, order, choices["noises"][:, -variables:].long())
     by_task = {name: choices[name] for name in COMPONENTS if name in choices.columns and name != "noises"}
-    return TaskBatch(
-        TableBatch(data), Truth(adjacency), order, explained_variance, noises, choices["recipe"], by_task
-    )
+    return TaskBatch(TableBatch(data), Truth(adjacency), order, explained_variance, noises, choices["recipe"], by_task)
 
 
 def _runs(on_host: Choices, observations: int, variables: int, device_type: str) -> Iterator[slice]:

@@ -15,7 +15,7 @@ A stage:  cells ← mix across variables with weights read off the pairs, then f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,9 +80,9 @@ class PairwiseConfig(EncoderConfig):
     order_head: str = "potential"
     """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
     channels: tuple[str, ...] = CHANNELS_OF_0_1
-    """Groups of numbers that describe a cell: some of `values`, `normal_scores`, `residuals`."""
+    """Groups of numbers that describe a cell: `values`, `normal_scores`, `residuals`."""
     statistics: tuple[str, ...] = STATISTICS_OF_0_1
-    """Groups of numbers that describe a pair: some of `correlations`, `score_correlations`, `sizes`, `cross_moments`."""
+    """Groups of numbers that describe a pair: `correlations`, `score_correlations`, `sizes`, `cross_moments`."""
 
     growth: ClassVar[str] = (
         "only stages and pair_blocks of the pairwise encoder may grow, and channels and statistics may be added"
@@ -313,7 +313,7 @@ class PotentialOrderHead(PooledOrderHead):
 ORDER_HEADS = {"potential": PotentialOrderHead, "pooled": PooledOrderHead}
 
 
-CELL_SHAPES = {
+CELL_SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
     "itself": lambda channels: channels,
     "size": torch.abs,
     "tanh": torch.tanh,

@@ -1,0 +1,206 @@
+"""Trainer: a network in training. One optimizer step, and all that must be saved to go on with it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from causal_arrow.batches import TableBatch, Truth
+from causal_arrow.errors import CheckpointError, ConfigurationError
+from causal_arrow.network.checkpoint import load_model, load_state, save_model, save_state
+from causal_arrow.network.model import ArrowConfig, ArrowModel
+from causal_arrow.pretraining.clock import Stopwatch
+from causal_arrow.pretraining.config import PretrainingConfig
+from causal_arrow.pretraining.optimizer import AveragedWeights, build_optimizers, set_learning_rates
+from causal_arrow.pretraining.processes import Processes, without_averaging
+from causal_arrow.pretraining.shapes import UNLIMITED, Shape, fit_memory_model
+from causal_arrow.pretraining.stream import TaskStream
+from causal_arrow.pretraining.validation import Score, ValidationPart, validate
+
+MEMORY_SHARE = 0.8
+"""Of the device's memory, what microbatches may fill."""
+
+
+class Trainer:
+    """A network in training, and all that must be saved to go on with it."""
+
+    def __init__(self, config: PretrainingConfig, processes: Processes, init: str | Path | None = None) -> None:
+        if config.batch.slots % processes.count:
+            raise ConfigurationError(
+                f"Expected a number of slots that {processes.count} processes can share, got {config.batch.slots}."
+            )
+        self.config = config
+        self.processes = processes
+        self.device = processes.device
+        self.dtype: torch.dtype = getattr(torch, config.optimization.precision)
+        model, self.earlier = _initial_model(config, init)
+        self.model = model.to(self.device).train()
+        if config.optimization.compile:
+            self.model.compile_blocks()
+        self.replica = processes.replicate(self.model)
+        self.optimizers = build_optimizers(self.model, config.optimization)
+        self.averaged = AveragedWeights(self.model, config.optimization.averaging)
+        self.stream = TaskStream(config, self.device)
+        self.memory = UNLIMITED
+        self.step_number = 0
+        self.tasks_seen = 0
+
+    def precision(self) -> contextlib.AbstractContextManager[Any]:
+        """The arithmetic of forward passes."""
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
+
+    def backward(self, tables: TableBatch, truth: Truth, weight: float) -> Tensor:
+        """Gradients of `weight` times the mean over tasks of NLL/p, added up; the loss itself is returned."""
+        with self.precision():
+            graphs = self.replica(tables)
+        loss: Tensor = graphs.skeleton_order.composite_nll(truth.adjacency).mean() / tables.variables
+        (weight * loss).backward()
+        return loss.detach()
+
+    def step(self, learning_rate_share: float, drawing: Stopwatch) -> Tensor:
+        """One optimizer step; the mean loss of this process's slots."""
+        slots = range(self.processes.rank, self.config.batch.slots, self.processes.count)
+        losses = []
+        for slot in slots:
+            with drawing:
+                tasks = self.stream.tasks(self.step_number, slot)
+            pieces = list(tasks.split(self.memory.tasks_that_fit(Shape.of(tasks.tables))))
+            for number, piece in enumerate(pieces):
+                last = slot == slots[-1] and number == len(pieces) - 1
+                share = len(piece) / len(tasks) / len(slots)
+                with contextlib.nullcontext() if last else without_averaging(self.replica):
+                    losses.append(self.backward(piece.tables, piece.truth, share) * share)
+            self.tasks_seen += len(tasks) * self.processes.count
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimization.clip)
+        set_learning_rates(self.optimizers, learning_rate_share)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.averaged.update(self.model, self.step_number)
+        self.step_number += 1
+        return torch.stack(losses).sum()
+
+    def measure_memory(self) -> None:
+        """Plan microbatches from the memory that a few probes take on this device."""
+        if self.device.type != "cuda":
+            return
+
+        def peak(shape: Shape, tasks: int) -> float:
+            values = torch.randn(tasks, shape.observations, shape.variables, device=self.device)
+            nothing = torch.zeros(tasks, shape.variables, shape.variables, dtype=torch.bool, device=self.device)
+            for _ in range(2):  # the first pass also compiles
+                torch.cuda.reset_peak_memory_stats(self.device)
+                with without_averaging(self.replica):
+                    self.backward(TableBatch(values), Truth(nothing), 0.0)
+            return float(torch.cuda.max_memory_allocated(self.device))
+
+        available = MEMORY_SHARE * torch.cuda.get_device_properties(self.device).total_memory
+        self.memory = fit_memory_model(peak, available)
+        self.model.zero_grad(set_to_none=True)
+
+    def validate(self, parts: list[ValidationPart]) -> list[Score]:
+        """Scores of the averaged weights."""
+        with _weights_of(self.model, self.averaged.tensors), self.precision():
+            return validate(self.model.eval(), parts, lambda shape: 4 * self.memory.tasks_that_fit(shape))
+
+    def save(self, directory: Path) -> None:
+        """Everything, in one step."""
+        tensors = {f"model.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        tensors |= {f"averaged.{name}": tensor for name, tensor in self.averaged.tensors.items()}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self.model.named_parameters()}
+        for index, optimizer in enumerate(self.optimizers):
+            for parameter, state in optimizer.state.items():
+                for key, value in state.items():
+                    tensors[f"optimizer.{index}.{key}.{names[parameter]}"] = value
+        counters = {"step": self.step_number, "tasks_seen": self.tasks_seen, "earlier": self.earlier}
+        save_state(directory, tensors, {**counters, "config": self.config.to_dict()})
+
+    def load(self, directory: Path) -> None:
+        """Go on from what `save` wrote. Blocks and inputs that it does not know stay as they are, without effect."""
+        tensors, scalars = load_state(directory)
+        try:
+            start = ArrowConfig.from_dict(scalars["config"]["model"])
+            self.step_number, self.tasks_seen = int(scalars["step"]), int(scalars["tasks_seen"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"The state in {directory} is not one of a training run: {error}.") from error
+        _check_growth(start, self.config.model, f"state in {directory}")
+        parameters = dict(self.model.named_parameters())
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind == "model":
+                parameters[rest].data.copy_(self.model.grown(rest, tensor, start))
+            elif kind == "averaged":
+                self.averaged.tensors[rest].copy_(self.model.grown(rest, tensor, start))
+            else:
+                index, key, parameter_name = rest.split(".", 2)
+                parameter = parameters[parameter_name]
+                value = self.model.grown(parameter_name, tensor, start).to(parameter.device)
+                self.optimizers[int(index)].state[parameter][key] = value
+        self.earlier = scalars.get("earlier", [])
+
+    def save_weights(self, directory: Path, scores: list[Score]) -> None:
+        """The averaged weights as a model of their own, in half the bytes."""
+        record = {
+            "steps": self.step_number,
+            "tasks": self.tasks_seen,
+            "task_distribution": asdict(self.config.tasks),
+            "shapes": asdict(self.config.shapes),
+            "earlier": self.earlier,
+            "validation": [asdict(score) for score in scores],
+        }
+        with _weights_of(self.model, self.averaged.tensors):
+            save_model(self.model, directory, {"training": record}, dtype=torch.float16)
+
+
+def _initial_model(config: PretrainingConfig, init: str | Path | None) -> tuple[ArrowModel, list[dict[str, Any]]]:
+    """A network with fresh weights, the same for the same seed, or with those of `init`; and where these come from."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = ArrowModel(config.model)
+    if init is None:
+        return model, []
+    start = load_model(init)
+    _check_growth(start.config, config.model, f"model {init}")
+    # Blocks that the weights do not know start as identities, inputs that they do not know count for nothing: the
+    # larger network answers as the given one does.
+    weights = {name: model.grown(name, tensor, start.config) for name, tensor in start.state_dict().items()}
+    model.load_state_dict(weights, strict=False)
+    return model, _runs_behind(start)
+
+
+def _runs_behind(start: ArrowModel) -> list[dict[str, Any]]:
+    """The runs that a model comes from, oldest first, without their validation."""
+    record = dict(start.extra.get("training", {}))
+    if not record:
+        return []
+    earlier = record.pop("earlier", [])
+    record.pop("validation", None)
+    return [*earlier, record]
+
+
+def _check_growth(start: ArrowConfig, config: ArrowConfig, origin: str) -> None:
+    """The network of `config` is that of `start` or can grow from it, or an error."""
+    if not config.encoder.can_grow_from(start.encoder):
+        raise ConfigurationError(
+            f"The {origin} belongs to another [model] than the configuration's; {config.encoder.growth}."
+        )
+
+
+@contextlib.contextmanager
+def _weights_of(model: nn.Module, tensors: dict[str, Tensor]) -> Any:
+    """The model with other weights, put back afterwards."""
+    own = {name: parameter.data for name, parameter in model.named_parameters()}
+    training = model.training
+    try:
+        for name, parameter in model.named_parameters():
+            parameter.data = tensors[name]
+        yield
+    finally:
+        for name, parameter in model.named_parameters():
+            parameter.data = own[name]
+        model.train(training)
