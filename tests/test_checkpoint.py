@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.network import checkpoint
 from causal_arrow.network.bundled import bundled_models
-from causal_arrow.network.checkpoint import load_model, load_state, save_model, save_state
+from causal_arrow.network.checkpoint import load_model, load_state, read_extra, save_model, save_state
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.encoders.paper import PaperConfig
 from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize
@@ -361,6 +361,12 @@ BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a size that is text": (edit_both(lambda _, config: config["model"].update(width="8")), "width"),
     "other sizes": (edit_both(lambda _, config: config["model"].update(summary_tokens=3)), "do not fit"),
     "sizes beyond any memory": (edit_both(lambda _, config: config["model"].update(width=2**62)), "cannot be built"),
+    "blocks without end": (
+        edit_both(lambda _, config: config["model"].update(context_blocks=10**9)),
+        "cannot be built",
+    ),
+    "more than a memory holds": (edit_both(lambda _, config: config["model"].update(width=10**6)), "do not fit"),
+    "JSON without end": (edit_config("[" * 10**5), "its JSON cannot be read"),
     "a weight too few": (edit_both(lambda weights, _: weights.pop("encoder.merge.bias")), "merge.bias.*nothing"),
     "a weight too many": (edit_both(lambda weights, _: weights.update(more=torch.zeros(1))), "more to be absent"),
     "NaN in a weight": (edit_both(lambda weights, _: weights["encoder.merge.bias"].fill_(torch.nan)), "not finite"),
@@ -373,6 +379,83 @@ def test_a_broken_model_is_one_clear_error(saved: Path, name: str) -> None:
     breakage(saved)
     with pytest.raises(CheckpointError, match=reason):
         load_model(saved)
+
+
+def test_absurd_sizes_are_noticed_before_memory_and_time_are_spent(saved: Path) -> None:
+    for size in ("context_blocks", "observation_blocks", "width", "summary_tokens"):
+        rewrite(saved / "model.safetensors", lambda _, config, size=size: config["model"].update({size: 10**8}))
+        began = time.perf_counter()
+        with pytest.raises(CheckpointError, match=r"cannot be built|do not fit"):
+            load_model(saved)
+        assert time.perf_counter() - began < 5
+        rewrite(saved / "model.safetensors", lambda _, config: config.update(model=PAPER.to_dict()))
+    assert same_weights(load_model(saved), make_model())
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"channels": ["values", "colours"]}, "Unknown name 'colours' in channels"),
+        ({"channels": ["values"]}, "do not fit"),
+        ({"statistics": 5}, "for statistics, got 5"),
+        ({"stages": 10**9}, "cannot be built"),
+        ({"rounds": 10**9}, "at most 64 for rounds"),
+    ],
+)
+def test_a_pairwise_model_with_settings_that_do_not_fit_is_one_clear_error(
+    tmp_path: Path, settings: dict[str, Any], reason: str
+) -> None:
+    save_model(make_model(PAIRWISE), tmp_path)
+    rewrite(tmp_path / "model.safetensors", lambda _, config: config["model"].update(settings))
+    with pytest.raises(CheckpointError, match=reason):
+        load_model(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize("source", [5, None, 1.5, b"arrow-base", ["arrow-base"], True])
+def test_a_model_that_is_no_name_is_one_clear_error(source: object) -> None:
+    for read in (load_model, read_extra):
+        with pytest.raises(CheckpointError, match="Expected the name of a bundled model"):
+            read(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["", "a\0b", "x" * 5000, "~nobody-has-this-name/x", "\udce9"])
+def test_a_name_that_no_file_can_have_is_one_clear_error(source: str) -> None:
+    for read in (load_model, read_extra):
+        with pytest.raises(CheckpointError, match="neither a bundled model") as raised:
+            read(source)
+        assert len(str(raised.value)) < 500
+
+
+def test_a_device_that_is_none_is_one_clear_error(saved: Path) -> None:
+    with pytest.raises(ConfigurationError, match="Unknown device 'tpu'"):
+        load_model(saved, device="tpu")
+
+
+def test_the_record_of_a_model_is_read_without_its_weights(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_model(saved).extra == {"steps": 7}
+    assert load_model(saved / "model.safetensors").extra == {"steps": 7}
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the weights were read")
+
+    monkeypatch.setattr(safetensors.torch, "load", refuse)
+    assert read_extra(saved) == read_extra(saved / "model.safetensors") == {"steps": 7}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"12345678", b"\xff" * 8 + b"{}", (2).to_bytes(8, "little") + b"[]", (3).to_bytes(8, "little") + b'{"a'],
+)
+def test_the_record_of_a_damaged_model_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
+        read_extra(tmp_path)
+
+
+def test_a_new_model_has_no_record(tmp_path: Path) -> None:
+    assert make_model().extra == {}
+    make_arrowfm(tmp_path / "arrowfm.pt")
+    assert load_model(tmp_path / "arrowfm.pt").extra == read_extra(tmp_path / "arrowfm.pt") == {}
 
 
 def test_a_file_that_cannot_be_opened_is_one_clear_error(saved: Path, tmp_path: Path) -> None:

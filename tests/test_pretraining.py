@@ -22,19 +22,23 @@ import torch
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.graphs import metrics
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.network import checkpoint
 from causal_arrow.network.checkpoint import load_model, load_state, read_extra
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.model import ArrowConfig, ArrowModel
-from causal_arrow.pretraining import train, trainer
+from causal_arrow.pretraining import clock, train, trainer
 from causal_arrow.pretraining.__main__ import main
+from causal_arrow.pretraining.clock import Clock, Decision, Pace
 from causal_arrow.pretraining.config import (
     CONFIGS_FOLDER,
     OptimizationConfig,
     PretrainingConfig,
     ShapeConfig,
     read_config,
+    shipped_configs,
 )
 from causal_arrow.pretraining.optimizer import Muon, build_optimizers, schedule
+from causal_arrow.pretraining.options import HELP
 from causal_arrow.pretraining.shapes import MemoryModel, Shape, draw_shape, fit_memory_model, tasks_per_slot
 from causal_arrow.pretraining.stream import TaskStream
 from causal_arrow.pretraining.train import pretrain
@@ -251,6 +255,54 @@ def test_a_network_grows_in_depth_alone(size: str, whole: Path, tmp_path: Path) 
         pretrain(config, start, resume=True, device="cpu", echo=quiet)
 
 
+FEWER = dataclasses.replace(
+    TINY,
+    model=ArrowConfig(
+        dataclasses.replace(TINY.model.encoder, channels=("values",), statistics=("sizes", "cross_moments"))
+    ),
+)
+"""A run whose network is fed less than that of TINY."""
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_network_with_more_inputs_starts_with_the_answers_of_the_one_it_grows_from_and_goes_on_learning(
+    resume: bool, tmp_path: Path
+) -> None:
+    start, run = tmp_path / "start", tmp_path / "run"
+    pretrain(FEWER, start, device="cpu", echo=quiet)
+    if resume:
+        shutil.copytree(start, run)
+    steps = TINY.optimization.steps if resume else 0
+    init = None if resume else start / "weights"
+    pretrain(until(steps), run, resume=resume, init=init, device="cpu", echo=quiet)  # no step yet
+    before, after = network_in(start, FEWER.model), network_in(run, TINY.model)
+    if not resume:
+        before, after = load_model(start / "weights"), load_model(run / "weights")
+    assert after.parameter_count() > before.parameter_count()
+    data = torch.randn(2, 30, 6, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected, found = before(data).skeleton_order, after(data).skeleton_order
+    assert (found.skeleton_logits - expected.skeleton_logits).abs().max() < 1e-6
+    assert (found.order_scores - expected.order_scores).abs().max() < 1e-6
+    pretrain(until(steps + 2), run, resume=True, device="cpu", echo=quiet)
+    tensors, scalars = load_state(run)
+    assert scalars["step"] == steps + 2
+    for layer, inputs in (("cell_embedding", "cell_inputs"), ("pair_embedding", "pair_inputs")):
+        known = getattr(FEWER.model.encoder, inputs)()
+        new = [name not in known for name in getattr(TINY.model.encoder, inputs)()]
+        assert tensors[f"model.encoder.{layer}.weight"][:, new].abs().max() > 0
+    with pytest.raises(ConfigurationError, match="channels and statistics may be added"):
+        pretrain(FEWER, run, resume=True, device="cpu", echo=quiet)
+
+
+def test_weights_to_start_from_are_read_once(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = checkpoint._read_bytes
+    opened: list[str] = []
+    monkeypatch.setattr(checkpoint, "_read_bytes", lambda path, most=-1: opened.append(path.name) or read(path, most))
+    pretrain(until(0), tmp_path / "run", init=whole / "weights", device="cpu", echo=quiet)
+    assert opened.count("model.safetensors") == 1
+
+
 def test_a_run_is_not_overwritten_by_another(whole: Path) -> None:
     with pytest.raises(ConfigurationError, match="already holds a run"):
         pretrain(TINY, whole, device="cpu", echo=quiet)
@@ -325,6 +377,31 @@ def test_a_falling_learning_rate_leaves_the_state_from_before_the_fall(tmp_path:
     assert 0 < _saved_step(tmp_path) < last
 
 
+def test_the_logged_learning_rate_is_that_of_the_step_logged(tmp_path: Path) -> None:
+    every_step = dataclasses.replace(until(5), log=dataclasses.replace(TINY.log, every_steps=1))
+    pretrain(every_step, tmp_path, device="cpu", echo=quiet)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    shares = [record["learning_rate_share"] for record in records if record["event"] == "step"]
+    assert shares == pytest.approx([1 / 3, 2 / 3, 1, 1, 1])
+
+
+def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(clock.time, "monotonic", lambda: now)
+    pace = Pace(Clock(10), decay_minutes=2)
+    assert pace.decide(0) == Decision()
+    now = 301.0  # more than half of 600 seconds
+    assert pace.decide(0) == Decision(rehearse=True)
+    pace.rehearsed = True
+    assert pace.decide(6) == Decision()  # it leaves 10 seconds for an end of 6
+    now = 530.0
+    assert pace.decide(6) == Decision(falling=True, fall=0.5)
+    now = 591.0
+    assert pace.decide(6) == Decision(falling=True, stop=True, fall=0.0)
+    endless = Pace(Clock(None), decay_minutes=2)
+    assert endless.decide(1e9) == Decision()
+
+
 # --- many processes
 
 
@@ -379,6 +456,33 @@ def test_a_run_that_loses_a_process_ends_with_an_error_and_resumes(tmp_path: Pat
     assert reached >= 2
     pretrain(until(reached + 2), output, resume=True, device="cpu", echo=quiet)
     assert _saved_step(output) == reached + 2
+
+
+def test_only_the_clock_of_the_first_process_counts(tmp_path: Path) -> None:
+    """With a say of its own, the second process, whose clock has run out, would end the run or hang it."""
+    (tmp_path / "tiny.toml").write_text(TINY_TOML)
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import os, sys
+from causal_arrow.pretraining import clock, processes
+from causal_arrow.pretraining.__main__ import main
+if os.environ["RANK"] == "1":
+    clock.Clock.seconds_left = lambda self: -1000.0
+broadcast = processes.dist.broadcast
+def counted(*arguments, **options):
+    print("DECISION", flush=True)
+    return broadcast(*arguments, **options)
+processes.dist.broadcast = counted
+sys.exit(main(sys.argv[1:]))
+"""
+    )
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
+    options = [str(tmp_path / "tiny.toml"), "--device", "cpu", "--output", str(tmp_path / "run"), "--minutes", "60"]
+    result = subprocess.run([*launcher, *options], env=one_thread(), capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    assert _saved_step(tmp_path / "run") == TINY.optimization.steps
+    assert result.stdout.count("DECISION") == 2 * TINY.optimization.steps  # one per step and process
 
 
 def test_slots_must_divide_among_processes() -> None:
@@ -597,6 +701,105 @@ def test_a_change_that_does_not_fit_is_refused_in_one_sentence(
 ) -> None:
     assert main([str(CONFIGS_FOLDER / "smoke.toml"), "--set", change]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "tpu"], "Unknown device 'tpu'"),
+        (["--device", "meta"], "The network runs on cpu and cuda"),
+        (["--device", "cuda:99"], "There is no "),
+        (["--minutes", "-1"], "Expected 0 or more minutes, got -1.0"),
+        (["--minutes", "nan"], "Expected 0 or more minutes, got nan"),
+        (["--minutes", "5", "--decay-minutes", "-1"], "Expected 0 or more minutes of decay, got -1.0"),
+        (["--minutes", "5", "--decay-minutes", "nan"], "Expected 0 or more minutes of decay, got nan"),
+        (["--minutes", "5", "--decay-minutes", "inf"], "Expected 0 or more minutes of decay, got inf"),
+        (["--output", "FILE"], "Expected a folder for the run, but"),
+        (["--output", "FILE/run"], "Cannot make the folder"),
+        (["--output", ""], "Expected a name for --output, got ''"),
+        (["--output", "a\0b"], "Expected a name for --output"),
+        (["--output", "x" * 5000], "File name too long"),
+        (["--resume", "FOLDER"], "No training state in"),
+        (["--resume", "FILE"], "Expected a folder for the run, but"),
+        (["--init", "nowhere"], "No model 'nowhere'"),
+        (["--init", "FILE"], "not a safetensors file"),
+        (["--compiler-cache", "FILE"], "is damaged or not a compiler cache"),
+        (["--compiler-cache", "FOLDER"], "Cannot read the compiler cache"),
+        (["--set", f"seed={2**70}"], "Expected from 0 to 9223372036854775807 for seed, got"),
+        (["--set", "seed=-1"], "Expected from 0 to"),
+        (["--set", f"validation.seed={2**70}"], "for validation.seed, got"),
+        (["--set", "log.every_steps=0"], "Expected 1 or more for log.every_steps, got 0"),
+        (["--set", "batch.slots=0"], "Expected 1 or more for batch.slots, got 0"),
+        (["--set", "batch.tasks_per_slot=0"], "Expected 1 or more for batch.tasks_per_slot, got 0"),
+        (["--set", "batch.cells_per_pair=nan"], "Expected 0 or more for batch.cells_per_pair, got nan"),
+        (["--set", "optimization.learning_rate=-1"], "for optimization.learning_rate, got -1.0"),
+        (["--set", "optimization.learning_rate=inf"], "for optimization.learning_rate, got inf"),
+        (["--set", "optimization.betas=[0.9,1.0]"], "from 0 to below 1 for optimization.betas"),
+        (["--set", "optimization.averaging=2.0"], "Expected from 0.0 to 1.0 for optimization.averaging, got 2.0"),
+        (["--set", "shapes.variables=[9,3]"], "the smaller first, for shapes.variables, got (9, 3)"),
+        (["--set", "shapes.observations=[1,3]"], "2 or more and the smaller first, for shapes.observations"),
+        (["--set", "shapes.variables_law=normal"], "Unknown variables_law 'normal'"),
+        (["--set", "validation.shapes=[[1,1]]"], "Expected 2 or more of each for validation.shapes, got [1, 1]"),
+        (["--set", "validation.shapes=[]"], "Expected at least one entry for validation.shapes"),
+        (["--set", "model.channels=['colours']"], "Unknown name 'colours' in channels"),
+        (["--set", "model.statistics=sizes"], "for statistics, got 'sizes'"),
+        (["--set", "model=3"], "Expected a table for [model], got 3"),
+    ],
+)
+def test_nonsense_on_the_command_line_is_one_sentence(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "FILE").write_text("something else, of some length")
+    (tmp_path / "FOLDER").mkdir()
+    places = {"FILE": tmp_path / "FILE", "FILE/run": tmp_path / "FILE" / "run", "FOLDER": tmp_path / "FOLDER"}
+    arguments = [str(places.get(argument, argument)) for argument in arguments]
+    (tmp_path / "tiny.toml").write_text(TINY_TOML)
+    elsewhere = [] if {"--output", "--resume"} & set(arguments) else ["--output", str(tmp_path / "run")]
+    device = [] if "--device" in arguments else ["--device", "cpu"]
+    assert main([str(tmp_path / "tiny.toml"), *elsewhere, *device, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_both_front_ends_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from causal_arrow.cli import main as causal_arrow
+
+    for arguments in (["--device", "tpu"], ["--minutes", "nan"], ["--output", ""], ["--set", f"seed={2**70}"]):
+        assert main(["smoke", *arguments]) == 2
+        expected = capsys.readouterr().err
+        with pytest.raises(SystemExit) as ended:
+            causal_arrow(["pretrain", "smoke", *arguments])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err == f"causal-arrow: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("folder", "Cannot read the configuration"),
+        ("binary", "is not a TOML file"),
+        ("deep", "is not a TOML file"),
+        ("a\0b", "There is no configuration"),
+        ("x" * 5000, "Cannot read the configuration"),
+        ("", "Cannot read the configuration"),
+    ],
+)
+def test_a_configuration_that_is_no_text_file_is_one_sentence(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(random.Random(0).randbytes(1000))
+    (tmp_path / "deep").write_text("a = " + "[" * 10**5)
+    assert main([name]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_the_help_names_every_shipped_configuration() -> None:
+    assert f"({', '.join(sorted(shipped_configs()))})" in HELP["config"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ A run lives in a folder:
 
 from __future__ import annotations
 
+import logging
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.network.checkpoint import replace_file
+from causal_arrow.network.checkpoint import STATE_FILE, replace_file
 from causal_arrow.pretraining.clock import Clock, Decision, Pace, Stopwatch
 from causal_arrow.pretraining.config import PretrainingConfig
 from causal_arrow.pretraining.optimizer import schedule
@@ -54,16 +56,17 @@ def pretrain(
         raise ConfigurationError(f"Expected 0 or more minutes, got {minutes}.")
     if not 0 <= decay_minutes < math.inf:
         raise ConfigurationError(f"Expected 0 or more minutes of decay, got {decay_minutes}.")
-    if directory.exists() and not directory.is_dir():
+    # os.path, unlike Path, answers for names that no file can have.
+    if os.path.exists(directory) and not os.path.isdir(directory):
         raise ConfigurationError(f"Expected a folder for the run, but {directory} is a file.")
     clock = Clock(minutes)
-    if compiler_cache is not None and compiler_cache.exists():
+    if compiler_cache is not None and os.path.exists(compiler_cache):
         _load_compiler_cache(compiler_cache)
     with joined(device) as processes:
         trainer = Trainer(config, processes, init)
         if resume:
             trainer.load(directory)
-        elif processes.is_first and (directory / "state.json").exists():
+        elif processes.is_first and os.path.exists(directory / STATE_FILE):
             raise ConfigurationError(f"{directory} already holds a run: resume it, or name another folder.")
         log = RunLog(directory, processes.is_first, echo)
         run = Run(trainer, directory, Pace(clock, decay_minutes), log)
@@ -231,9 +234,17 @@ def _load_compiler_cache(path: Path) -> None:
     """Take over what was compiled before."""
     # Holds compiled code, which runs when it is used: only ever a file of one's own, named on purpose.
     try:
-        torch.compiler.load_cache_artifacts(path.read_bytes())
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"Cannot read the compiler cache {path}: {error.strerror}.") from error
+    warnings = logging.getLogger("torch.compiler._cache")
+    before, warnings.disabled = warnings.disabled, True  # it would print a traceback
+    try:
+        loaded = torch.compiler.load_cache_artifacts(content)
+    finally:
+        warnings.disabled = before
+    if loaded is None:
+        raise ConfigurationError(f"{path} is damaged or not a compiler cache: delete it, or name another file.")
 
 
 def _save_compiler_cache(path: Path) -> None:
