@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.pretraining import train
 from causal_arrow.pretraining.config import PretrainingConfig, read_config
 from causal_arrow.pretraining.options import HELP
-from causal_arrow.pretraining.train import pretrain
 
 
 def run_pretraining(
@@ -29,7 +29,7 @@ def run_pretraining(
         if value == "" or (value is not None and "\0" in value):
             raise ConfigurationError(f"Expected a name for --{name}, got {value!r}.")
     settings: PretrainingConfig = read_config(config, changes or ())
-    pretrain(
+    train.pretrain(
         settings,
         Path(resume or output or Path("runs") / Path(config).stem),
         resume=resume is not None,
