@@ -95,8 +95,8 @@ encoder = "correlation"
 width = 4
 powers = [1.0, 3.0]
 [shapes]
-observations = [20, 40]
-variables = [3, 5]
+observations = [20, 200]
+variables = [3, 6]
 [batch]
 slots = 1
 tasks_per_slot = 8

@@ -1,0 +1,79 @@
+"""The pages on extending the package and on its settings are true: the examples run, the keys are those of the code."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from causal_arrow.benchmarks.methods import METHODS
+from causal_arrow.network.encoders.registry import ENCODERS
+from causal_arrow.network.encoders.statistics import CHANNELS
+from causal_arrow.pretraining import config
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def sections() -> dict[str, str]:
+    """The Python of each section, its blocks put together."""
+    text = (DOCS / "extend.md").read_text(encoding="utf-8")
+    titled = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
+    return {
+        title: "\n".join(re.findall(r"```python\n(.*?)```", body, flags=re.DOTALL))
+        for title, body in zip(titled[::2], titled[1::2], strict=True)
+    }
+
+
+@pytest.fixture
+def tables_put_back() -> Iterator[None]:
+    tables = (METHODS, ENCODERS, CHANNELS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
+
+
+@pytest.mark.usefixtures("tables_put_back")
+@pytest.mark.parametrize("title", sections())
+def test_the_examples_run_as_they_stand(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("an_example")  # dataclasses look up the module they are defined in
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(sections()[title], f"docs/extend.md, {title}", "exec"), vars(module))
+
+
+def test_there_is_an_example_of_a_method_a_mechanism_and_an_encoder() -> None:
+    for word, title in zip(("method", "mechanism", "encoder"), sections(), strict=True):
+        assert word in title
+        assert len(sections()[title]) > 500
+
+
+@pytest.fixture(scope="module")
+def make_keys() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_keys", DOCS / "make_keys.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_settings_is_what_the_dataclasses_say(make_keys: ModuleType) -> None:
+    page = (DOCS / "pretraining-keys.md").read_text(encoding="utf-8")
+    assert page == make_keys.page(), "write it anew: python docs/make_keys.py"
+
+
+def test_every_setting_is_described_in_the_source(make_keys: ModuleType) -> None:
+    nested = [
+        type(section) for section in vars(config.PretrainingConfig()).values() if dataclasses.is_dataclass(section)
+    ]
+    settings = [kind for kind in nested if kind is not config.ArrowConfig]
+    for section in (config.PretrainingConfig, *settings, *(kind.config for kind in ENCODERS.values())):
+        told = make_keys.descriptions(section)
+        assert [field.name for field in dataclasses.fields(section) if field.name not in told] == [], section
