@@ -24,7 +24,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from causal_arrow.errors import CheckpointError, ConfigurationError
-from causal_arrow.network import checkpoint
+from causal_arrow.network import bundled, checkpoint
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.checkpoint import load_model, load_state, read_extra, save_model, save_state
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
@@ -147,7 +147,7 @@ def test_saving_over_a_model_replaces_it(saved: Path) -> None:
 
 def test_a_bundled_model_is_found_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(saved, tmp_path / "weights" / "arrow-tiny")
-    monkeypatch.setattr(checkpoint, "BUNDLED_FOLDER", tmp_path / "weights")
+    monkeypatch.setattr(bundled, "BUNDLED_FOLDER", tmp_path / "weights")
     assert bundled_models() == {"arrow-tiny": tmp_path / "weights" / "arrow-tiny"}
     assert same_weights(load_model("arrow-tiny"), make_model())
     with pytest.raises(CheckpointError, match=r"arrow-huge.*bundled model \(arrow-tiny\)"):

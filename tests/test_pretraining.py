@@ -593,6 +593,7 @@ def test_parts_of_tasks_cover_them_once() -> None:
     assert len(whole) >= 6
     for number, tensor in enumerate(whole):
         assert torch.equal(torch.cat([list(part.tensors())[number] for part in parts]), tensor)
+    assert [tensor.device.type for tensor in tasks.to("meta").tensors()] == ["meta"] * len(whole)
 
 
 # --- the optimizer
