@@ -14,7 +14,7 @@ from causal_arrow.benchmarks.methods import METHODS, MethodOptions, prepare
 from causal_arrow.benchmarks.methods.arrow import weights_label
 from causal_arrow.benchmarks.methods.baselines import explained_variances, forward_regression
 from causal_arrow.benchmarks.methods.protocol import answer_from_pdag
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.errors import BenchmarkError, CheckpointError
 from causal_arrow.graphs import dag
 from causal_arrow.network.checkpoint import load_model, save_model
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
@@ -250,7 +250,7 @@ def test_weights_are_called_by_the_last_name_that_says_something(source: str, la
     [
         ("bos", "Choose from: arrow"),
         ("boss:fast", "nothing after a colon"),
-        ("arrow:/nowhere", "No weights at '/nowhere'"),
+        ("arrow:/nowhere", "No model '/nowhere'"),
         ("sdcd", "causal-arrow benchmark --install sdcd"),
         ("avici", "causal-arrow benchmark --install avici"),
     ],
@@ -258,7 +258,7 @@ def test_weights_are_called_by_the_last_name_that_says_something(source: str, la
 def test_a_method_that_cannot_be_run_says_what_to_do(name: str, words: str, tmp_path: Path) -> None:
     if name == "boss:fast":
         require("boss")
-    with pytest.raises(BenchmarkError, match=words):
+    with pytest.raises((BenchmarkError, CheckpointError), match=words):
         prepare(name, MethodOptions(environments=tmp_path))
 
 

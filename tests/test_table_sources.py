@@ -124,6 +124,11 @@ def test_polars_frames_with_nulls_decimals_and_lists_are_read_or_refused() -> No
 # Large numbers
 
 
+def in_its_own_units(values: np.ndarray) -> np.ndarray:
+    """Each column divided by the size of its largest value."""
+    return np.asarray(values / np.abs(values).max(axis=0))
+
+
 @pytest.mark.parametrize("unit", [1e-310, 1e-200, 1e150, 1e300])
 def test_no_unit_is_too_large_or_too_small(unit: float, recwarn: pytest.WarningsRecorder) -> None:
     skewed = VALUES.copy()
@@ -133,7 +138,8 @@ def test_no_unit_is_too_large_or_too_small(unit: float, recwarn: pytest.Warnings
     assert [each.message for each in inspect_table(other).findings] == [
         each.message for each in inspect_table(usual).findings
     ]
-    assert other.standardized() == pytest.approx(usual.standardized(), rel=1e-9)
+    for first, second in zip(in_its_own_units(usual.values), in_its_own_units(other.values), strict=True):
+        assert second == pytest.approx(first, rel=1e-9)
     holed = skewed.copy()
     holed[:5, 0] = np.nan
     filled = read_table(holed * unit, missing="impute").values / unit

@@ -273,13 +273,6 @@ def test_a_column_that_varies_only_by_rounding_is_constant(frame):
         read_table(frame)
 
 
-def test_standardizing_does_not_depend_on_units(frame):
-    usual = read_table(frame).standardized()
-    assert usual.mean(axis=0) == pytest.approx(np.zeros(4), abs=1e-12)
-    assert usual.std(axis=0, ddof=1) == pytest.approx(np.ones(4))
-    assert read_table(frame * [1e-200, 1e90, 1e-9, 1.0]).standardized() == pytest.approx(usual)
-
-
 # Missing values
 
 
@@ -493,7 +486,7 @@ def collinear(table: Table) -> list[tuple[str, ...]]:
 
 def share_explained(table: Table, name: str, others: tuple[str, ...]) -> float:
     """R² of one variable by others."""
-    z = table.standardized()
+    z = (table.values - table.values.mean(axis=0)) / table.values.std(axis=0)
     places = [table.names.index(other) for other in others if other != name]
     target = z[:, table.names.index(name)]
     return 1 - np.var(target - z[:, places] @ np.linalg.lstsq(z[:, places], target)[0]) / np.var(target)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.bundled import bundled_models
-from causal_arrow.network.checkpoint import load_model, read_extra
+from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.report import TrainingRange
@@ -70,7 +69,7 @@ def training_range(source: str | Path | ArrowModel) -> TrainingRange | None:
 
 def _stamps(source: str | Path) -> tuple[int, ...]:
     """Numbers that change with the files of a model."""
-    path = bundled_models().get(str(source), Path(source).expanduser())
+    path = find_model(source)
     return tuple(entry.stat().st_mtime_ns for entry in (path, path / "model.safetensors") if entry.exists())
 
 

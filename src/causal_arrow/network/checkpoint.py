@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import threading
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -154,6 +155,8 @@ def _read_model_file(path: Path) -> ModelFile:
     """Configuration and weights of a safetensors file, which may leave the configuration to `config.json` beside it."""
     weights, metadata = _parse_safetensors(_read_bytes(path), path)
     if "config" not in metadata:
+        if "checksum" in metadata:
+            raise CheckpointError(f"{path} is damaged: it has a checksum and no configuration. Copy it again.")
         if not path.with_name(CONFIG_FILE).is_file():
             raise CheckpointError(
                 f"{path} holds no causal-arrow configuration and there is no {CONFIG_FILE} beside it: "
@@ -177,10 +180,11 @@ def _extra_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _read_arrowfm_file(path: Path) -> ModelFile:
     """Configuration and weights of an ArrowFM file, `{'config': {'model': ...}, 'model_state_dict': ...}`."""
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged file can raise nearly anything in there
-        reason = str(error).partition("\n")[0]
-        raise CheckpointError(f"{path} is damaged, or holds more than tensors and numbers: {reason}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about formats that it refuses right after
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged file can raise nearly anything in there; torch's own words advise to run it
+        raise CheckpointError(f"{path} is damaged, or holds more than tensors and numbers, and is not read.") from error
     try:
         config, weights = from_arrowfm(content["config"]["model"], content["model_state_dict"])
         if foreign := next((name for name, weight in weights.items() if not isinstance(weight, Tensor)), None):

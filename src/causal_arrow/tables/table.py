@@ -110,16 +110,6 @@ class Table:
         values, _ = in_safe_units(self.values)
         return log_candidates(np.where(self.observed, values, np.nanmean(values, axis=0)))
 
-    def standardized(self) -> Floats:
-        """The values with mean 0 and standard deviation 1 (the one with n − 1) in each variable.  (N, P)
-
-        In double precision and without a lower bound on the spread, so that the units of a column never matter.
-        """
-        # Divided first: the squares of very small numbers would vanish, those of very large ones overflow.
-        scaled = self.values / np.abs(self.values).max(axis=0)
-        centered = scaled - scaled.mean(axis=0)
-        return np.asarray(centered / centered.std(axis=0, ddof=1))
-
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
     """The values of each column divided by a power of two that makes the largest about 1, and the exponents.

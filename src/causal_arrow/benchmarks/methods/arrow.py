@@ -69,14 +69,10 @@ def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.nd
 
 def _weights_file(source: str) -> Path:
     """The file that determines the answers."""
-    from causal_arrow.network.bundled import bundled_models
-    from causal_arrow.network.checkpoint import WEIGHTS_FILE
+    from causal_arrow.network.checkpoint import WEIGHTS_FILE, find_model
 
-    path = bundled_models().get(source, Path(source).expanduser())
+    path = find_model(source)
     path = path / WEIGHTS_FILE if path.is_dir() else path
     if not path.is_file():
-        raise BenchmarkError(
-            f"No weights at {source!r}: expected a bundled model ({', '.join(bundled_models()) or 'there are none'}), "
-            f"a folder with {WEIGHTS_FILE}, or a file."
-        )
+        raise BenchmarkError(f"No weights at {source!r}: expected a folder with {WEIGHTS_FILE}, or a file.")
     return path
