@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from causal_arrow.benchmarks.collected import read_records
-from causal_arrow.benchmarks.document import Cell, Heading, Paragraph, Picture, Table, to_html, to_markdown
+from causal_arrow.benchmarks.document import Cell, Grid, Heading, Paragraph, Picture, to_html, to_markdown
 from causal_arrow.benchmarks.methods import METHODS
 from causal_arrow.benchmarks.packed import read_packed, write_packed
 from causal_arrow.benchmarks.published import PublishedTable, published_results
@@ -88,7 +88,7 @@ def random_records(suites: Iterable[str], methods: Iterable[str], datasets: int,
 def lines_of(summary: Summary, name: str = "networks", published: bool = False) -> dict[str, list[Cell]]:
     """The lines of the main table of a suite with one row, by method."""
     blocks = suite_blocks(summary, name, published_results() if published else None)
-    (table,) = [block for block in blocks if isinstance(block, Table)]
+    (table,) = [block for block in blocks if isinstance(block, Grid)]
     return {line[1].text: list(line) for line in table.rows}
 
 
@@ -228,7 +228,7 @@ def test_where_nothing_is_to_be_found_false_edges_are_counted() -> None:
         record("empty-normal", index, suite="controls", nshd=math.nan, ap=math.nan, true_edges=0.0, shd=shd, f1=f1)
         for index, (shd, f1) in enumerate([(4.0, 0.0), (0.0, 1.0)])
     ]
-    (table,) = [block for block in suite_blocks(summarize(records), "controls", None) if isinstance(block, Table)]
+    (table,) = [block for block in suite_blocks(summarize(records), "controls", None) if isinstance(block, Grid)]
     assert table.header[2:4] == ("False edges ↓", "Share of empty answers ↑")
     assert [cell.text for cell in table.rows[0][2:4]] == ["2.0 (2.0)", "0.50 (0.50)"]
 
@@ -345,7 +345,7 @@ def test_html_reports_stand_alone(tmp_path: Path) -> None:
 
 
 def test_text_is_escaped_in_both_formats() -> None:
-    blocks = [Heading("a < b", 1), Table(("x",), ((Cell("<script> | |", bold=True),),))]
+    blocks = [Heading("a < b", 1), Grid(("x",), ((Cell("<script> | |", bold=True),),))]
     assert "<script>" not in to_html(blocks)
     assert "**<script> \\| \\|**" in to_markdown(blocks, Path())
 

@@ -34,7 +34,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class Grid:
     """A table. All columns but the first `text_columns` hold numbers and are aligned to the right."""
 
     header: tuple[str, ...]
@@ -50,7 +50,7 @@ class Picture:
     caption: str
 
 
-Block = Heading | Paragraph | Table | Picture
+Block = Heading | Paragraph | Grid | Picture
 
 
 def to_markdown(blocks: Sequence[Block], folder: Path) -> str:
@@ -58,13 +58,13 @@ def to_markdown(blocks: Sequence[Block], folder: Path) -> str:
     writers: dict[type, Callable[..., str]] = {
         Heading: lambda block: f"{'#' * block.level} {block.text}",
         Paragraph: lambda block: block.text,
-        Table: markdown_table,
+        Grid: markdown_table,
         Picture: lambda block: f"![{block.caption}]({_relative(block.path, folder)})\n\n*{block.caption}*",
     }
     return "\n\n".join(writers[type(block)](block) for block in blocks) + "\n"
 
 
-def markdown_table(table: Table) -> str:
+def markdown_table(table: Grid) -> str:
     """One table in Markdown."""
     lines = [list(table.header), *([_markdown_cell(cell) for cell in row] for row in table.rows)]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(table.header))]
@@ -121,7 +121,7 @@ def to_html(blocks: Sequence[Block]) -> str:
     writers: dict[type, Callable[..., str]] = {
         Heading: lambda block: f"<h{block.level}>{html.escape(block.text)}</h{block.level}>",
         Paragraph: lambda block: f"<p>{html.escape(block.text)}</p>",
-        Table: _html_table,
+        Grid: _html_table,
         Picture: _html_picture,
     }
     body = "\n".join(writers[type(block)](block) for block in blocks)
@@ -132,7 +132,7 @@ def to_html(blocks: Sequence[Block]) -> str:
     )
 
 
-def _html_table(table: Table) -> str:
+def _html_table(table: Grid) -> str:
     def side(column: int) -> str:
         return ' class="text"' if column < table.text_columns else ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from causal_arrow.benchmarks.collected import read_records
-from causal_arrow.benchmarks.document import Block, Cell, Heading, Paragraph, Picture, Table, to_html, to_markdown
+from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture, to_html, to_markdown
 from causal_arrow.benchmarks.published import PublishedResults, published_results
 from causal_arrow.benchmarks.records import Record, identity_of_method
 from causal_arrow.benchmarks.suites import SUITES
@@ -117,7 +117,7 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     blocks: list[Block] = [Heading(suite)]
     if suite in SUITES:
         blocks.append(Paragraph(f"{SUITES[suite].description}."))
-    blocks.append(Table(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
+    blocks.append(Grid(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
     blocks += [Paragraph(remark) for remark in _remarks(rows, only_empty, paper)]
     return blocks
 
@@ -194,7 +194,7 @@ def _further_blocks(summary: Summary, suite: str) -> list[Block]:
             )
             lines.append((Cell(row.row if number == 0 else ""), Cell(entry.variant.label), *cells))
     header = ("Data", "Method", *(MEASURES[name].title for name in names))
-    return [Heading(f"{suite}: further measures", 3), Table(header, tuple(lines), text_columns=2)]
+    return [Heading(f"{suite}: further measures", 3), Grid(header, tuple(lines), text_columns=2)]
 
 
 def format_estimate(estimate: Estimate, measure: str) -> str:
@@ -230,7 +230,7 @@ def describe_circumstances(run: Any) -> str:
     )
 
 
-def _methods_table(summary: Summary, records: Sequence[Record]) -> Table:
+def _methods_table(summary: Summary, records: Sequence[Record]) -> Grid:
     counts = Counter((record.method_identity, record.status) for record in records)
     lines = []
     for variant in summary.variants:
@@ -239,7 +239,7 @@ def _methods_table(summary: Summary, records: Sequence[Record]) -> Table:
         versions = ", ".join(f"{name} {version}" for name, version in variant.versions.items())
         numbers = (counts[identity, status] for status in ("ok", "failed", "timeout"))
         lines.append((Cell(variant.label), Cell(versions), Cell(settings), *(Cell(str(number)) for number in numbers)))
-    return Table(("Method", "Versions", "Settings", "Answered", "Failed", "Timed out"), tuple(lines), text_columns=3)
+    return Grid(("Method", "Versions", "Settings", "Answered", "Failed", "Timed out"), tuple(lines), text_columns=3)
 
 
 def _failures(records: Iterable[Record]) -> list[Block]:
@@ -252,7 +252,7 @@ def _failures(records: Iterable[Record]) -> list[Block]:
         (Cell(suite), Cell(method), Cell(error), Cell(str(count)))
         for (suite, method, _, error), count in unfinished.most_common()
     )
-    return [Heading("What failed"), Table(("Suite", "Method", "Reason", "Datasets"), lines, text_columns=3)]
+    return [Heading("What failed"), Grid(("Suite", "Method", "Reason", "Datasets"), lines, text_columns=3)]
 
 
 # Calibration
@@ -291,9 +291,9 @@ def _calibration(summary: Summary) -> list[Block]:
             "datasets of a suite together: all of them, and those with a probability of at least "
             f"{metrics.CALIBRATION_FLOOR}."
         ),
-        Table(("Suite", "Method", "ECE", "ECE above 0.05", "Pairs", "Pairs above 0.05"), tuple(errors), text_columns=2),
+        Grid(("Suite", "Method", "ECE", "ECE above 0.05", "Pairs", "Pairs above 0.05"), tuple(errors), text_columns=2),
         Paragraph("Mean probability → share of true edges, by probability:"),
-        Table(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
+        Grid(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
     ]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_arrow.benchmarks.document import Block, Cell, Heading, Paragraph, Picture, Table
+from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
 from causal_arrow.benchmarks.figures import panels, save_figure
 from causal_arrow.benchmarks.report import FORMATS, write_blocks
 from causal_arrow.errors import BenchmarkError
@@ -109,7 +109,7 @@ def write_comparison(
     save_figure(draw_comparison(trajectories), picture)
     blocks: list[Block] = [
         Heading("Pretraining runs compared", 1),
-        Table(("Run", "Settings that are not the same in all"), tuple(_differences(trajectories)), text_columns=2),
+        Grid(("Run", "Settings that are not the same in all"), tuple(_differences(trajectories)), text_columns=2),
         Heading("Where they ended"),
         _comparison_table(trajectories),
         Picture(picture, "Validation of each run over its time in training."),
@@ -144,7 +144,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _comparison_table(trajectories: Mapping[str, Trajectory]) -> Table:
+def _comparison_table(trajectories: Mapping[str, Trajectory]) -> Grid:
     header = ("Run", "Parameters", "Minutes", "Steps", "Tasks seen", *SCORES.values())
     rows = []
     for name, trajectory in trajectories.items():
@@ -159,7 +159,7 @@ def _comparison_table(trajectories: Mapping[str, Trajectory]) -> Table:
                 *_scores(last["mean"]),
             )
         )
-    return Table(header, tuple(rows))
+    return Grid(header, tuple(rows))
 
 
 def draw_comparison(trajectories: Mapping[str, Trajectory]) -> Figure:
@@ -228,7 +228,7 @@ def _where_it_stands(trajectory: Trajectory) -> str:
     return f"{sentence}."
 
 
-def _validation_table(record: dict[str, Any]) -> Table:
+def _validation_table(record: dict[str, Any]) -> Grid:
     header = ("Distribution", "n", "p", "Tasks", *SCORES.values())
     scores: Sequence[dict[str, Any]] = record.get("scores", [])
     rows = [
@@ -240,7 +240,7 @@ def _validation_table(record: dict[str, Any]) -> Table:
         for score in scores
     ]
     rows.append((Cell("mean"), Cell(""), Cell(""), Cell(""), *_scores(record["mean"])))
-    return Table(header, tuple(rows))
+    return Grid(header, tuple(rows))
 
 
 def _scores(means: Mapping[str, float]) -> tuple[Cell, ...]:

@@ -60,7 +60,7 @@ def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     say({"event": "started"})
     answer = solve(shown, np.random.default_rng(seed))
     say({"event": "answered"})
-    return {"dataset": describe(dataset), **measure(dataset, answer)}
+    return {"dataset": dataset_record(dataset), **measure(dataset, answer)}
 
 
 def measure(dataset: Dataset, answer: Estimate) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def measure(dataset: Dataset, answer: Estimate) -> dict[str, Any]:
     return result
 
 
-def describe(dataset: Dataset) -> dict[str, Any]:
+def dataset_record(dataset: Dataset) -> dict[str, Any]:
     """What a record says of its dataset, with a checksum of the graph: equal where methods had the same dataset."""
     checksum = hashlib.sha256(np.packbits(dataset.adjacency).tobytes()).hexdigest()[:12]
     return {**dataset.details, "graph_checksum": checksum}

@@ -14,7 +14,7 @@ from causal_arrow.cli.console import PIPED_WIDTH, console, file, folder, grid
 from causal_arrow.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from causal_arrow.benchmarks.document import Table
+    from causal_arrow.benchmarks.document import Grid
     from causal_arrow.benchmarks.evaluate import Job
     from causal_arrow.benchmarks.methods import Method, MethodOptions
     from causal_arrow.benchmarks.records import Record
@@ -201,7 +201,7 @@ def _run(
 def _print_tables(output: Path, rows: Sequence[Row], methods: Sequence[tuple[str, Method]]) -> None:
     """The tables of what was asked for, whenever it was run."""
     from causal_arrow.benchmarks.collected import read_records
-    from causal_arrow.benchmarks.document import Heading, Paragraph, Table
+    from causal_arrow.benchmarks.document import Grid, Heading, Paragraph
     from causal_arrow.benchmarks.records import identity_of_method
     from causal_arrow.benchmarks.report import suite_blocks
     from causal_arrow.benchmarks.summaries import summarize
@@ -216,7 +216,7 @@ def _print_tables(output: Path, rows: Sequence[Row], methods: Sequence[tuple[str
     summary = summarize(records)
     for suite in summary.suites:
         for block in suite_blocks(summary, suite, None):
-            if isinstance(block, Table):
+            if isinstance(block, Grid):
                 _print_table(block)
             elif isinstance(block, Heading):
                 typer.echo(f"\n{block.text}")
@@ -225,7 +225,7 @@ def _print_tables(output: Path, rows: Sequence[Row], methods: Sequence[tuple[str
     typer.echo(f"\nMore in a report with figures: causal-arrow report {output}", err=True)
 
 
-def _print_table(table: Table) -> None:
+def _print_table(table: Grid) -> None:
     """In bold type on a terminal, as Markdown elsewhere. Lines too long for a screen go on below; no number is cut."""
     from rich.console import Console
     from rich.text import Text

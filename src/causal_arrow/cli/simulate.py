@@ -68,7 +68,7 @@ def simulate(
         batch = chosen.sample(tables, observations, variables, torch.Generator().manual_seed(seed))
         for number in range(tables):
             _write_table(made / f"table-{number + 1}.csv", batch, number)
-            description = _describe(batch, number, list(chosen.recipes), seed)
+            description = _made_by(batch, number, list(chosen.recipes), seed)
             (made / f"graph-{number + 1}.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
     written = "1 table and its graph" if tables == 1 else f"{tables:,} tables and their graphs"
     console(stderr=True).print(f"Wrote {written} to {output}", markup=False)
@@ -117,7 +117,7 @@ def _write_table(path: Path, batch: TaskBatch, number: int) -> None:
         writer.writerows([f"{value:.7g}" for value in row] for row in batch.data[number].tolist())
 
 
-def _describe(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> dict[str, Any]:
+def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> dict[str, Any]:
     """The true graph and how the table was made, as JSON can hold it."""
     names = _names(batch)
     return {
