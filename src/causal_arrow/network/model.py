@@ -78,6 +78,24 @@ def standardize(values: Tensor) -> Tensor:
     return standardized.float()
 
 
+def _standardize_numbers(tables: TableBatch) -> Tensor:
+    """The values with each number standardized over what was observed of it; categories as they are.  (B, N, P)"""
+    values, observed, levels = tables.values, tables.observed, tables.levels
+    if observed is None:
+        standardized = standardize(values)
+    else:
+        # Holes at the mean, so that they move nothing; then the spread over the observed ones alone.
+        count = observed.sum(dim=1, keepdim=True).clamp_min(1)
+        present = values.masked_fill(~observed, 0.0)
+        largest = torch.linalg.vector_norm(present, float("inf"), dim=1, keepdim=True)
+        scaled = present / largest.masked_fill(largest == 0, 1)
+        mean = scaled.sum(dim=1, keepdim=True) / count
+        centered = torch.where(observed, scaled - mean, 0.0)
+        spread = (centered.square().sum(dim=1, keepdim=True) / (count - 1).clamp_min(1)).sqrt()
+        standardized = (centered / spread.masked_fill(spread == 0, 1)).float()
+    return standardized if levels is None else torch.where((levels > 0)[:, None], values.float(), standardized)
+
+
 class ArrowModel(nn.Module):
     """Standardizes a batch of tables, encodes them, and answers with one GraphDistribution for all of them."""
 
@@ -97,7 +115,7 @@ class ArrowModel(nn.Module):
         if isinstance(tables, Tensor):
             tables = TableBatch(tables)
         self._check_parts(tables)
-        standardized = dataclasses.replace(tables, values=standardize(tables.values))
+        standardized = dataclasses.replace(tables, values=_standardize_numbers(tables))
         output: EncoderOutput = self.encoder(standardized, observations_per_chunk)
         confounding = output.confounding_logits
         return GraphDistribution(

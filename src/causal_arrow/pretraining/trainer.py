@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from causal_arrow.batches import TableBatch, Truth
 from causal_arrow.errors import CheckpointError, ConfigurationError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import load_model, load_state, save_model, save_state
 from causal_arrow.network.model import ArrowConfig, ArrowModel
 from causal_arrow.pretraining.clock import Stopwatch
@@ -24,6 +25,15 @@ from causal_arrow.pretraining.validation import Score, ValidationPart, validate
 
 MEMORY_SHARE = 0.8
 """Of the device's memory, what microbatches may fill."""
+
+
+def confounding_loss(graphs: GraphDistribution, truth: Truth) -> Tensor:
+    """Cross-entropy of the pairs that share a hidden cause, summed over pairs, per variable, mean over tasks."""
+    assert graphs.confounding_logits is not None
+    logits = graphs.confounding_logits.float()
+    target = torch.zeros_like(logits) if truth.confounded is None else truth.confounded.float()
+    terms = torch.nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
+    return terms.triu(1).sum(dim=(1, 2)).mean() / logits.shape[-1]
 
 
 class Trainer:
@@ -59,7 +69,8 @@ class Trainer:
         with self.precision():
             graphs = self.replica(tables)
         loss: Tensor = graphs.skeleton_order.composite_nll(truth.adjacency).mean() / tables.variables
-        (weight * loss).backward()
+        total = loss if graphs.confounding_logits is None else loss + confounding_loss(graphs, truth)
+        (weight * total).backward()
         return loss.detach()
 
     def step(self, learning_rate_share: float, drawing: Stopwatch) -> Tensor:

@@ -59,6 +59,10 @@ MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
 
 
+MAY_GROW = ("stages", "pair_blocks", "channels", "statistics", "canonical_signs", "confounding_head")
+"""Settings in which a network may go beyond the one whose weights it starts from."""
+
+
 @dataclass(frozen=True)
 class PairwiseConfig(EncoderConfig):
     """Sizes of the pairwise encoder, and what it is fed."""
@@ -80,12 +84,19 @@ class PairwiseConfig(EncoderConfig):
     order_head: str = "potential"
     """`potential`, or `pooled`: what rows, columns and the diagonal say of each variable, and no evidence of pairs."""
     channels: tuple[str, ...] = CHANNELS_OF_0_1
-    """Groups of numbers that describe a cell: `values`, `normal_scores`, `residuals`."""
+    """Groups of numbers that describe a cell: `values`, `normal_scores`, `residuals`; for tables of any kind also
+    `functions`, `holes`, `interventions`."""
     statistics: tuple[str, ...] = STATISTICS_OF_0_1
-    """Groups of numbers that describe a pair: `correlations`, `score_correlations`, `sizes`, `cross_moments`."""
+    """Groups of numbers that describe a pair: `correlations`, `score_correlations`, `sizes`, `cross_moments`; for
+    tables of any kind also `basis_correlations`, `kinds`, `observed_shares`, `intervention_shifts`."""
+    canonical_signs: bool = False
+    """Whether columns are turned so that a column and its negative are the same input."""
+    confounding_head: bool = False
+    """Whether the encoder says which pairs share a cause that is not in the table."""
 
     growth: ClassVar[str] = (
-        "only stages and pair_blocks of the pairwise encoder may grow, and channels and statistics may be added"
+        "only stages and pair_blocks of the pairwise encoder may grow, channels and statistics may be added, and "
+        "canonical_signs and confounding_head may be switched on"
     )
 
     def __post_init__(self) -> None:
@@ -93,8 +104,12 @@ class PairwiseConfig(EncoderConfig):
             raise ConfigurationError(f"Expected {' or '.join(ORDER_HEADS)} for order_head, got {self.order_head!r}.")
         object.__setattr__(self, "channels", check_groups("channels", self.channels, CHANNELS))
         object.__setattr__(self, "statistics", check_groups("statistics", self.statistics, STATISTICS))
-        for name, size in vars(self).items():
-            if name not in ("order_head", "channels", "statistics") and (type(size) is not int or size < 1):
+        for name in ("canonical_signs", "confounding_head"):
+            if type(getattr(self, name)) is not bool:
+                raise ConfigurationError(f"Expected true or false for {name}, got {getattr(self, name)!r}.")
+        for name in ("cell_width", "pair_width", "stages", "pair_blocks", "mixing_heads", "outer_width", "rounds"):
+            size = getattr(self, name)
+            if type(size) is not int or size < 1:
                 raise ConfigurationError(f"Expected a positive whole number for {name}, got {size!r}.")
         if self.rounds > MOST_ROUNDS:
             raise ConfigurationError(f"Expected at most {MOST_ROUNDS} for rounds, got {self.rounds}.")
@@ -108,14 +123,20 @@ class PairwiseConfig(EncoderConfig):
         """Blocks may be added, which start as identities, and inputs, whose weights start at zero."""
         if not isinstance(start, PairwiseConfig):
             return False
-        may_grow = {name: getattr(self, name) for name in ("stages", "pair_blocks", "channels", "statistics")}
+        may_grow = {name: getattr(self, name) for name in MAY_GROW}
         return (
             dataclasses.replace(start, **may_grow) == self
             and start.stages <= self.stages
             and start.pair_blocks <= self.pair_blocks
             and _contains(self.channels, start.channels)
             and _contains(self.statistics, start.statistics)
+            and start.canonical_signs <= self.canonical_signs
+            and start.confounding_head <= self.confounding_head
         )
+
+    def inputs(self) -> tuple[str, ...]:
+        """The names of all groups that the encoder is fed."""
+        return (*self.channels, *self.statistics)
 
     def cell_inputs(self) -> list[str]:
         """A name for each number that a cell enters the network with: every shape of every channel."""
@@ -260,15 +281,18 @@ class Stage(nn.Module):
         return pairs
 
 
-class SkeletonHead(nn.Module):
-    """Logit that two variables are adjacent, from both of their pair vectors.  (B, P, P), symmetric"""
+class PairHead(nn.Module):
+    """Logit of something about two variables, such as that they are adjacent, from both of their pair vectors.
+
+    (B, P, P), symmetric.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.hidden = Linear(width, width)
         self.out = Linear(width, 1, bias=True, zero=True)
         assert self.out.bias is not None
-        # Most pairs are not adjacent: start from the odds of a sparse graph.
+        # Of most pairs it is not true: start from the odds of a sparse graph.
         nn.init.constant_(self.out.bias, -3.0)
 
     def forward(self, pairs: Tensor) -> Tensor:
@@ -327,6 +351,14 @@ CELL_SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
 """A few shapes of each channel, so that the first layer need not learn them."""
 
 
+INPUTS_OF_PARTS = {
+    "levels": {"functions", "basis_correlations", "kinds"},
+    "observed": {"holes", "observed_shares"},
+    "intervened": {"interventions", "intervention_shifts"},
+}
+"""The inputs without which an encoder would overlook a part of a table."""
+
+
 class PairwiseEncoder(Encoder):
     """Standardized tables (B, N, P) to skeleton logits (B, P, P) and order scores (B, P)."""
 
@@ -336,11 +368,13 @@ class PairwiseEncoder(Encoder):
 
     def __init__(self, config: PairwiseConfig) -> None:
         super().__init__(config)
+        self.reads = frozenset(part for part, inputs in INPUTS_OF_PARTS.items() if inputs <= set(config.inputs()))
         self.cell_embedding = Linear(len(config.cell_inputs()), config.cell_width, bias=True)
         self.pair_embedding = Linear(len(config.pair_inputs()), config.pair_width, bias=True)
         self.first_pair_blocks = pair_blocks(config)
         self.stages = nn.ModuleList(Stage(config) for _ in range(config.stages))
-        self.skeleton_head = SkeletonHead(config.pair_width)
+        self.skeleton_head = PairHead(config.pair_width)
+        self.confounding_head = PairHead(config.pair_width) if config.confounding_head else None
         self.order_head = ORDER_HEADS[config.order_head](config.pair_width)
 
     def bytes_per_observation(self, variables: int, device_type: str) -> int:
@@ -375,7 +409,11 @@ class PairwiseEncoder(Encoder):
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
         with torch.autocast(device, enabled=False):
             channels, statistics = describe(
-                tables, self.config.channels, self.config.statistics, observations_per_chunk
+                tables,
+                self.config.channels,
+                self.config.statistics,
+                observations_per_chunk,
+                self.config.canonical_signs,
             )
             pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
             for block in self.first_pair_blocks:
@@ -385,7 +423,8 @@ class PairwiseEncoder(Encoder):
             else:
                 pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
             pairs = rms_norm(pairs)
-            return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs))
+            confounding = None if self.confounding_head is None else self.confounding_head(pairs)
+            return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
 
     def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""

@@ -46,7 +46,7 @@ class Encoder(nn.Module):
     repeated_blocks: ClassVar[tuple[type[nn.Module], ...]] = ()
     """The modules that repeat and cost the time: what `compile_blocks` compiles."""
 
-    reads: ClassVar[frozenset[str]] = frozenset()
+    reads: frozenset[str] = frozenset()
     """Parts of a TableBatch beside its values that it makes use of: "observed", "intervened", "levels"."""
 
     def __init__(self, config: EncoderConfig) -> None:

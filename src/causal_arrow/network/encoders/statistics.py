@@ -24,6 +24,7 @@ from torch import Tensor
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders.basis import FUNCTIONS, Numbers, as_numbers, hermite_functions, normal_scores
 from causal_arrow.text import shown
 
 CLIP = 5.0
@@ -35,22 +36,8 @@ RIDGES = (0.3, 0.03, 1e-3, 1e-8)
 RESIDUAL_RIDGES = (0.03, 1e-3)
 """The ones of RIDGES at which the regression residuals enter the cells."""
 
-
-def normal_scores(data: Tensor) -> Tensor:
-    """Ranks of each variable's values, through the normal quantile, with standard deviation 1.  (B, N, P)
-
-    Ties share their mean rank, so the answer does not depend on the order of the observations.
-    """
-    observations = data.shape[1]
-    columns = data.transpose(1, 2).contiguous()  # (B, P, N)
-    ordered = columns.sort(dim=-1).values
-    below = torch.searchsorted(ordered, columns)
-    up_to = torch.searchsorted(ordered, columns, right=True)
-    # Between 0 and 1, symmetric around 1/2; the middle of the tied ranks.
-    quantiles = (below + up_to).to(data.dtype) / (2 * observations)
-    scores: Tensor = torch.special.ndtri(quantiles.clamp(0.5 / observations, 1 - 0.5 / observations))
-    scores = scores / scores.std(dim=-1, keepdim=True).clamp_min(1e-6)
-    return scores.transpose(1, 2)
+BASIS_RIDGES = (0.3, 0.03)
+"""Ridge strengths of the partial correlations of blocks of functions."""
 
 
 def correlation(data: Tensor) -> Tensor:
@@ -117,9 +104,16 @@ def _cross_moments(channels: Tensor, observations_per_chunk: int | None) -> Tens
 class Measured:
     """Standardized tables and what several groups need of them, computed once, when it is first asked for."""
 
-    def __init__(self, tables: TableBatch, channels: Sequence[str], observations_per_chunk: int | None = None) -> None:
+    def __init__(
+        self,
+        tables: TableBatch,
+        channels: Sequence[str],
+        observations_per_chunk: int | None = None,
+        canonical_signs: bool = False,
+    ) -> None:
         self.tables = tables
-        self.values = tables.values  # (B, N, P)
+        self.numbers: Numbers = as_numbers(tables, canonical_signs)
+        self.values = self.numbers.values  # (B, N, P)
         self.observations_per_chunk = observations_per_chunk
         self._channels = channels
 
@@ -139,10 +133,24 @@ class Measured:
         return precisions(self.correlations)
 
     @cached_property
+    def functions(self) -> Tensor:
+        """Up to three orthogonal functions of each variable.  (B, N, P, F)"""
+        functions = hermite_functions(self.scores)
+        if self.numbers.categories is not None and self.numbers.level_functions is not None:
+            functions = torch.where(self.numbers.categories[:, None, :, None], self.numbers.level_functions, functions)
+        return functions
+
+    @cached_property
     def cells(self) -> Tensor:
         """The channels of each cell, cut at CLIP.  (B, N, P, C)"""
         channels = [channel for name in self._channels for channel in CHANNELS[name].compute(self)]
         return torch.stack(channels, dim=-1).clamp(-CLIP, CLIP)
+
+    @cached_property
+    def cells_with_moments(self) -> Tensor:
+        """The channels whose cross moments count.  (B, N, P, ·)"""
+        features = [CHANNELS[name].moments for name in self._channels for _ in range(CHANNELS[name].features)]
+        return self.cells if all(features) else self.cells[..., [place for place, used in enumerate(features) if used]]
 
 
 def _residuals(measured: Measured) -> list[Tensor]:
@@ -165,12 +173,112 @@ def _sizes(measured: Measured) -> Tensor:
     )
 
 
+def _block_association(matrix: Tensor, observations: int) -> list[Tensor]:
+    """The size of the F × F blocks of a matrix (B, P·F, P·F): as it is, and as a logarithm of its squared t values.
+
+    2 × (B, P, P), zero on the diagonal.
+    """
+    blocks = matrix.unflatten(2, (-1, FUNCTIONS)).unflatten(1, (-1, FUNCTIONS))  # (B, P, F, P, F)
+    squared = blocks.square().sum(dim=(2, 4))
+    squared = squared - torch.diag_embed(squared.diagonal(dim1=-2, dim2=-1))
+    return [squared.clamp_min(0).sqrt(), (squared * observations).log1p() / 2]
+
+
+def _basis_correlations(measured: Measured) -> Tensor:
+    """How much functions of two variables have in common, alone and given those of all others.  (B, P, P, 2 + 2R)
+
+    Partial correlations of blocks: with Ω the inverse of correlation + ridge and L_j the Cholesky factor of its block
+    Ω_jj, the size of L_j⁻¹ Ω_jk L_k⁻ᵀ. No rotation of the functions of a variable changes it.
+    """
+    observations = measured.tables.observations
+    functions = measured.functions.flatten(2)  # (B, N, P·F)
+    correlations = functions.mT @ functions / observations
+    statistics = _block_association(correlations, observations)
+    identity = torch.eye(correlations.shape[-1], device=correlations.device)
+    for ridge in BASIS_RIDGES:
+        factor = torch.linalg.cholesky_ex(correlations + ridge * identity)[0]
+        precision = torch.cholesky_inverse(factor)
+        blocks = precision.unflatten(2, (-1, FUNCTIONS)).unflatten(1, (-1, FUNCTIONS))  # (B, P, F, P, F)
+        own = torch.diagonal(blocks, dim1=1, dim2=3).permute(0, 3, 1, 2)  # (B, P, F, F)
+        whitener = torch.linalg.inv_ex(torch.linalg.cholesky_ex(own)[0])[0]  # (B, P, F, F)
+        whitened = torch.einsum("bpfg,bpgqh,bqih->bpfqi", whitener, blocks, whitener)
+        statistics += _block_association(whitened.flatten(3).flatten(1, 2), observations)
+    return torch.stack(statistics, dim=-1)
+
+
+def _from_each_side(of_variable: Tensor) -> list[Tensor]:
+    """What is known of each variable (B, P), for pairs: of the first, and of the second.  2 × (B, P, P)"""
+    variables = of_variable.shape[1]
+    return [of_variable[:, :, None].expand(-1, -1, variables), of_variable[:, None].expand(-1, variables, -1)]
+
+
+def _kinds(measured: Measured) -> Tensor:
+    """Whether each of the two is a category, and how many levels it has, on a logarithmic scale.  (B, P, P, 4)"""
+    tasks, _, variables = measured.values.shape
+    levels = measured.tables.levels
+    if levels is None:
+        return measured.values.new_zeros(tasks, variables, variables, 4)
+    is_category = (levels > 0).float()
+    size = (levels.clamp_min(1).float() / 2).log2() * is_category / 2
+    return torch.stack([*_from_each_side(is_category), *_from_each_side(size)], dim=-1)
+
+
+def _observed_shares(measured: Measured) -> Tensor:
+    """The share of holes in the first, in the second, and in either of the two.  (B, P, P, 3)"""
+    tasks, observations, variables = measured.values.shape
+    if measured.tables.observed is None:
+        return measured.values.new_zeros(tasks, variables, variables, 3)
+    observed = measured.tables.observed.float()
+    jointly = observed.mT @ observed / observations
+    return torch.stack([*(1 - side for side in _from_each_side(observed.mean(dim=1))), 1 - jointly], dim=-1)
+
+
+def _intervention_shifts(measured: Measured) -> Tensor:
+    """How the second variable moves where the first was set, and the other way round.  (B, P, P, 8)
+
+    Over the observations in which the second was not set itself: how many there are, the change of its mean in standard
+    deviations and in standard errors, and the change of its spread, each in a scale that a small network can read.
+    """
+    tasks, _, variables = measured.values.shape
+    if measured.tables.intervened is None:
+        return measured.values.new_zeros(tasks, variables, variables, 8)
+    was_set = measured.tables.intervened.float()  # (B, N, P)
+    free = 1 - was_set
+    values = measured.values * free
+
+    def moments(weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        count = weights.mT @ free  # (B, P, P): [j, k] about k where the weight of j counts
+        mean = (weights.mT @ values) / count.clamp_min(1)
+        variance = (weights.mT @ (values * values)) / count.clamp_min(1) - mean.square()
+        return count, mean, variance.clamp_min(1e-4)
+
+    count, mean, variance = moments(was_set)
+    count_else, mean_else, variance_else = moments(free)
+    enough = ((count >= 2) & (count_else >= 2)).float()
+    error = (variance / count.clamp_min(1) + variance_else / count_else.clamp_min(1)).sqrt()
+    shift = (mean - mean_else) * enough
+    one_way = [
+        count.log1p() / 5,
+        shift.clamp(-CLIP, CLIP),
+        shift.sign() * (shift.abs() / error).log1p() * enough,
+        ((variance / variance_else).log() / 2).clamp(-CLIP, CLIP) * enough,
+    ]
+    return torch.stack([*one_way, *(statistic.mT for statistic in one_way)], dim=-1)
+
+
 @dataclass(frozen=True)
 class ChannelGroup:
     """Numbers that a cell enters the network with."""
 
     features: int
     compute: Callable[[Measured], Sequence[Tensor]]  # features × (B, N, P), float32
+    moments: bool = True
+    """Whether statistics of pairs hold cross moments of it."""
+
+
+def _mark(measured: Measured, mask: Tensor | None, there: bool) -> Tensor:
+    """1 where a mask is `there`, 0 elsewhere and without a mask.  (B, N, P)"""
+    return torch.zeros_like(measured.values) if mask is None else (mask == there).float()
 
 
 @dataclass(frozen=True)
@@ -188,6 +296,11 @@ CHANNELS: dict[str, ChannelGroup] = {
     "values": ChannelGroup(1, lambda measured: [measured.values]),
     "normal_scores": ChannelGroup(1, lambda measured: [measured.scores]),
     "residuals": ChannelGroup(len(RESIDUAL_RIDGES), _residuals),
+    "functions": ChannelGroup(2, lambda measured: measured.functions[..., 1:].unbind(-1), moments=False),
+    "holes": ChannelGroup(1, lambda measured: [_mark(measured, measured.tables.observed, there=False)], moments=False),
+    "interventions": ChannelGroup(
+        1, lambda measured: [_mark(measured, measured.tables.intervened, there=True)], moments=False
+    ),
 }
 """Groups of cell channels by name."""
 
@@ -208,14 +321,28 @@ STATISTICS: dict[str, StatisticGroup] = {
     ),
     "sizes": StatisticGroup(3, 0, _sizes),
     "cross_moments": StatisticGroup(
-        0, 7, lambda measured: _cross_moments(measured.cells, measured.observations_per_chunk)
+        0, 7, lambda measured: _cross_moments(measured.cells_with_moments, measured.observations_per_chunk)
     ),
+    "basis_correlations": StatisticGroup(2 + 2 * len(BASIS_RIDGES), 0, _basis_correlations),
+    "kinds": StatisticGroup(4, 0, _kinds),
+    "observed_shares": StatisticGroup(3, 0, _observed_shares),
+    "intervention_shifts": StatisticGroup(8, 0, _intervention_shifts),
 }
 """Groups of pair statistics by name."""
 
 CHANNELS_OF_0_1 = ("values", "normal_scores", "residuals")
 STATISTICS_OF_0_1 = ("correlations", "score_correlations", "sizes", "cross_moments")
 """What the weights of version 0.1 are fed, in their order; their files do not say it."""
+
+CHANNELS_OF_ANY_TABLE = (*CHANNELS_OF_0_1, "functions", "holes", "interventions")
+STATISTICS_OF_ANY_TABLE = (
+    *STATISTICS_OF_0_1,
+    "basis_correlations",
+    "kinds",
+    "observed_shares",
+    "intervention_shifts",
+)
+"""What an encoder is fed that reads categories, missing cells and experiments."""
 
 
 def check_groups(setting: str, names: Any, table: Mapping[str, object]) -> tuple[str, ...]:
@@ -229,9 +356,10 @@ def check_groups(setting: str, names: Any, table: Mapping[str, object]) -> tuple
     return tuple(names)
 
 
-def channel_names(channels: Sequence[str]) -> list[str]:
-    """A name for each channel of a cell, in their order.  (C,)"""
-    return [f"{group} {index}" for group in channels for index in range(CHANNELS[group].features)]
+def channel_names(channels: Sequence[str], with_moments: bool = False) -> list[str]:
+    """A name for each channel of a cell, in their order, or for those with cross moments.  (C,)"""
+    groups = [group for group in channels if CHANNELS[group].moments or not with_moments]
+    return [f"{group} {index}" for group in groups for index in range(CHANNELS[group].features)]
 
 
 def statistic_names(channels: Sequence[str], statistics: Sequence[str]) -> list[str]:
@@ -240,7 +368,7 @@ def statistic_names(channels: Sequence[str], statistics: Sequence[str]) -> list[
     for group in statistics:
         names += [f"{group} {index}" for index in range(STATISTICS[group].features)]
         for index in range(STATISTICS[group].features_per_channel):
-            names += [f"{group} {index} of {channel}" for channel in channel_names(channels)]
+            names += [f"{group} {index} of {channel}" for channel in channel_names(channels, with_moments=True)]
     return names
 
 
@@ -250,7 +378,8 @@ def describe(
     channels: Sequence[str] = CHANNELS_OF_0_1,
     statistics: Sequence[str] = STATISTICS_OF_0_1,
     observations_per_chunk: int | None = None,
+    canonical_signs: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Cell channels (B, N, P, C) and pair statistics (B, P, P, S) of standardized tables, in float32."""
-    measured = Measured(tables, channels, observations_per_chunk)
+    measured = Measured(tables, channels, observations_per_chunk, canonical_signs)
     return measured.cells, torch.cat([STATISTICS[name].compute(measured) for name in statistics], dim=-1)
