@@ -42,9 +42,10 @@ def test_forbidding_an_edge_leaves_the_opposite_direction_open():
     assert not constraints.precedence.any()
 
 
-def test_tiers_forbid_edges_from_later_to_earlier_tiers_and_nothing_else():
+def test_tiers_forbid_edges_from_later_to_earlier_tiers_and_set_the_order():
     constraints = compiled(tiers=[["age"], ["smoking", "cancer"]])
     assert edges(constraints.forbidden) == {("smoking", "age"), ("cancer", "age")}
+    assert edges(constraints.precedence) == {("age", "smoking"), ("age", "cancer")}
 
 
 def test_roots_have_no_causes_and_leaves_no_effects():

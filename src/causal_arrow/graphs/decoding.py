@@ -95,7 +95,7 @@ def decode(
     allowed = (position[:, None] < position[None, :]) & ~known.forbidden
     keep = evidence > 0 if rule == "map" else _RULES[rule](_edge_probabilities(logits, scores, known), allowed)
     adjacency = allowed & keep | known.required
-    return Decoding(adjacency, rearranged_order(order, adjacency, known.wishes), exact)
+    return Decoding(adjacency, rearranged_order(order, adjacency | known.precedence, known.wishes), exact)
 
 
 def sample_graphs(

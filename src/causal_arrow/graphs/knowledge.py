@@ -3,12 +3,11 @@
 Five kinds of knowledge:
 - required edges are in every answer;
 - forbidden edges are in none (the opposite direction stays open);
-- tiers, earliest first: a variable in a later tier never causes one in an earlier tier. Edges within a tier are free,
-  and so is a variable that is in no tier;
+- tiers, earliest first: a variable in a later tier never causes one in an earlier tier, neither directly nor through
+  others, and every causal order has earlier tiers first. Edges within a tier are free, and a variable that is in no
+  tier may stand anywhere;
 - roots have no causes among the variables, leaves no effects.
 
-A tier speaks about edges, not about the causal order of variables that are not adjacent: it forbids edges, no more.
-Where the edges leave the choice, an answer lists the variables in the order of the tiers all the same.
 `decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
 """
 
@@ -56,9 +55,9 @@ class Constraints:
     """Knowledge about the variables `names`, as matrices.  (P, P) bool each, [j, k] about the edge j -> k
 
     `required` edges are in every graph and `forbidden` edges in none, among them those that would close a cycle with
-    the required ones. `precedence[j, k]`: required edges lead from j to k, so every causal order has j before k.
-    `wishes[...][j, k]`: a person would list j before k if no edge speaks against it, first because the tier of j is the
-    earlier one, then because j is a root or k a leaf and the other is not.
+    the required ones. `precedence[j, k]`: required edges and tiers lead from j to k, so every causal order has j before
+    k. `wishes[...][j, k]`: a person would list j before k if no edge speaks against it, because j is a root or k a leaf
+    and the other is not.
     """
 
     names: tuple[str, ...]
@@ -68,9 +67,12 @@ class Constraints:
     wishes: tuple[NDArray[np.bool_], ...] = ()
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
-        """Whether a graph contradicts nothing: every required edge is there and no forbidden one is."""
+        """Whether a graph contradicts nothing: required edges are there, forbidden ones are not, and no path leads from
+        a variable to one that must come before it."""
         edges = np.asarray(adjacency).astype(bool)
-        return bool(edges[self.required].all() and not edges[self.forbidden].any())
+        if not edges[self.required].all() or edges[self.forbidden].any():
+            return False
+        return not (transitive_closure(edges) & self.precedence.T).any()
 
     def is_empty(self) -> bool:
         """Whether nothing at all is known, so that every graph is allowed."""
@@ -237,7 +239,6 @@ class Knowledge:
         for number, members in enumerate(self.tiers):
             tier[[place[name] for name in members]] = number
         earlier_tier = tier[:, None] < tier[None, :]
-        forbidden |= earlier_tier.T
         is_root, is_leaf = (
             np.isin(np.arange(len(names)), [place[n] for n in some]) for some in (self.roots, self.leaves)
         )
@@ -245,7 +246,7 @@ class Knowledge:
         forbidden[is_leaf, :] = True
         if self.search_space:
             forbidden |= ~_edge_matrix(self.search_space, names)
-        precedence = transitive_closure(required)
+        precedence = transitive_closure(required | earlier_tier)
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
         roots_first_leaves_last = is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf
@@ -254,7 +255,7 @@ class Knowledge:
             required=_read_only(required),
             forbidden=_read_only(forbidden),
             precedence=_read_only(precedence),
-            wishes=(_read_only(earlier_tier), _read_only(roots_first_leaves_last)),
+            wishes=(_read_only(roots_first_leaves_last),),
         )
 
 
@@ -346,13 +347,25 @@ def _check(knowledge: Knowledge) -> None:
             raise KnowledgeError(
                 f"The edge {_arrow(edge)} is required, but {' and '.join(broken)}: give up one of them."
             )
-    causes: dict[str, list[str]] = {}
+    # A number stands between two tiers: after all members of the one before it, before all of the next.
+    comes_after: dict[str | int, list[str | int]] = {}
     for cause, effect in knowledge.required:
-        causes.setdefault(effect, []).append(cause)
+        comes_after.setdefault(effect, []).append(cause)
+    for number, members in enumerate(knowledge.tiers, start=1):
+        comes_after[number] = [number - 1, *members]
+        for name in members:
+            comes_after.setdefault(name, []).append(number - 1)
     try:
-        graphlib.TopologicalSorter(causes).prepare()
+        graphlib.TopologicalSorter(comes_after).prepare()
     except graphlib.CycleError as error:
-        cycle = error.args[1][:-1]  # each a cause of the next
+        cycle = error.args[1][:-1]  # each comes before the next
+        numbers_in = [place for place, entry in enumerate(cycle) if isinstance(entry, int)]
+        if numbers_in:
+            around = cycle[numbers_in[-1] + 1 :] + cycle[: numbers_in[0]]
+            raise KnowledgeError(
+                f"The required edges {_arrow(around)} lead from tier {tier_of[around[0]]} to the earlier tier "
+                f"{tier_of[around[-1]]}: remove one of them, or change the tiers."
+            ) from None
         first = cycle.index(min(cycle))
         around = [*cycle[first:], *cycle[:first], cycle[first]]
         raise KnowledgeError(f"The required edges form a cycle, {_arrow(around)}: remove one of them.") from None
