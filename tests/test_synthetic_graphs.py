@@ -186,6 +186,31 @@ def test_the_number_of_edges_is_uniform_from_zero_to_its_most(law: str, most: in
     assert int(edges.max()) == most
 
 
+@pytest.mark.parametrize("family", ["erdos_renyi", "forest"])
+@pytest.mark.parametrize("variables", [2, 3, 5])
+def test_few_variables_have_every_number_of_edges_that_fits_as_often(family: str, variables: int) -> None:
+    tasks = 4000
+    families, spread = torch.full((tasks,), CODES[family]), torch.ones(tasks, dtype=torch.bool)
+    adjacency = sample_graphs(families, [CODES[family]], torch.zeros(tasks), variables, seeded(), spread)
+    room = variables - 1 if family == "forest" else variables * (variables - 1) // 2
+    counts = torch.bincount(adjacency.sum((1, 2)), minlength=room + 1)
+    assert len(counts) == room + 1
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_many_variables_have_up_to_4p_edges_by_either_law() -> None:
+    family, spread = torch.zeros(4000, dtype=torch.int64), torch.ones(4000, dtype=torch.bool)
+    edges = sample_graphs(family, [0], torch.zeros(4000), 12, seeded(), spread).sum((1, 2))
+    assert stats.chisquare(torch.bincount(edges, minlength=49)).pvalue > 1e-3
+
+
+def test_only_the_tasks_meant_have_every_number_of_edges() -> None:
+    spread = torch.arange(1000) < 500
+    edges = sample_graphs(torch.zeros(1000), [0], torch.full((1000,), 3), 4, seeded(), spread).sum((1, 2))
+    assert (edges[500:] == 3).all()
+    assert set(edges[:500].tolist()) == set(range(7))
+
+
 def test_hidden_causes_act_on_two_variables_up_to_a_quarter() -> None:
     hidden = torch.arange(400) % 4
     effects = sample_hidden_causes(hidden, 3, 24, seeded())

@@ -215,17 +215,20 @@ def _halves(columns: torch.Tensor, dials: torch.Tensor) -> torch.Tensor:
 
 def test_conditions_push_noise_in_pooled_tasks_alone() -> None:
     noise = standardize(torch.randn(40, 10, 2000, generator=seeded()))
-    pushed = push_by_conditions(noise, torch.arange(40) < 30, seeded(1))
+    pushed, named = push_by_conditions(noise, torch.arange(40) < 30, seeded(1))
     assert torch.allclose(pushed[30:], noise[30:], atol=1e-5)
     assert pushed.mean(2).abs().max() < 1e-5
     assert (pushed.std(2) - 1).abs().max() < 1e-4
     touched = (pushed - noise).abs().amax(2)[:30] > 0.1  # (30, 10)
     assert 0.3 < touched.double().mean() < 0.9
+    assert torch.equal(touched, named[:30])
+    assert not named[30:].any()
 
 
 def test_a_condition_is_a_pattern_of_few_pushes() -> None:
     tasks, variables = 50, 6
-    pushed = push_by_conditions(torch.zeros(tasks, variables, 4000), torch.ones(tasks, dtype=torch.bool), seeded())
+    everywhere = torch.ones(tasks, dtype=torch.bool)
+    pushed, _ = push_by_conditions(torch.zeros(tasks, variables, 4000), everywhere, seeded())
     patterns = [len(task.T.unique(dim=0)) for task in pushed]
     assert max(patterns) <= MOST_CONDITIONS
     assert len(set(patterns)) > 3

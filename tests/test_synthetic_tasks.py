@@ -41,12 +41,34 @@ def in_generation_order(batch: TaskBatch) -> torch.Tensor:
 
 
 def assert_sound(batch: TaskBatch) -> None:
-    """Acyclic, standardized, finite."""
+    """Acyclic, finite; numbers standardized, levels numbered without gaps, nothing under a hole."""
     assert batch.data.dtype == torch.float32
     assert batch.data.is_contiguous()
     assert batch.data.isfinite().all()
-    assert batch.data.mean(1).abs().max() < 1e-4
-    assert (batch.data.std(1) - 1).abs().max() < 1e-3
+    tables, truth = batch.tables, batch.truth
+    observed = torch.ones_like(batch.data, dtype=torch.bool) if tables.observed is None else tables.observed
+    levels = torch.zeros_like(batch.order) if tables.levels is None else tables.levels
+    assert (batch.data[~observed] == 0).all()
+    count = observed.sum(1)
+    assert count.min() >= 2
+    mean = batch.data.sum(1) / count
+    spread = (((batch.data - mean[:, None]) * observed).square().sum(1) / (count - 1)).sqrt()
+    assert spread.min() > 1e-3  # no column is constant
+    numbers = levels == 0
+    assert mean[numbers].abs().max() < 1e-4
+    assert (spread[numbers] - 1).abs().max() < 1e-3
+    assert levels.min() >= 0
+    for task, variable in (levels > 0).nonzero().tolist():
+        codes = batch.data[task, observed[task, :, variable], variable].unique()
+        assert codes.tolist() == list(range(int(levels[task, variable])))
+        assert len(codes) >= 2
+    assert truth.confounded is not None
+    assert torch.equal(truth.confounded, truth.confounded.mT)
+    assert not truth.confounded.diagonal(dim1=1, dim2=2).any()
+    if tables.intervened is not None:
+        assert not tables.intervened.all(1).any()
+    if tables.ordered is not None:
+        assert not (tables.ordered & numbers).any()
     ordered = in_generation_order(batch)
     assert torch.equal(ordered, ordered.triu(1))
     assert ((batch.explained_variance >= 0) & (batch.explained_variance <= 1)).all()
@@ -139,12 +161,16 @@ def test_there_is_a_task_of_every_shape_from_2_to_200_variables() -> None:
         assert_sound(TaskDistribution.paper().sample(1, 5, variables, generator))
 
 
+@pytest.mark.parametrize("name", ["broad", "any"])
 @pytest.mark.parametrize(("tasks", "observations", "variables"), [(100, 20, 200), (1000, 2000, 2), (600, 2, 3)])
-def test_every_component_stays_finite_at_extreme_shapes(tasks: int, observations: int, variables: int) -> None:
-    batch = TaskDistribution.broad().sample(tasks, observations, variables, seeded())
+def test_every_component_stays_finite_at_extreme_shapes(
+    name: str, tasks: int, observations: int, variables: int
+) -> None:
+    distribution = TRAINING_DISTRIBUTIONS[name]()
+    batch = distribution.sample(tasks, observations, variables, seeded())
     assert_sound(batch)
-    for table in batch.choices:
-        assert set(batch.names(table)) == TaskDistribution.broad().components & set(COMPONENTS[table])
+    for table in batch.choices if tasks > 100 or name == "broad" else ():
+        assert set(batch.names(table)) == distribution.components & set(COMPONENTS[table])
 
 
 def test_the_number_of_edges_follows_the_paper() -> None:
@@ -361,6 +387,42 @@ def test_a_training_distribution_that_holds_what_is_kept_for_evaluation_is_refus
         TaskDistribution.for_training("leaky")
 
 
+def test_a_third_of_any_is_as_broad() -> None:
+    broad, every = TaskDistribution.broad(), TaskDistribution.any()
+    assert {name: every.recipes[name] for name in broad.recipes} == broad.recipes
+    total = sum(recipe.weight for recipe in every.recipes.values())
+    assert abs(sum(recipe.weight for recipe in broad.recipes.values()) / total - 1 / 3) < 0.02
+
+
+def test_what_a_distribution_cannot_fill_is_left_out_of_its_tables() -> None:
+    def parts(distribution: TaskDistribution) -> set[str]:
+        tables = distribution.sample(4, 10, 3, seeded()).tables
+        return {name for name, value in vars(tables).items() if value is not None}
+
+    every = TaskDistribution.any()
+    assert parts(TaskDistribution.paper()) == parts(TaskDistribution.broad()) == {"values"}
+    assert parts(every) == {"values", "observed", "intervened", "levels", "ordered"}
+    assert parts(every.only("complete")) == {"values", "intervened", "levels", "ordered"}
+    assert parts(every.only("no_experiments")) == {"values", "observed", "levels", "ordered"}
+    assert parts(every.only("equivalence_class")) == {"values", "observed"}
+    assert parts(every.only("complete", "numbers", "environments", "typed")) == {"values", "levels", "ordered"}
+
+
+def test_tasks_of_version_0_1_stay_the_same_for_the_same_seed() -> None:
+    def drawn(distribution: TaskDistribution) -> tuple[list[int], list[float]]:
+        batch = distribution.sample(20, 12, 5, seeded(3))
+        place = torch.arange(batch.adjacency.numel()).view_as(batch.adjacency)
+        graph = [int((place * batch.adjacency).sum()), int((batch.order * torch.arange(5)).sum())]
+        return graph, batch.data[::3, 7, 1].tolist()
+
+    graph, values = drawn(TaskDistribution.paper())
+    assert graph == [34759, 382]
+    assert values == pytest.approx([-1.425, -0.329, 1.437, 0.742, 0.624, -0.722, -0.932], abs=2e-3)
+    graph, values = drawn(TaskDistribution.broad())
+    assert graph == [33469, 382]
+    assert values == pytest.approx([0.091, 0.627, -0.36, -0.23, -1.206, -0.558, 0.806], abs=2e-3)
+
+
 def test_a_component_with_weight_zero_can_be_switched_on() -> None:
     waiting = TaskDistribution({"waiting": Recipe(noises={"normal": 1.0, "laplace": 0.0})})
     assert "laplace" not in waiting.components
@@ -369,14 +431,20 @@ def test_a_component_with_weight_zero_can_be_switched_on() -> None:
     assert "laplace" in waiting.reweighted({"laplace": 2.0}).components
 
 
-@pytest.mark.parametrize("name", sorted(TaskDistribution.broad().components))
-def test_a_component_can_be_switched_off_and_singled_out(name: str) -> None:
-    broad = TaskDistribution.broad()
+@pytest.mark.parametrize(
+    ("distribution", "name"),
+    [(name, component) for name, make in TRAINING_DISTRIBUTIONS.items() for component in sorted(make().components)],
+)
+def test_a_component_can_be_switched_off_and_singled_out(distribution: str, name: str) -> None:
+    broad = TRAINING_DISTRIBUTIONS[distribution]()
     table = next(table for table, names in COMPONENTS.items() if name in names)
+    if len(broad.components & set(COMPONENTS[table])) == 1:
+        return  # nothing would be left
 
     def codes(distribution: TaskDistribution) -> torch.Tensor:
-        choices = draw_choices(list(distribution.recipes.values()), 500, 3, seeded())
-        chosen = choices["distortion"] - 1 if table == "distortion_shapes" else choices[table]
+        choices = draw_choices(list(distribution.recipes.values()), 1500, 3, seeded())
+        by_column = {"distortion_shapes": "distortion", "column_kinds": "kind"}
+        chosen = choices[by_column[table]] - 1 if table in by_column else choices[table]
         return chosen[chosen >= 0]
 
     assert (codes(broad) == CODES[name]).any()
@@ -386,7 +454,7 @@ def test_a_component_can_be_switched_off_and_singled_out(name: str) -> None:
 
 
 def test_names_are_unique_across_tables_and_recipes() -> None:
-    names = [name for table in COMPONENTS.values() for name in table] + list(TaskDistribution.broad().recipes)
+    names = [name for table in COMPONENTS.values() for name in table] + list(TaskDistribution.any().recipes)
     assert len(names) == len(set(names))
 
 
@@ -402,7 +470,10 @@ def test_a_configuration_names_a_training_distribution() -> None:
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda: TaskDistribution.for_training("shifted"), "no training distribution 'shifted'.*'broad', 'paper'"),
+        (
+            lambda: TaskDistribution.for_training("shifted"),
+            "no training distribution 'shifted'.*'any', 'broad', 'paper'",
+        ),
         (lambda: TaskDistribution.shifted("edges"), "no shift 'edges'.*'functions', 'graphs', 'noise'"),
         (lambda: TaskDistribution.held_out("gamma"), "no held-out component 'gamma'.*'gumbel'"),
         (lambda: TaskDistribution.paper().without("student_t"), "has no 'student_t'.*'erdos_renyi'"),

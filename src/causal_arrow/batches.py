@@ -64,8 +64,9 @@ class TableBatch(Batch):
 
     values: Tensor  # (B, N, P) numbers; for a category the code of its level
     observed: Tensor | None = None  # (B, N, P) bool, where the value was observed
-    intervened: Tensor | None = None  # (B, N, P) bool, where the value was set by an experiment
+    intervened: Tensor | None = None  # (B, N, P) bool, where an experiment set or shifted the value
     levels: Tensor | None = None  # (B, P) number of levels of a category, 0 for numbers
+    ordered: Tensor | None = None  # (B, P) bool, where the codes of the levels have an order that is known
 
     def __post_init__(self) -> None:
         shape = self.values.shape
@@ -78,6 +79,7 @@ class TableBatch(Batch):
             ("observed", self.observed, shape),
             ("intervened", self.intervened, shape),
             ("levels", self.levels, (shape[0], shape[2])),
+            ("ordered", self.ordered, (shape[0], shape[2])),
         ):
             if value is not None and value.shape != expected:
                 raise ConfigurationError(

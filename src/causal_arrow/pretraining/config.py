@@ -54,7 +54,7 @@ class TaskConfig:
     """Which synthetic tasks the network learns from."""
 
     distribution: str = "paper"
-    """`paper`, section 4.1, or `broad`, half of it beyond the paper."""
+    """`paper`, section 4.1; `broad`, half of it beyond the paper; or `any`, tables as people have them."""
     without: tuple[str, ...] = ()
     """Components of the distribution that are switched off."""
     weights: dict[str, float] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class ValidationConfig:
     shapes: tuple[tuple[int, int], ...] = ((100, 10), (500, 10), (100, 50), (500, 50), (100, 100), (1000, 100))
     """Observations and variables of each shape."""
     distributions: tuple[str, ...] = ("paper",)
-    """Task distributions by name: `paper`, `broad`."""
+    """Task distributions by name: `paper`, `broad`, `any`."""
     seed: int = 1
     """Decides the tasks."""
     every_steps: int = 5_000

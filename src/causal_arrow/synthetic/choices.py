@@ -10,17 +10,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from causal_arrow.synthetic.discrete import DISCRETE_MECHANISMS
 from causal_arrow.synthetic.graph_families import most_hidden_causes
-from causal_arrow.synthetic.mechanisms import MECHANISMS
-from causal_arrow.synthetic.recipes import CODES, COMPONENTS, Recipe, Table
+from causal_arrow.synthetic.kinds import TYPED_SHARES
+from causal_arrow.synthetic.mechanisms import MECHANISMS, Linear
+from causal_arrow.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, Recipe, Table
 
-# Drawn once a variable, not once a task.
-_BY_VARIABLE = ("noises", "distortion_shapes")
+# Drawn once per variable, not once per task.
+_BY_VARIABLE = ("noises", "distortion_shapes", "column_kinds")
+
+
+class Plan(Protocol):
+    """What is known of every mechanism before it is built."""
+
+    @staticmethod
+    def draw_width(uniform: Tensor) -> Tensor:
+        """How wide each task's equations are, from Unif(0, 1) draws.  (B,)"""
+        ...
+
+    @staticmethod
+    def floats_per_observation(width: int, variables: int) -> int:
+        """Working memory of one task, for planning."""
+        ...
+
+
+# How wide each mechanism is and how much memory it works with.
+PLANS: Mapping[str, type[Plan]] = {**MECHANISMS, **DISCRETE_MECHANISMS, "normal_wishart": Linear}
+
+# How a task is solved. Tasks of one way are neighbors, so that those of plain numbers cost no more for the others.
+PLAIN, RICH, DISCRETE, NORMAL = range(4)
 
 # Of the columns of a distorted or rounded task, this share at least is changed; the share is uniform from here to 1.
 LEAST_CHANGED_SHARE = 0.3
@@ -31,7 +55,8 @@ class Choices:
     """`choices[name]` is the code chosen for each task (B,) or variable (B, ·), on the device or the host.
 
     Names are those of COMPONENTS, with `noises` (B, L + P), hidden causes first. Besides: `recipe`, `width`, `hidden`
-    (how many hidden causes) for each task; `distortion`, `rounding` for each column (B, P), 0 if it stays as it is.
+    (how many hidden causes), `way` (PLAIN, RICH, DISCRETE or NORMAL) for each task; `distortion`, `rounding`, `kind`
+    for each column (B, P), 0 if it stays as it is.
     """
 
     codes: Tensor  # (B, C) int16
@@ -73,6 +98,17 @@ def count_codes(codes: Tensor, kinds: int) -> list[int]:
     return counts
 
 
+def tasks_with(choices: Choices, on_host: Choices, table: str) -> Tensor:
+    """The tasks in which a table says more than its first name, "nothing".  (b,) int64"""
+    count = int((on_host[table] > 0).sum())
+    return choices[table].argsort(descending=True)[:count]
+
+
+def says_something(recipes: Sequence[Recipe], table: str) -> bool:
+    """Whether any recipe says more in a table than its first name, "nothing"."""
+    return any(recipe.says_something(table) for recipe in recipes if recipe.weight > 0)
+
+
 def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generator: torch.Generator) -> Choices:
     """The choices for `tasks` tasks, each by one of the recipes."""
     device = generator.device
@@ -86,10 +122,13 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
         [_padded(recipe.table(name), names, longest) for name, names in COMPONENTS.items()] for recipe in recipes
     ]
     by_table = dict(zip(COMPONENTS, _cumulative(weights, device)[recipe].unbind(1), strict=True))  # each (B, K)
-    parts = {name: _choose(table, uniform()) for name, table in by_table.items() if name not in _BY_VARIABLE}
+    drawn = [name for name in COMPONENTS if name not in BEYOND_NUMBERS or says_something(recipes, name)]
+    parts = {name: _choose(by_table[name], uniform()) for name in drawn if name not in _BY_VARIABLE}
+    nothing = torch.zeros(tasks, dtype=torch.int64, device=device)
+    parts |= {name: nothing for name in COMPONENTS if name not in drawn and name not in _BY_VARIABLE}
 
     def by_variable(name: str, count: int, alike: Tensor) -> Tensor:
-        """One code a variable; where `alike`, the same for all variables of the task."""
+        """One code per variable; where `alike`, the same for all variables of the task."""
         each = _choose(by_table[name][:, None], uniform(count))
         return torch.where(alike[:, None], each[:, :1], each)
 
@@ -100,24 +139,60 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
     rounded = _some_columns(parts["roundings"] != CODES["continuous"], uniform(variables), uniform(1))
     hidden = 1 + (uniform() * hidden_slots).floor().clamp(max=hidden_slots - 1)
     width, dial = torch.zeros(tasks, device=device), uniform()
-    for code, mechanism in enumerate(MECHANISMS.values()):
-        width = torch.where(parts["mechanisms"] == code, mechanism.draw_width(dial), width)
+    possible = frozenset().union(*(recipe.components() for recipe in recipes))
+    for code, (name, plan) in enumerate(PLANS.items()):
+        if name in possible:
+            width = torch.where(parts["mechanisms"] == code, plan.draw_width(dial), width)
+
+    column_kinds = kind = nothing[:, None].expand(-1, variables)
+    if "kinds" in drawn:
+        column_kinds = by_variable("column_kinds", variables, parts["kinds"] == CODES["all_alike"])
+        kind = (1 + column_kinds) * (uniform(variables) < _typed_share(parts["kinds"], uniform()))
+    way = _way(parts)
+    # The first variable of a task with environments is the environment, a category, whatever it was to be.
+    is_first = torch.arange(variables, device=device) == 0
+    free = ~((parts["experiments"] == CODES["environments"])[:, None] & is_first)
+    kind = kind * (way[:, None] == RICH) * free
+    number = (way < DISCRETE)[:, None] & (kind == 0) & free
     return Choices.join(
         {
             **parts,
             "recipe": recipe,
+            "way": way,
             "width": width,
             "hidden": hidden * (parts["hidden_variables"] == CODES["hidden_causes"]),
             "noises": noises,
-            "distortion": (1 + shapes) * distorted,
-            "rounding": parts["roundings"][:, None] * rounded,
+            "distortion": (1 + shapes) * distorted * number,
+            "rounding": parts["roundings"][:, None] * rounded * number,
+            "column_kinds": column_kinds,
+            "kind": kind,
         }
     )
 
 
 def sorting_key(choices: Choices) -> Tensor:
-    """Tasks that share their computations get neighboring keys: by mechanism, then activation, then width.  (B,)"""
-    return (choices["mechanisms"].int() * 16 + choices["activations"]) * 256 + choices["width"]
+    """Tasks that share their computations get neighboring keys: by way, mechanism, activation, then width.  (B,)"""
+    mechanism = choices["way"].int() * 64 + choices["mechanisms"]
+    return (mechanism * 16 + choices["activations"]) * 256 + choices["width"]
+
+
+def _typed_share(kinds: Tensor, uniform: Tensor) -> Tensor:
+    """The share of columns that are of some kind.  (B, 1)"""
+    share = torch.zeros_like(uniform)
+    for code, (least, most) in enumerate(TYPED_SHARES.values()):
+        share = torch.where(kinds == code, least + (most - least) * uniform, share)
+    return share[:, None]
+
+
+def _way(parts: Mapping[str, Tensor]) -> Tensor:
+    """How each task is solved.  (B,)"""
+    rich = parts["hidden_variables"] == CODES["hidden_classes"]
+    for name in ("kinds", "experiments", "instruments", "measurements"):
+        rich = rich | (parts[name] > 0)
+    way = torch.where(rich, RICH, PLAIN)
+    for name in DISCRETE_MECHANISMS:
+        way = torch.where(parts["mechanisms"] == CODES[name], DISCRETE, way)
+    return torch.where(parts["mechanisms"] == CODES["normal_wishart"], NORMAL, way)
 
 
 def _padded(table: Table, names: Sequence[str], length: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Structural equations solved for many tasks at once, variable by variable in generation order."""
+"""Structural equations of numbers solved for many tasks at once, variable by variable in generation order."""
 
 # B tasks, L hidden causes, P variables (in generation: the hidden ones first, then the others), N observations
 
@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from causal_arrow.synthetic.choices import Choices, count_codes
-from causal_arrow.synthetic.columns import DISTORTION_SHAPES, ROUNDINGS, change_columns
-from causal_arrow.synthetic.conditions import push_by_conditions
-from causal_arrow.synthetic.graph_families import draw_edge_counts, sample_graphs, sample_hidden_causes
+from causal_arrow.synthetic.choices import Choices, count_codes, tasks_with
+from causal_arrow.synthetic.conditions import push_by_classes, push_by_conditions
+from causal_arrow.synthetic.kinds import TypedColumns
 from causal_arrow.synthetic.mechanisms import ACTIVATIONS, MECHANISMS, Equations, Mechanism, draw_weight_bounds
 from causal_arrow.synthetic.noise import NOISES, TINY, draw_noise, standardize
 from causal_arrow.synthetic.recipes import CODES
 from causal_arrow.synthetic.strengths import draw_noise_variances
+from causal_arrow.synthetic.structure import Causes, Solution
 
 # A signal that came out constant (all observations in one leaf) would leave its variable without any variance.
 LEAST_NOISE_VARIANCE = 1e-9
@@ -29,35 +28,35 @@ LARGEST_SCALE = 1e4
 _SOFT_ACTIVATIONS = sum(not activation.hard for activation in ACTIVATIONS.values())
 
 
-@dataclass(frozen=True)
-class Solved:
-    """Tasks in generation order, hidden causes dropped."""
-
-    values: Tensor  # (B, P, N) standardized
-    adjacency: Tensor  # (B, P, P) bool, upper triangle
-    explained_variance: Tensor  # (B, P)
-
-
-def solve(choices: Choices, on_host: Choices, variables: int, observations: int, generator: torch.Generator) -> Solved:
-    """Graphs, equations and data for tasks sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
-    hidden = max(on_host.present("hidden"))
-    edges = draw_edge_counts(choices["edge_counts"], variables, generator)
-    families = sorted(on_host.present("graph_families"))
-    adjacency = sample_graphs(choices["graph_families"], families, edges, variables, generator)
-    parents = torch.zeros(len(choices), hidden + variables, hidden + variables, device=generator.device)
-    parents[:, hidden:, hidden:] = adjacency.mT
-    if hidden:
-        parents[:, hidden:, :hidden] = sample_hidden_causes(choices["hidden"], hidden, variables, generator).mT
-
+def solve_equations(
+    choices: Choices, on_host: Choices, causes: Causes, observations: int, generator: torch.Generator
+) -> Solution:
+    """Data for tasks of numbers, sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
+    hidden = causes.hidden
+    parents = causes.parents(through_equations=True)
     mechanisms = _mechanisms(choices, on_host, parents, generator)
-    values, explained_variance = _in_order(choices, on_host, parents, hidden, mechanisms, observations, generator)
+    typed = _typed_columns(choices, on_host, parents, hidden, observations, generator)
+    values, explained_variance, touched = _in_order(
+        choices, on_host, parents, causes, mechanisms, typed, observations, generator
+    )
     # Where a signal is all but constant, subtracting its mean in float32 has left a small mean behind.
     values = standardize(values[:, hidden:])
-    rounding = [change for change in ROUNDINGS.values() if change is not None]
-    for name, changes in (("distortion", list(DISTORTION_SHAPES.values())), ("rounding", rounding)):
-        kind_counts = count_codes(on_host[name], 1 + len(changes))
-        values = change_columns(values, choices[name], kind_counts, changes, generator)
-    return Solved(values, adjacency, explained_variance[:, hidden:])
+    if causes.instruments is not None:
+        task = tasks_with(choices, on_host, "instruments")
+        values[task] = causes.instruments.take(task).read(values[task], generator)
+    categories = None if typed is None else typed.categories(hidden)
+    return Solution(values, explained_variance[:, hidden:], categories, touched)
+
+
+def _typed_columns(
+    choices: Choices, on_host: Choices, parents: Tensor, hidden: int, observations: int, generator: torch.Generator
+) -> TypedColumns | None:
+    """The columns that are of some kind, None if no task has any. Hidden causes are numbers."""
+    if not on_host["kind"].any():
+        return None
+    kinds, kinds_on_host = (torch.nn.functional.pad(codes["kind"], (hidden, 0)) for codes in (choices, on_host))
+    alike = choices["kinds"] == CODES["all_alike"]
+    return TypedColumns(kinds, kinds_on_host, alike, parents, observations, generator)
 
 
 def _mechanisms(
@@ -85,9 +84,12 @@ def _mechanisms(
     return runs
 
 
-def _noise(choices: Choices, on_host: Choices, slots: int, observations: int, generator: torch.Generator) -> Tensor:
-    """Standardized noise of every variable; in the homogeneous setting all share one law and its parameters.  (B, P, N)
+def _noise(
+    choices: Choices, on_host: Choices, slots: int, observations: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor | None]:
+    """Standardized noise of every variable, and which variables hidden conditions or classes touch.  (B, P, N), (B, P)
 
+    In the homogeneous setting all share one law and its parameters.
     `slots` variables, counted from the last: a batch may have drawn laws for more hidden causes than are needed here.
     """
     kinds = choices["noises"][:, -slots:]
@@ -95,10 +97,12 @@ def _noise(choices: Choices, on_host: Choices, slots: int, observations: int, ge
     dials = torch.rand(len(choices), slots, 2, generator=generator, device=generator.device)
     homogeneous = (choices["noise_settings"] == CODES["homogeneous"])[:, None, None]
     noise = draw_noise(kinds, kind_counts, torch.where(homogeneous, dials[:, :1], dials), observations, generator)
-    if CODES["pooled_conditions"] in on_host.present("hidden_variables"):
-        pooled = choices["hidden_variables"] == CODES["pooled_conditions"]
-        noise = push_by_conditions(noise, pooled, generator)
-    return noise
+    touched = None
+    for name, push in (("pooled_conditions", push_by_conditions), ("hidden_classes", push_by_classes)):
+        if CODES[name] in on_host.present("hidden_variables"):
+            noise, touched_here = push(noise, choices["hidden_variables"] == CODES[name], generator)
+            touched = touched_here if touched is None else touched | touched_here
+    return noise, touched
 
 
 def _couplings(choices: Choices, on_host: Choices, has_causes: Tensor, generator: torch.Generator) -> Tensor | None:
@@ -115,39 +119,65 @@ def _in_order(
     choices: Choices,
     on_host: Choices,
     parents: Tensor,
-    hidden: int,
+    causes: Causes,
     mechanisms: Sequence[tuple[slice, Mechanism]],
+    typed: TypedColumns | None,
     observations: int,
     generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    """Values of all variables, standardized, and the signal's share of each one's variance.  (B, P, N), (B, P)
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Values of all variables, standardized, the signal's share of each one's variance, and which of those observed are
+    touched by hidden conditions.  (B, P, N), (B, P), (B, P) or None
 
     The values of raw equations are kept standardized as well, with their scale beside them: nothing overflows, and a
     small noise loses no digits to a large variance.
     """
-    variables = parents.shape[1]
-    values = _noise(choices, on_host, variables, observations, generator)  # a variable takes the place of its noise
-    causes = parents.sum(2)  # (B, P)
-    has_causes = causes > 0
-    relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], causes, generator)
+    variables, hidden = parents.shape[1], causes.hidden
+    # A variable takes the place of its noise.
+    values, touched = _noise(choices, on_host, variables, observations, generator)
+    if causes.environments is not None:
+        values[:, hidden:] = causes.environments.changed_noise(values[:, hidden:])
+    if causes.regimes is not None:
+        values[:, hidden:] = causes.regimes.shifted(values[:, hidden:])
+    cause_count = parents.sum(2)  # (B, P)
+    has_causes = cause_count > 0
+    relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], cause_count, generator)
+    if causes.instruments is not None:
+        quiet = causes.instruments.quiet(has_causes[:, hidden:])
+        noise_variance = causes.instruments.noise_variance()
+        relative[:, hidden:] = torch.where(quiet, noise_variance, relative[:, hidden:])
+        absolute[:, hidden:] = torch.where(quiet, 0.0, absolute[:, hidden:])
     coupling = _couplings(choices, on_host, has_causes, generator)
     raw = choices["scales"][:, None] != CODES["restandardized"]  # (B, 1)
     scale = None
     if on_host.present("scales") != {CODES["restandardized"]}:
         scale = torch.where(raw, absolute.sqrt(), 1.0)  # (B, P), right for roots; the others follow one by one
 
+    def settle(variable: int, value: Tensor, noise: Tensor) -> None:
+        """The variable gets its value, or what an experiment sets it to, or the level that this is."""
+        if causes.regimes is not None and variable >= hidden:
+            value = causes.regimes.set(variable - hidden, value, noise)
+        values[:, variable] = value
+        if typed is not None:
+            typed.settle(variable, values)
+
     # Layer normalization divides by n where we mean n−1.
     bessel = observations / (observations - 1)
     bessel_weight = torch.full((observations,), bessel**-0.5, device=values.device)
     signal_variances, noise_variances = [], []
     first = max(1, hidden)  # hidden causes and the first variable are roots: their values are their noise
+    if typed is not None or causes.regimes is not None:
+        for root in range(first):
+            settle(root, values[:, root].clone(), values[:, root].clone())
     for child in range(first, variables):
+        felt = values[:, :child] if typed is None else typed.felt_by(child)
         signal = torch.cat(
             [
-                mechanism.signal(child, values[run, :child], None if scale is None else scale[run, :child])
+                mechanism.signal(child, felt[run], None if scale is None else scale[run, :child])
                 for run, mechanism in mechanisms
             ]
         )  # (B, N)
+        if causes.environments is not None and child >= hidden:
+            signal = causes.environments.changed_signal(child - hidden, signal)
         z, _, inverse_deviation = torch.native_layer_norm(signal, (observations,), None, None, TINY)
         signal_variance = bessel * inverse_deviation.pow(-2)  # (B, 1)
         noise = values[:, child]
@@ -156,9 +186,8 @@ def _in_order(
         noise_variance = torch.addcmul(absolute[:, child, None], relative[:, child, None], signal_variance)
         noise_variance.clamp_min_(LEAST_NOISE_VARIANCE)
         mixed = torch.addcmul(signal, noise, noise_variance.sqrt())
-        values[:, child], _, inverse_deviation = torch.native_layer_norm(
-            mixed, (observations,), bessel_weight, None, TINY
-        )
+        value, _, inverse_deviation = torch.native_layer_norm(mixed, (observations,), bessel_weight, None, TINY)
+        settle(child, value, noise)
         if scale is not None:
             deviation = (math.sqrt(bessel) / inverse_deviation).clamp_max_(LARGEST_SCALE)
             scale[:, child, None] = torch.where(raw, deviation, 1.0)
@@ -169,4 +198,4 @@ def _in_order(
     if signal_variances:
         signal_variance, noise_variance = torch.cat(signal_variances, 1), torch.cat(noise_variances, 1)
         explained[:, first:] = signal_variance / (signal_variance + noise_variance)
-    return values, explained * has_causes
+    return values, explained * has_causes, None if touched is None else touched[:, hidden:]

@@ -129,8 +129,10 @@ GRAPH_FAMILIES: Mapping[str, GraphFamily] = {
     "cascade": GraphFamily(cascade),
 }
 
-# The number of edges s is uniform on {0, ..., this many times p}, at most as many as the family has room for.
-EDGE_COUNTS: Mapping[str, int] = {"edges_up_to_4p": 4, "edges_up_to_p": 1}
+# The number of edges s is uniform on {0, ..., this many times p}, at most as many as the family has room for. Few
+# variables have room for less than 4p and are then often all joined: `every_edge_count` is uniform on what fits.
+EDGE_COUNTS: Mapping[str, int] = {"edges_up_to_4p": 4, "edges_up_to_p": 1, "every_edge_count": 4}
+SPREAD_OVER_ROOM = "every_edge_count"
 
 
 def draw_edge_counts(law: Tensor, variables: int, generator: torch.Generator) -> Tensor:
@@ -142,11 +144,17 @@ def draw_edge_counts(law: Tensor, variables: int, generator: torch.Generator) ->
 
 
 def sample_graphs(
-    family: Tensor, families: Collection[int], edges: Tensor, variables: int, generator: torch.Generator
+    family: Tensor,
+    families: Collection[int],
+    edges: Tensor,
+    variables: int,
+    generator: torch.Generator,
+    spread: Tensor | None = None,
 ) -> Tensor:
     """DAGs with `edges` edges, or as many as the family has room for.  (B, P, P) bool, upper triangle
 
-    `family` (B,) indexes GRAPH_FAMILIES, `families` are the codes that occur in it (known on the host).
+    `family` (B,) indexes GRAPH_FAMILIES, `families` are the codes that occur in it (known on the host). Where `spread`
+    (B,), the number of edges is instead uniform from 0 to what there is room for, at most 4p.
     """
     tasks, device = len(family), family.device
     names = list(GRAPH_FAMILIES)
@@ -162,6 +170,10 @@ def sample_graphs(
     clock = torch.empty_like(preference).exponential_(generator=generator).log_() - preference
     most = min(max(EDGE_COUNTS.values()) * variables, len(earlier))
     first_pairs = clock.topk(most, largest=False).indices  # (B, most), in order
+    if spread is not None:
+        fits = room.clamp(max=most)
+        uniform = torch.rand(tasks, generator=generator, device=device)
+        edges = torch.where(spread, torch.minimum((uniform * (fits + 1)).long(), fits), edges)
     chosen = torch.arange(most, device=device) < torch.minimum(edges, room)[:, None]
 
     rewiring = [GRAPH_FAMILIES[names[code]].rewiring for code in families]

@@ -18,6 +18,15 @@ The recipe `paper` is section 4.1 of the paper. What the paper leaves open, and 
 
 The number of observations and variables is the caller's choice.
 
+Beyond a complete table of numbers, for the recipes `typed`, `discrete` and `equivalence_class`, and where each law is:
+- `kinds`, `column_kinds`: which columns are categories, rare events or counts with many zeros (kinds.py).
+- `experiments`: regimes with known targets, and environments, which are a column of the table (experiments.py).
+- `hidden_variables`: hidden causes (graph_families.py), conditions and classes (conditions.py); all are in the truth.
+- `instruments`, `measurements`: groups of instruments and noisy readings (instruments.py).
+- `missing`: cells missing by chance, by another column, by the column itself (holes.py).
+- Mechanisms `probability_tables` and `noisy_gates` (discrete.py) make every column a category; instruments, classes and
+  kinds have no say there. `normal_wishart` (normal_wishart.py) takes nothing but a graph and holes.
+
 No training distribution holds any of EVALUATION_ONLY, and `TaskDistribution.for_training` refuses them by name:
 - SHIFTS, the paper's shift test: small-world graphs, spline functions, gamma noise. Looked at all the time.
 - HELD_OUT, ours, frozen and looked at once per release: random geometric graphs, lattices and cascades; periodic
@@ -33,7 +42,11 @@ from dataclasses import dataclass, field
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.synthetic.columns import DISTORTION_SHAPES, ROUNDINGS
+from causal_arrow.synthetic.discrete import DISCRETE_MECHANISMS
+from causal_arrow.synthetic.experiments import EXPERIMENTS
 from causal_arrow.synthetic.graph_families import EDGE_COUNTS, GRAPH_FAMILIES
+from causal_arrow.synthetic.holes import MISSING
+from causal_arrow.synthetic.kinds import COLUMN_KINDS, TYPED_SHARES
 from causal_arrow.synthetic.mechanisms import ACTIVATIONS, MECHANISMS, WEIGHT_RANGES
 from causal_arrow.synthetic.noise import NOISES
 from causal_arrow.synthetic.strengths import SCALES, SIGNAL_STRENGTHS
@@ -44,7 +57,7 @@ Table = Mapping[str, float]
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "graph_families": tuple(GRAPH_FAMILIES),
     "edge_counts": tuple(EDGE_COUNTS),
-    "mechanisms": tuple(MECHANISMS),
+    "mechanisms": (*MECHANISMS, *DISCRETE_MECHANISMS, "normal_wishart"),
     "activations": tuple(ACTIVATIONS),
     "weight_ranges": tuple(WEIGHT_RANGES),
     "noises": tuple(NOISES),
@@ -52,11 +65,21 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "noise_couplings": ("additive_noise", "heteroscedastic_noise"),
     "signal_strengths": tuple(SIGNAL_STRENGTHS),
     "scales": tuple(SCALES),
-    "hidden_variables": ("no_hidden_causes", "hidden_causes", "pooled_conditions"),
+    "hidden_variables": ("no_hidden_causes", "hidden_causes", "pooled_conditions", "hidden_classes"),
     "distortions": ("undistorted", "alike_distortions", "mixed_distortions"),
     "distortion_shapes": tuple(DISTORTION_SHAPES),
     "roundings": tuple(ROUNDINGS),
+    "kinds": tuple(TYPED_SHARES),
+    "column_kinds": tuple(COLUMN_KINDS),
+    "experiments": tuple(EXPERIMENTS),
+    "instruments": ("no_instruments", "instrument_groups"),
+    "measurements": ("exact_measurements", "noisy_measurements"),
+    "missing": tuple(MISSING),
 }
+
+# Tables that say what is beyond a complete table of numbers. Their first name says "nothing"; where no recipe says
+# anything else, nothing is drawn, so that other tasks stay what they are for the same seed.
+BEYOND_NUMBERS = ("kinds", "column_kinds", "experiments", "instruments", "measurements", "missing")
 
 # Where a name stands in its table.
 CODES: Mapping[str, int] = {name: code for names in COMPONENTS.values() for code, name in enumerate(names)}
@@ -103,6 +126,12 @@ class Recipe:
     distortions: Table = field(default_factory=lambda: _evenly("undistorted"))
     distortion_shapes: Table = field(default_factory=lambda: _evenly(*DISTORTION_SHAPES))
     roundings: Table = field(default_factory=lambda: _evenly("continuous"))
+    kinds: Table = field(default_factory=lambda: _evenly("numbers"))
+    column_kinds: Table = field(default_factory=lambda: _evenly(*COLUMN_KINDS))
+    experiments: Table = field(default_factory=lambda: _evenly("no_experiments"))
+    instruments: Table = field(default_factory=lambda: _evenly("no_instruments"))
+    measurements: Table = field(default_factory=lambda: _evenly("exact_measurements"))
+    missing: Table = field(default_factory=lambda: _evenly("complete"))
 
     def __post_init__(self) -> None:
         for table_name, known in COMPONENTS.items():
@@ -125,8 +154,16 @@ class Recipe:
                 continue
             if table_name == "activations" and "mlp" not in _possible(self.mechanisms):
                 continue
+            if table_name == "column_kinds" and not _possible(self.kinds) - {"numbers"}:
+                continue
+            if table_name in BEYOND_NUMBERS and not self.says_something(table_name):
+                continue
             possible |= _possible(self.table(table_name))
         return frozenset(possible)
+
+    def says_something(self, table_name: str) -> bool:
+        """Whether more can come out of a table than its first name."""
+        return bool(_possible(self.table(table_name)) - {COMPONENTS[table_name][0]})
 
     def names(self) -> frozenset[str]:
         """Everything its tables list, with whatever weight."""
@@ -173,6 +210,15 @@ def check_weights(table_name: str, table: Table) -> None:
         )
 
 
+_SOME_MISSING: Table = {
+    "complete": 6.0,
+    "missing_by_chance": 1.5,
+    "missing_by_another": 0.5,
+    "missing_by_itself": 0.5,
+    "missing_in_all_ways": 1.5,
+}
+
+
 def raw_equations() -> Recipe:
     """The paper's graphs and noise under raw structural equations: variances and R² grow along the order, up to
     relations that are all but deterministic."""
@@ -216,4 +262,72 @@ def widened() -> Recipe:
         },
         distortions={"undistorted": 2.0, "alike_distortions": 1.0, "mixed_distortions": 1.0},
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
+    )
+
+
+def typed() -> Recipe:
+    """Everything of `widened` with what real tables have besides: kinds of columns, experiments, hidden causes and
+    classes, instruments, noisy readings, missing cells, each drawn independently of the others."""
+    return dataclasses.replace(
+        widened(),
+        edge_counts={"every_edge_count": 3.0, "edges_up_to_4p": 1.0, "edges_up_to_p": 2.0},
+        hidden_variables={
+            "no_hidden_causes": 5.0,
+            "hidden_causes": 3.0,
+            "pooled_conditions": 0.5,
+            "hidden_classes": 1.0,
+        },
+        roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
+        kinds={"numbers": 6.0, "few_typed": 2.0, "some_typed": 4.0, "all_typed": 2.0, "all_alike": 2.0},
+        column_kinds={
+            "binary_levels": 3.0,
+            "rare_event": 2.0,
+            "ordered_levels": 3.0,
+            "nominal_levels": 3.0,
+            "folded_levels": 1.5,
+            "many_levels": 0.5,
+            "zero_inflated": 2.0,
+        },
+        experiments={
+            "no_experiments": 12.0,
+            "set_targets": 3.0,
+            "shifted_targets": 1.5,
+            "mixed_targets": 1.5,
+            "environments": 2.0,
+        },
+        instruments={"no_instruments": 7.0, "instrument_groups": 1.0},
+        measurements={"exact_measurements": 6.0, "noisy_measurements": 1.0},
+        missing=_SOME_MISSING,
+    )
+
+
+def discrete() -> Recipe:
+    """Nothing but categories, by conditional probability tables or noisy gates."""
+    return Recipe(
+        graph_families=widened().graph_families,
+        edge_counts={"every_edge_count": 2.0, "edges_up_to_4p": 0.5, "edges_up_to_p": 3.0},
+        mechanisms={"probability_tables": 2.0, "noisy_gates": 1.0},
+        hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},
+        experiments={
+            "no_experiments": 14.0,
+            "set_targets": 2.0,
+            "shifted_targets": 1.0,
+            "mixed_targets": 1.0,
+            "environments": 1.0,
+        },
+        measurements={"exact_measurements": 9.0, "noisy_measurements": 1.0},
+        missing=_SOME_MISSING,
+    )
+
+
+def equivalence_class() -> Recipe:
+    """Linear normal tasks that tell nothing beyond the equivalence class of their graph, see normal_wishart.
+
+    Any other component would tell more, but for missing cells, which depend on the data alone.
+    """
+    return Recipe(
+        edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0},
+        mechanisms={"normal_wishart": 1.0},
+        noises={"normal": 1.0},
+        missing={"complete": 4.0, **{name: 0.25 for name in MISSING if name != "complete"}},
     )

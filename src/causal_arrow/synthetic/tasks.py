@@ -19,11 +19,14 @@ from torch import Tensor
 
 from causal_arrow.batches import Batch, TableBatch, Truth
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.synthetic.choices import Choices, draw_choices, sorting_key
-from causal_arrow.synthetic.equations import solve
+from causal_arrow.synthetic.choices import PLAIN, PLANS, Choices, draw_choices, says_something, sorting_key
+from causal_arrow.synthetic.discrete import DISCRETE_MECHANISMS
+from causal_arrow.synthetic.experiments import EXPERIMENTS
 from causal_arrow.synthetic.graph_families import random_permutations
-from causal_arrow.synthetic.mechanisms import MECHANISMS
+from causal_arrow.synthetic.holes import MISSING
+from causal_arrow.synthetic.kinds import SCORE_TABLES, TYPED_SHARES
 from causal_arrow.synthetic.recipes import (
+    BEYOND_NUMBERS,
     COMPONENTS,
     EVALUATION_ONLY,
     HELD_OUT,
@@ -31,10 +34,14 @@ from causal_arrow.synthetic.recipes import (
     Recipe,
     Table,
     check_weights,
+    discrete,
+    equivalence_class,
     listed,
     raw_equations,
+    typed,
     widened,
 )
+from causal_arrow.synthetic.tables import Made, make_tables
 
 # Working memory of one pass, beside the batch itself. A GPU wants work in large pieces, a CPU wants it in its cache.
 # Fixed numbers, so that the same seed gives the same tasks whatever memory happens to be free.
@@ -45,13 +52,15 @@ WORKING_BYTES = {"cuda": 2**31, "cpu": 2**24}
 class TaskBatch(Batch):
     """Tasks of one shape: tables of observations, the causal graph behind each, and how each was made.
 
-    The values are float32, each column standardized with the n − 1 standard deviation.
+    The values are float32. Columns of numbers are standardized with the n − 1 standard deviation over their observed
+    cells; columns of levels hold codes; cells that are not observed hold 0. A part of `tables` is None where the
+    distribution cannot fill it in any task.
     """
 
     tables: TableBatch
     truth: Truth
     order: Tensor  # (B, P) the variables in the order of generation, causes before effects
-    explained_variance: Tensor  # (B, P) R² of the structural equation, before columns are disturbed; 0 for a root
+    explained_variance: Tensor  # (B, P) R² of the equation, before columns are disturbed; 0 for roots and in `discrete`
     noises: Tensor  # (B, P) noise law of each variable, indexing COMPONENTS["noises"]
     recipe: Tensor  # (B,) indexing the distribution's recipes
     choices: Mapping[str, Tensor]  # (B,) for each table drawn from once a task, indexing COMPONENTS[table]
@@ -101,6 +110,19 @@ class TaskDistribution:
         )
 
     @classmethod
+    def any(cls) -> TaskDistribution:
+        """Tables as people have them: a third of the tasks as in `broad`, two thirds with kinds of columns, missing
+        cells, experiments, hidden causes, instruments, or nothing to tell beyond an equivalence class."""
+        return cls(
+            {
+                **cls.broad().recipes,
+                "typed": dataclasses.replace(typed(), weight=8.0),
+                "discrete": dataclasses.replace(discrete(), weight=2.5),
+                "equivalence_class": dataclasses.replace(equivalence_class(), weight=1.5),
+            }
+        )
+
+    @classmethod
     def shifted(cls, *shifts: str) -> TaskDistribution:
         """The paper's distribution shifts, for evaluation only: any of "graphs", "functions" and "noise" at once."""
         if unknown := set(shifts) - set(SHIFTS):
@@ -121,8 +143,8 @@ class TaskDistribution:
 
     @classmethod
     def for_training(cls, name: str, without: Sequence[str] = (), weights: Table | None = None) -> TaskDistribution:
-        """A training distribution as a configuration names it: "paper" or "broad", with components switched off or
-        reweighted."""
+        """A training distribution as a configuration names it: "paper", "broad" or "any", with components switched off
+        or reweighted."""
         if name not in TRAINING_DISTRIBUTIONS:
             raise ConfigurationError(
                 f"There is no training distribution {name!r}. Choose from {listed(TRAINING_DISTRIBUTIONS)}."
@@ -188,7 +210,14 @@ class TaskDistribution:
 TRAINING_DISTRIBUTIONS: Mapping[str, Callable[[], TaskDistribution]] = {
     "paper": TaskDistribution.paper,
     "broad": TaskDistribution.broad,
+    "any": TaskDistribution.any,
 }
+
+
+# The components that fill each optional part of a TableBatch. A distribution without any of them leaves it out.
+_OBSERVED = frozenset(MISSING) - {"complete"}
+_INTERVENED = frozenset(name for name, probability in EXPERIMENTS.items() if probability is not None)
+_LEVELS = (frozenset(TYPED_SHARES) - {"numbers"}) | {*DISCRETE_MECHANISMS, "environments"}
 
 
 def _sample(
@@ -200,32 +229,83 @@ def _sample(
     sorted_choices = choices.take(place)
     on_host = sorted_choices.on_host()  # the only time that the host waits for the device
 
-    data = torch.empty(tasks, observations, variables, device=device)
-    adjacency = torch.empty(tasks, variables, variables, dtype=torch.bool, device=device)
-    explained_variance = torch.empty(tasks, variables, device=device)
+    possible = frozenset().union(*(recipe.components() for recipe in recipes if recipe.weight > 0))
+    batch = _EmptyBatch(tasks, observations, variables, possible, device)
     # Variable at place i of the generation order goes to column order[i]: the columns tell nothing.
     order = random_permutations(tasks, variables, generator)
     for run in _runs(on_host, observations, variables, device.type):
-        solved = solve(sorted_choices.take(run), on_host.take(run), variables, observations, generator)
-        task, column = place[run, None], order[place[run]]  # (b, 1), (b, P)
-        data.mT[task, column] = solved.values
-        adjacency[task[:, :, None], column[:, :, None], column[:, None, :]] = solved.adjacency
-        explained_variance[task, column] = solved.explained_variance
+        made = make_tables(sorted_choices.take(run), on_host.take(run), variables, observations, generator)
+        batch.fill(made, place[run, None], order[place[run]])
     noises = torch.empty(tasks, variables, dtype=torch.int64, device=device)
     noises.scatter_(1, order, choices["noises"][:, -variables:].long())
-    by_task = {name: choices[name] for name in COMPONENTS if name in choices.columns and name != "noises"}
-    return TaskBatch(TableBatch(data), Truth(adjacency), order, explained_variance, noises, choices["recipe"], by_task)
+    by_task = {
+        name: choices[name]
+        for name in COMPONENTS
+        if name in choices.columns
+        and choices[name].ndim == 1
+        and (name not in BEYOND_NUMBERS or says_something(recipes, name))
+    }
+    return TaskBatch(batch.tables(), batch.truth(), order, batch.explained_variance, noises, choices["recipe"], by_task)
+
+
+class _EmptyBatch:
+    """Room for the tables of a batch, which are made in another order than they stand in."""
+
+    def __init__(
+        self, tasks: int, observations: int, variables: int, possible: AbstractSet[str], device: torch.device
+    ) -> None:
+        def full(value: bool) -> Tensor:
+            return torch.full((tasks, observations, variables), value, device=device)
+
+        self.values = torch.empty(tasks, observations, variables, device=device)
+        self.observed = full(True) if possible & _OBSERVED else None
+        self.intervened = full(False) if possible & _INTERVENED else None
+        self.levels = self.ordered = None
+        if possible & _LEVELS:
+            self.levels = torch.zeros(tasks, variables, dtype=torch.int64, device=device)
+            self.ordered = torch.zeros(tasks, variables, dtype=torch.bool, device=device)
+        self.adjacency = torch.empty(tasks, variables, variables, dtype=torch.bool, device=device)
+        self.confounded = torch.empty_like(self.adjacency)
+        self.explained_variance = torch.empty(tasks, variables, device=device)
+
+    def fill(self, made: Made, task: Tensor, column: Tensor) -> None:
+        """Puts tables where they belong: `task` (b, 1), and `column` (b, P) for each place of the generation order."""
+        self.values.mT[task, column] = made.values
+        for cells, part in ((self.observed, made.observed), (self.intervened, made.intervened)):
+            if cells is not None and part is not None:
+                cells.mT[task, column] = part
+        for columns, by_column in (
+            (self.levels, made.levels),
+            (self.ordered, made.ordered),
+            (self.explained_variance, made.explained_variance),
+        ):
+            if columns is not None and by_column is not None:
+                columns[task, column] = by_column
+        pairs = task[:, :, None], column[:, :, None], column[:, None, :]
+        self.adjacency[pairs] = made.adjacency
+        self.confounded[pairs] = made.confounded
+
+    def tables(self) -> TableBatch:
+        return TableBatch(self.values, self.observed, self.intervened, self.levels, self.ordered)
+
+    def truth(self) -> Truth:
+        return Truth(self.adjacency, self.confounded)
 
 
 def _runs(on_host: Choices, observations: int, variables: int, device_type: str) -> Iterator[slice]:
-    """Runs of sorted tasks that fit the working memory, reckoning each task at the cost of the run's costliest."""
+    """Runs of sorted tasks of one way that fit the working memory, reckoning each task at the cost of the costliest."""
     budget = WORKING_BYTES["cuda" if device_type == "cuda" else "cpu"]
-    mechanisms = list(MECHANISMS.values())
+    plans = list(PLANS.values())
+    ways, codes, widths = (on_host[name].tolist() for name in ("way", "mechanisms", "width"))
     first, costliest = 0, 0
-    for task, (code, width) in enumerate(zip(on_host["mechanisms"].tolist(), on_host["width"].tolist(), strict=True)):
-        per_observation = 4 * variables + 8 + mechanisms[code].floats_per_observation(width, variables)
-        cost = 4 * (observations * per_observation + 6 * variables**2)
-        if task > first and (task + 1 - first) * max(cost, costliest) > budget:
+    for task, (way, code, width) in enumerate(zip(ways, codes, widths, strict=True)):
+        # Beyond plain numbers a variable also has its codes, what its effects feel of it, and masks.
+        per_variable = 4 if way == PLAIN else 10 + SCORE_TABLES
+        per_observation = per_variable * variables + 8 + plans[code].floats_per_observation(width, variables)
+        cost = 4 * (observations * per_observation + (6 if way == PLAIN else 12) * variables**2)
+        # Passes over such tasks do more before they go on to the next variable, and larger ones are faster.
+        cost = cost if way == PLAIN else cost // 2
+        if task > first and (way != ways[first] or (task + 1 - first) * max(cost, costliest) > budget):
             yield slice(first, task)
             first, costliest = task, 0
         costliest = max(cost, costliest)

@@ -1,0 +1,179 @@
+"""From choices to tables: the causes in each task, its variables in one of three ways, and what the table shows."""
+
+# B tasks, L hidden causes, P variables in generation order, N observations
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from causal_arrow.synthetic.choices import DISCRETE, NORMAL, Choices, count_codes, tasks_with
+from causal_arrow.synthetic.columns import DISTORTION_SHAPES, ROUNDINGS, change_columns
+from causal_arrow.synthetic.discrete import DISCRETE_MECHANISMS, solve_discrete
+from causal_arrow.synthetic.equations import solve_equations
+from causal_arrow.synthetic.experiments import EXPERIMENTS, MOST_ENVIRONMENTS, draw_environments, draw_regimes
+from causal_arrow.synthetic.graph_families import (
+    SPREAD_OVER_ROOM,
+    draw_edge_counts,
+    sample_graphs,
+    sample_hidden_causes,
+)
+from causal_arrow.synthetic.holes import draw_observed, standardized_where_observed
+from causal_arrow.synthetic.instruments import draw_instruments, noisy_readings
+from causal_arrow.synthetic.kinds import Categories
+from causal_arrow.synthetic.noise import standardize
+from causal_arrow.synthetic.normal_wishart import solve_normal
+from causal_arrow.synthetic.recipes import CODES
+from causal_arrow.synthetic.structure import Causes, Solution
+
+# Of the columns of a task with noisy readings, this share at least has them; the share is uniform from here to 1.
+LEAST_NOISY_SHARE = 0.3
+
+_REGIMES = {code for code, probability in enumerate(EXPERIMENTS.values()) if probability is not None}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Tables in generation order with what is true of them. What is None is in none of these tasks."""
+
+    values: Tensor  # (B, P, N) numbers standardized over what is observed, levels by their codes, 0 where missing
+    adjacency: Tensor  # (B, P, P) bool, upper triangle
+    confounded: Tensor  # (B, P, P) bool, symmetric
+    explained_variance: Tensor  # (B, P)
+    observed: Tensor | None = None  # (B, P, N) bool
+    intervened: Tensor | None = None  # (B, P, N) bool
+    levels: Tensor | None = None  # (B, P) int64
+    ordered: Tensor | None = None  # (B, P) bool
+
+
+def make_tables(
+    choices: Choices, on_host: Choices, variables: int, observations: int, generator: torch.Generator
+) -> Made:
+    """Tables for tasks of one way, sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
+    causes = _draw_causes(choices, on_host, variables, observations, generator)
+    way = int(on_host["way"][0])
+    if way == NORMAL:
+        solution = solve_normal(causes, observations, generator)
+    elif way == DISCRETE:
+        counts = count_codes(on_host["mechanisms"] - CODES[next(iter(DISCRETE_MECHANISMS))], len(DISCRETE_MECHANISMS))
+        most = int(on_host["width"].max())
+        solution = solve_discrete(counts, choices["width"], most, causes, observations, generator)
+    else:
+        solution = solve_equations(choices, on_host, causes, observations, generator)
+    values, categories = _shown(choices, on_host, causes, solution, generator)
+
+    observed = None
+    if on_host["missing"].any():
+        task = tasks_with(choices, on_host, "missing")
+        some = draw_observed(values[task], choices["missing"][task], generator)
+        observed = torch.ones(values.shape, dtype=torch.bool, device=values.device)
+        observed[task] = some
+        values[task] = standardized_where_observed(values[task], some)
+    if categories is not None:
+        categories = categories.numbered(observed, generator)
+        codes = categories.codes if observed is None else categories.codes * observed
+        values = torch.where((categories.levels > 0)[:, :, None], codes.to(values.dtype), values)
+    return Made(
+        values,
+        causes.adjacency,
+        _confounded(causes, solution),
+        solution.explained_variance,
+        observed,
+        None if causes.regimes is None else causes.regimes.intervened(),
+        None if categories is None else categories.levels,
+        None if categories is None else categories.ordered,
+    )
+
+
+def _draw_causes(
+    choices: Choices, on_host: Choices, variables: int, observations: int, generator: torch.Generator
+) -> Causes:
+    """Graphs, hidden causes, environments, instruments and experiments."""
+    edges = draw_edge_counts(choices["edge_counts"], variables, generator)
+    families = sorted(on_host.present("graph_families"))
+    spread = None
+    if CODES[SPREAD_OVER_ROOM] in on_host.present("edge_counts"):
+        spread = choices["edge_counts"] == CODES[SPREAD_OVER_ROOM]
+    adjacency = sample_graphs(choices["graph_families"], families, edges, variables, generator, spread)
+    hidden = max(on_host.present("hidden"))
+    hidden_effects = torch.zeros(len(choices), 0, variables, dtype=torch.bool, device=generator.device)
+    if hidden:
+        hidden_effects = sample_hidden_causes(choices["hidden"], hidden, variables, generator)
+
+    allowed = torch.ones(len(choices), variables, dtype=torch.bool, device=generator.device)
+    has_context = None
+    if CODES["environments"] in on_host.present("experiments"):
+        has_context = choices["experiments"] == CODES["environments"]
+        # The first variable is the environment: it has no cause, hidden or not, and acts where environments act.
+        allowed[:, 0] = ~has_context
+        adjacency = adjacency.clone()
+        adjacency[:, 0] &= ~has_context[:, None]
+        hidden_effects = hidden_effects & allowed[:, None]
+    instruments = None
+    if CODES["instrument_groups"] in on_host.present("instruments"):
+        instruments = draw_instruments(choices["instruments"] == CODES["instrument_groups"], allowed, generator)
+        adjacency = instruments.rewired_graph(adjacency)
+        hidden_effects = instruments.rewired(hidden_effects)
+        allowed = allowed & ~instruments.member
+    environments = None
+    if has_context is not None:
+        environments = draw_environments(has_context, allowed, observations, generator)
+        adjacency = adjacency.clone()
+        adjacency[:, 0] |= environments.targets
+    regimes = None
+    if on_host.present("experiments") & _REGIMES:
+        regimes = draw_regimes(choices["experiments"], allowed, observations, generator)
+    return Causes(adjacency, hidden_effects, environments, regimes, instruments)
+
+
+def _shown(
+    choices: Choices, on_host: Choices, causes: Causes, solution: Solution, generator: torch.Generator
+) -> tuple[Tensor, Categories | None]:
+    """What the table shows of all variables, standardized, also the codes of levels; and the levels."""
+    values, categories = solution.values, solution.categories
+    if categories is not None and causes.instruments is not None:
+        categories = replace(categories, levels=categories.levels * ~causes.instruments.member)  # they show numbers
+    environments = causes.environments
+    if environments is not None and int(on_host["way"][0]) != DISCRETE:
+        categories = Categories.none(values) if categories is None else categories
+        categories = categories.with_column(0, environments.present, environments.member, MOST_ENVIRONMENTS)
+    if on_host["measurements"].any():
+        task = tasks_with(choices, on_host, "measurements")
+        dials = torch.rand(len(task), values.shape[1] + 1, generator=generator, device=values.device)
+        noisy = dials[:, 1:] < LEAST_NOISY_SHARE + (1 - LEAST_NOISY_SHARE) * dials[:, :1]
+        if environments is not None:
+            noisy[:, 0] &= ~environments.present[task]
+        codes = None if categories is None else categories.codes[task]
+        values[task], codes = noisy_readings(values[task], codes, noisy, generator)
+        if categories is not None and codes is not None:
+            categories = replace(categories, codes=categories.codes.index_copy(0, task, codes))
+    rounding = [change for change in ROUNDINGS.values() if change is not None]
+    for name, changes in (("distortion", list(DISTORTION_SHAPES.values())), ("rounding", rounding)):
+        kind_counts = count_codes(on_host[name], 1 + len(changes))
+        values = change_columns(values, choices[name], kind_counts, changes, generator)
+    if categories is not None:
+        codes = standardize(categories.codes.to(values.dtype))
+        values = torch.where((categories.levels > 0)[:, :, None], codes, values)
+    return values, categories
+
+
+def _confounded(causes: Causes, solution: Solution) -> Tensor:
+    """Pairs of variables that share a cause that is not in the table.  (B, P, P) bool"""
+    effects = causes.hidden_effects.float()
+    shared = torch.bmm(effects.mT, effects) > 0
+    instruments, touched = causes.instruments, solution.touched
+    if instruments is not None:
+        has_causes = causes.parents(through_equations=True).sum(2)[:, causes.hidden :] > 0
+        shared = shared | instruments.share_a_quantity(has_causes)
+        if touched is not None:
+            # All of a group show what touches the quantity that they read, unless it has no noise of its own.
+            of_quantity = touched.gather(1, instruments.leader)
+            touched = torch.where(instruments.one_quantity, of_quantity, touched) & ~instruments.quiet(has_causes)
+    if touched is not None:
+        if causes.environments is not None:
+            is_first = torch.arange(touched.shape[1], device=touched.device) == 0
+            touched = touched & ~(causes.environments.present[:, None] & is_first)
+        shared = shared | (touched[:, :, None] & touched[:, None, :])
+    return shared & ~torch.eye(shared.shape[1], dtype=torch.bool, device=shared.device)
