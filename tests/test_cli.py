@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from causal_arrow.benchmarks.sachs import load_sachs
 from causal_arrow.cli.console import written_together
 from causal_arrow.discovery import pictures, pipeline
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.files import read_graph
+from causal_arrow.synthetic import TaskDistribution
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -322,6 +324,41 @@ def test_simulated_tables_come_with_their_graphs(run: Run, tmp_path: Path) -> No
     assert content["made_by"]["mechanisms"] == "linear"
     position = {name: place for place, name in enumerate(content["order"])}
     assert all(position[cause] < position[effect] for cause, effect in graph.edges())
+
+
+def test_simulated_tables_of_any_kind_are_written_as_people_have_them(run: Run, tmp_path: Path) -> None:
+    arguments = ("--tables", 150, "--observations", 25, "--variables", 4, "--distribution", "any", "--seed", 5)
+    assert run("simulate", "-o", tmp_path, *arguments)[0] == 0
+    batch = TaskDistribution.any().sample(150, 25, 4, torch.Generator().manual_seed(5))
+    tables, confounded = batch.tables, batch.truth.confounded
+    assert tables.observed is not None
+    assert tables.intervened is not None
+    assert tables.levels is not None
+    assert confounded is not None
+    kinds = set()
+    for number in range(150):
+        table = pd.read_csv(tmp_path / f"table-{number + 1}.csv", dtype=str)
+        content = json.loads((tmp_path / f"graph-{number + 1}.json").read_text())
+        assert read_graph(tmp_path / f"graph-{number + 1}.json").names == ("x1", "x2", "x3", "x4")
+        columns = content.get(
+            "columns", [{"name": f"x{place}", "kind": "number", "levels": []} for place in range(1, 5)]
+        )
+        kinds |= {column["kind"] for column in columns}
+        for place, column in enumerate(columns):
+            cells = table[column["name"]]
+            assert (cells.notna().to_numpy() == tables.observed[number, :, place].numpy()).all()
+            there = cells.notna().to_numpy()
+            values = [column["levels"].index(cell) if column["levels"] else float(cell) for cell in cells[there]]
+            assert np.abs(np.array(values) - tables.values[number, :, place].numpy()[there]).max() < 1e-5
+            assert len(column["levels"]) == int(tables.levels[number, place])
+        marks = tables.intervened[number]
+        assert ("intervened" in table) == bool(marks.any())
+        if marks.any():
+            for text, row in zip(table["intervened"].fillna(""), marks.tolist(), strict=True):
+                assert text == ";".join(f"x{place + 1}" for place in range(4) if row[place])
+        pairs = {frozenset(pair) for pair in content.get("hidden_common_causes", [])}
+        assert pairs == {frozenset((f"x{j + 1}", f"x{k + 1}")) for j, k in confounded[number].nonzero().tolist()}
+    assert kinds == {"number", "binary", "ordered", "category"}
 
 
 def test_compare_counts_missing_extra_and_reversed_edges(run: Run, tmp_path: Path) -> None:

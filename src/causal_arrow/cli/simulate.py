@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
+    from causal_arrow.tables.table import Column
 
 # All tables are made together, and a file of this size is beyond what a person opens: about a gigabyte.
 MOST_CELLS = 10**8
@@ -32,8 +34,9 @@ def simulate(
     distribution: Annotated[
         str,
         typer.Option(
-            help="What the tables are like: paper (its section 4.1), broad (what the bundled model learned from), or "
-            "shifted (graphs, functions and noise of kinds no model was trained on)."
+            help="What the tables are like: paper (its section 4.1), broad (what the bundled model learned from), any "
+            "(categories, missing cells, experiments, hidden causes and more besides), or shifted (graphs, functions "
+            "and noise of kinds no model was trained on)."
         ),
     ] = "broad",
     only: Annotated[
@@ -51,7 +54,8 @@ def simulate(
 ) -> None:
     """Make synthetic tables whose causal graphs are known, to try things out on.
 
-    Writes table-1.csv and graph-1.json, table-2.csv and graph-2.json, ... Columns are standardized and in random order.
+    Writes table-1.csv and graph-1.json, table-2.csv and graph-2.json, ... Columns are in random order, numbers
+    standardized. Where there were experiments, a last column, intervened, names the variables that they set or shifted.
     """
     _check_size(tables, observations, variables)
     names = [name for number in range(1, tables + 1) for name in (f"table-{number}.csv", f"graph-{number}.json")]
@@ -82,6 +86,8 @@ EXAMPLES = {
 
 `causal-arrow simulate --output made --tables 10 --distribution paper --only linear`
 
+`causal-arrow simulate --output made --distribution any --only discrete`
+
 `causal-arrow discover made/table-1.csv -o answer`
 
 `causal-arrow compare made/graph-1.json answer/graph.json`
@@ -110,11 +116,51 @@ def _names(batch: TaskBatch) -> list[str]:
     return [f"x{place + 1}" for place in range(batch.data.shape[2])]
 
 
+def _columns(batch: TaskBatch, number: int) -> list[Column]:
+    """What each column holds: numbers or levels, and how these are called."""
+    names, tables = _names(batch), batch.tables
+    if tables.levels is None or tables.ordered is None:
+        return [_column(name, 0, ordered=False) for name in names]
+    return list(map(_column, names, tables.levels[number].tolist(), tables.ordered[number].tolist()))
+
+
+def _column(name: str, levels: int, ordered: bool) -> Column:
+    from causal_arrow.tables.table import Column
+
+    if levels == 0:
+        return Column(name)
+    if levels == 2:
+        return Column(name, "binary", ("no", "yes"))
+    if ordered:
+        return Column(name, "ordered", tuple(f"level {place + 1}" for place in range(levels)))
+    letters = ["", *ascii_lowercase]
+    return Column(name, "category", tuple(f"{letters[code // 26]}{letters[1 + code % 26]}" for code in range(levels)))
+
+
 def _write_table(path: Path, batch: TaskBatch, number: int) -> None:
+    """The table as people have it: levels by their names, cells that are not observed empty."""
+    tables, names = batch.tables[number : number + 1], _names(batch)
+    values = tables.values[0].tolist()
+    columns = _columns(batch, number)
+    rows = [
+        [
+            column.levels[int(value)] if column.levels else f"{value:.7g}"
+            for column, value in zip(columns, row, strict=True)
+        ]
+        for row in values
+    ]
+    if tables.observed is not None:
+        for observation, variable in (~tables.observed[0]).nonzero().tolist():
+            rows[observation][variable] = ""
+    header = list(names)
+    if tables.intervened is not None and tables.intervened.any():
+        header.append("intervened")
+        for row, targets in zip(rows, tables.intervened[0].tolist(), strict=True):
+            row.append(";".join(name for name, is_target in zip(names, targets, strict=True) if is_target))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_names(batch))
-        writer.writerows([f"{value:.7g}" for value in row] for row in batch.data[number].tolist())
+        writer.writerow(header)
+        writer.writerows(rows)
 
 
 def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> dict[str, Any]:
@@ -127,9 +173,24 @@ def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> di
         "edges": [{"source": names[j], "target": names[k]} for j, k in batch.adjacency[number].nonzero().tolist()],
         "order": [names[place] for place in batch.order[number].tolist()],
         "observations": batch.data.shape[1],
+        **_beyond_numbers(batch, number),
         "made_by": {
             "seed": seed,
             "recipe": recipes[int(batch.recipe[number])],
             **{table: batch.names(table)[number] for table in batch.choices},
         },
     }
+
+
+def _beyond_numbers(batch: TaskBatch, number: int) -> dict[str, Any]:
+    """Kinds of columns and pairs with a hidden common cause, where there are any."""
+    names, columns = _names(batch), _columns(batch, number)
+    found: dict[str, Any] = {}
+    if any(column.levels for column in columns):
+        found["columns"] = [
+            {"name": column.name, "kind": column.kind, "levels": list(column.levels)} for column in columns
+        ]
+    if batch.truth.confounded is not None and batch.truth.confounded[number].any():
+        pairs = batch.truth.confounded[number].triu().nonzero().tolist()
+        found["hidden_common_causes"] = [[names[j], names[k]] for j, k in pairs]
+    return found
