@@ -1,7 +1,7 @@
 """The options of pretraining, in words: one text for each, whichever command shows it. Imports nothing heavy."""
 
 HELP = {
-    "config": "A shipped configuration (base, paper, small, smoke, strict) or a TOML file that describes the run.",
+    "config": "A shipped configuration (any, base, paper, small, smoke, strict) or a TOML file that describes the run.",
     "set": "Change a setting of the file, as in model.pair_width=192. May be given several times.",
     "output": "Folder of a new run; runs/NAME OF CONFIG by default.",
     "resume": "Go on with the run in this folder; more stages, pair_blocks, channels and statistics may be set.",
