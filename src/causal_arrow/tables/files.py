@@ -9,9 +9,10 @@ import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
-from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
+from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
 from causal_arrow.text import capitalized, listed, reason, shown
@@ -20,8 +21,10 @@ STANDARD_INPUT = "-"
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
 
 
-def read_file(path: Path, options: FileOptions) -> SourceFrame:
+def read_file(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     """The table in a file, by the ending of its name; `-` is standard input, for text."""
+    if isinstance(path, FileInMemory):
+        return _by_ending(path, options)
     if str(path) == STANDARD_INPUT:
         _refuse_sheet("standard input", options)
         return _in_one_sentence(lambda: read_standard_input(options), "standard input", "text", options)
@@ -39,6 +42,11 @@ def read_file(path: Path, options: FileOptions) -> SourceFrame:
             f"{name} is a pipe or a device, not a file: give a table that comes from another program on standard "
             "input, and - as its name."
         )
+    return _by_ending(path, options)
+
+
+def _by_ending(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
+    """The table in a file that can be opened, by the reader for the ending of its name."""
     ending = path.suffix.lower()
     reader = _READERS.get(ending)
     if reader is None:
@@ -95,12 +103,12 @@ def _without_empty_columns(read: SourceFrame, options: FileOptions) -> SourceFra
 # Formats
 
 
-def _read_excel(path: Path, options: FileOptions) -> SourceFrame:
+def _read_excel(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
 
     if path.suffix.lower() == ".xls":
         raise TableError(f"{path.name!r} is in the old Excel format: save it as .xlsx or .csv.")
-    with pd.ExcelFile(path, engine="openpyxl") as workbook:
+    with pd.ExcelFile(_for_pandas(path), engine="openpyxl") as workbook:
         sheets = [str(name) for name in workbook.sheet_names]
         sheet = sheets[0] if options.sheet is None else options.sheet
         if (isinstance(sheet, int) and not 0 <= sheet < len(sheets)) or (
@@ -120,19 +128,23 @@ def _read_excel(path: Path, options: FileOptions) -> SourceFrame:
     return SourceFrame(frame, findings, first_line=2 if options.header else 1)
 
 
-def _read_parquet(path: Path, options: FileOptions) -> SourceFrame:
+def _read_parquet(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
 
-    return SourceFrame(pd.read_parquet(path))
+    return SourceFrame(pd.read_parquet(_for_pandas(path)))
 
 
-def _read_feather(path: Path, options: FileOptions) -> SourceFrame:
+def _read_feather(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
 
-    return SourceFrame(pd.read_feather(path))
+    return SourceFrame(pd.read_feather(_for_pandas(path)))
 
 
-_READERS: dict[str, Callable[[Path, FileOptions], SourceFrame]] = {
+def _for_pandas(path: Path | FileInMemory) -> Path | BinaryIO:
+    return path if isinstance(path, Path) else path.open()
+
+
+_READERS: dict[str, Callable[[Path | FileInMemory, FileOptions], SourceFrame]] = {
     ".csv": read_text_file,
     ".tsv": read_text_file,
     ".txt": read_text_file,

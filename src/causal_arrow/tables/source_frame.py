@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.table import Column, Finding
@@ -36,6 +38,24 @@ class SourceFrame:
         if self.line_numbers is not None:
             return f"line {self.line_numbers[observation]}"
         return f"observation {observation + 1}" if self.first_line is None else f"line {observation + self.first_line}"
+
+
+@dataclass(frozen=True)
+class FileInMemory:
+    """A file that lies on no disk, such as one that a browser sends: its name and its bytes."""
+
+    name: str
+    content: bytes
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name, as a path has it."""
+        return PurePath(self.name).suffix
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """The bytes as a file that is open for reading."""
+        assert mode == "rb"
+        return io.BytesIO(self.content)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.files import read_file
-from causal_arrow.tables.source_frame import FileOptions, SourceFrame
+from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame
 from causal_arrow.tables.table import Table
 from causal_arrow.text import counted, reason, shown
 
@@ -23,7 +23,7 @@ CARRIED_OVER = ("reading", "names", "coding", "missing")  # findings that cannot
 
 def as_frame(source: Any, options: FileOptions) -> SourceFrame:
     """Any kind of source as a pandas frame, which may share memory with the source and is only read."""
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike | FileInMemory):
         return _file(source, options)
     if options.sheet is not None:
         raise TableError("A sheet was named, but the table is no file.", [Remedy("omit", setting="sheet")])
@@ -38,13 +38,13 @@ def as_frame(source: Any, options: FileOptions) -> SourceFrame:
         raise TableError(f"{EXPECTED}, got {kind} that cannot be read as one ({reason(error)}).") from error
 
 
-def _file(source: str | os.PathLike[str], options: FileOptions) -> SourceFrame:
+def _file(source: str | os.PathLike[str] | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
 
     if source == "":
         raise TableError("Expected the path of a file, got ''.")
     try:
-        path = Path(source).expanduser()
+        path = source if isinstance(source, FileInMemory) else Path(source).expanduser()
     except (RuntimeError, TypeError) as error:
         raise TableError(f"Cannot open {shown(source)}: {reason(error)}.") from error
     read = read_file(path, options)

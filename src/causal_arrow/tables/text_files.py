@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
-from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
+from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, reason
 
@@ -46,12 +46,15 @@ LABELED = remark("The first field of each line has no name in the header and was
 NAMED_BY_COMMENT = remark("The names of the columns were taken from the comment line above the numbers.")
 
 
-def read_text_file(path: Path, options: FileOptions) -> SourceFrame:
+def read_text_file(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     """The table in a text file, which may be compressed with gzip."""
     with path.open("rb") as file:
         compressed = file.read(2) == GZIP
-    opener: Callable[..., Any] = gzip.open if compressed else open
-    return _read(_Text(repr(path.name), lambda: opener(path, "rb")), options)
+
+    def opened() -> Any:
+        return gzip.open(path if isinstance(path, Path) else path.open()) if compressed else path.open("rb")
+
+    return _read(_Text(repr(path.name), opened), options)
 
 
 def read_standard_input(options: FileOptions) -> SourceFrame:
