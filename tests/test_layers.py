@@ -26,8 +26,9 @@ LAYERS: dict[str, int] = {
     "discovery": 4,
     "pretraining": 4,
     "benchmarks": 5,
-    "cli": 6,
-    "__main__": 7,
+    "web": 6,
+    "cli": 7,
+    "__main__": 8,
 }
 
 BARE = {"errors", "text", "batches", "graphs", "synthetic", "network", "pretraining"}

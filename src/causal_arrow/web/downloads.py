@@ -1,0 +1,128 @@
+"""Files of a session: graph files, pictures, a report in one HTML file, and Python that gives the same answer."""
+
+from __future__ import annotations
+
+import html
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from causal_arrow._version import __version__
+from causal_arrow.discovery import exports, pictures, summary
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.web.sessions import Session
+from causal_arrow.web.views import table_facts
+
+_PAINTING = threading.Lock()  # matplotlib's settings belong to the whole process
+
+
+@dataclass(frozen=True)
+class Download:
+    """A kind of file: its media type and how to make it."""
+
+    media_type: str
+    make: Callable[[Session], bytes]
+
+
+def _text(export: Callable[[Answer], str]) -> Callable[[Session], bytes]:
+    return lambda session: export(session.current()[1]).encode("utf-8")
+
+
+def _picture(name: str) -> Callable[[Session], bytes]:
+    def make(session: Session) -> bytes:
+        with _PAINTING, tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / name
+            pictures.save_graph(session.current()[1], file)
+            return file.read_bytes()
+
+    return make
+
+
+def python_lines(session: Session) -> str:
+    """A program that gives the same answer to the same file."""
+    _, answer = session.current()
+    choices, knowledge = session.choices, answer.knowledge.to_dict()
+    reading = [repr(session.file.name)]
+    reading += [f"drop={list(choices.drop)!r}"] if choices.drop else []
+    reading += [f"missing={choices.missing!r}"] if choices.missing != "error" else []
+    settings = [f"model={answer.model!r}", f"decode={answer.rule!r}", f"threshold={answer.threshold!r}"]
+    settings += [f"scale={choices.scale!r}"] if choices.scale != "auto" else []
+    settings += [f"knowledge={knowledge!r}"] if knowledge else []
+    return "\n".join(
+        [
+            f"# The answer of causal-arrow {__version__} to this table, as it was argued on the page.",
+            "from causal_arrow import Arrow, read_table",
+            "",
+            f"table = read_table({', '.join(reading)})",
+            "arrow = Arrow(",
+            *(f"    {setting}," for setting in settings),
+            ")",
+            "arrow.fit(table)",
+            "print(arrow.summary())",
+            "",
+        ]
+    )
+
+
+def report_page(session: Session) -> str:
+    """The trust card, the graph, its edges and the program, as one HTML file that needs nothing else."""
+    _, answer = session.current()
+    facts = table_facts(session)
+    card = [facts.size, facts.against, facts.assumed]
+    findings = [f"{finding.severity}: {finding.message}" for finding in facts.findings]
+    statements = [
+        f"{kind}: {' → '.join(entry) if isinstance(entry, list) and kind != 'tiers' else entry}"
+        for kind, entries in answer.knowledge.to_dict().items()
+        for entry in entries
+    ]
+    with _PAINTING:
+        # Without findings: the card above has them, in the words of the page.
+        graph = summary.to_html(replace(answer, findings=()))
+    return "".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            '<meta http-equiv="Content-Security-Policy" ',
+            "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">",
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>{html.escape(facts.name)}: causal graph</title><style>{REPORT_STYLE}</style></head><body>",
+            f"<h1>{html.escape(facts.name)}</h1>",
+            _paragraphs(card),
+            "<h2>Graph</h2>",
+            graph,
+            _section("What was known", statements),
+            _section("Findings", findings),
+            f"<h2>The same in Python</h2><pre>{html.escape(python_lines(session))}</pre>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def _paragraphs(lines: list[str]) -> str:
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+
+
+def _section(title: str, lines: list[str]) -> str:
+    if not lines:
+        return ""
+    return f"<h2>{title}</h2><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>"
+
+
+REPORT_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#14202e}"
+    "svg{max-width:100%;height:auto}table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:left}"
+    "pre{background:#f4f6fa;padding:1rem;overflow:auto}"
+)
+
+DOWNLOADS = {
+    "graph.png": Download("image/png", _picture("graph.png")),
+    "graph.svg": Download("image/svg+xml", _picture("graph.svg")),
+    "graph.json": Download("application/json", _text(exports.to_json)),
+    "edges.csv": Download("text/csv", _text(exports.to_csv)),
+    "graph.graphml": Download("application/xml", _text(exports.to_graphml)),
+    "graph.dot": Download("text/vnd.graphviz", _text(exports.to_dot)),
+    "graph.dagitty.txt": Download("text/plain", _text(exports.to_dagitty)),
+    "report.html": Download("text/html", lambda session: report_page(session).encode("utf-8", "backslashreplace")),
+    "reproduce.py": Download("text/x-python", lambda session: python_lines(session).encode("utf-8")),
+}

@@ -1,0 +1,58 @@
+// Requests to the server. Each fails with an Error whose message can be shown as it is.
+
+const TOKEN = "causal-arrow-token";
+
+/** The token of the address that the server printed, kept for this tab and taken out of the address bar. */
+function token() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem(TOKEN, given);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(TOKEN);
+}
+
+const known = token();
+
+export class RequestError extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function send(method, path, body, headers = {}) {
+  if (known) headers.Authorization = `Bearer ${known}`;
+  let response;
+  try {
+    response = await fetch(`/api${path}`, { method, body, headers });
+  } catch {
+    throw new RequestError("The server does not answer: is it still running?", 0);
+  }
+  if (response.ok) return response;
+  let message = `The server answered with status ${response.status}.`;
+  try {
+    message = (await response.json()).message ?? message;
+  } catch { /* an answer that is not ours */ }
+  throw new RequestError(message, response.status);
+}
+
+const asJson = async (response) => (await response).json();
+const sendJson = (method, path, content) =>
+  asJson(send(method, path, JSON.stringify(content), { "Content-Type": "application/json" }));
+const query = (settings) => new URLSearchParams(settings).toString();
+const at = (session, path = "") => `/sessions/${encodeURIComponent(session)}${path}`;
+
+export const server = () => asJson(send("GET", "/server"));
+export const openFile = (file) =>
+  asJson(send("POST", `/sessions?${query({ name: file.name })}`, file, { "Content-Type": "application/octet-stream" }));
+export const openExample = (name) => asJson(send("POST", `/examples/${encodeURIComponent(name)}`));
+export const session = (key) => asJson(send("GET", at(key)));
+export const close = (key) => send("DELETE", at(key));
+export const start = (key, choices) => sendJson("POST", at(key, "/discovery"), choices);
+export const stop = (key) => asJson(send("DELETE", at(key, "/discovery")));
+export const argue = (key, argument) => sendJson("PUT", at(key, "/graph"), argument);
+export const places = (key) => asJson(send("GET", at(key, "/places")));
+export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
+export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
+export const file = async (key, name) => (await send("GET", at(key, `/files/${name}`))).blob();

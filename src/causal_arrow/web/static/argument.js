@@ -1,0 +1,120 @@
+// What the person says about the graph: statements as the server takes them, and their history.
+
+export const KINDS = ["required", "forbidden", "tiers", "roots", "leaves"];
+
+const same = (one, other) => one[0] === other[0] && one[1] === other[1];
+const without = (edges, edge) => edges.filter((each) => !same(each, edge));
+const copy = (argument) => structuredClone(argument);
+
+/** The argument with nothing said about the two variables, in either direction. */
+export function forgotten(argument, source, target) {
+  const next = copy(argument);
+  for (const kind of ["required", "forbidden"]) {
+    next.knowledge[kind] = without(without(next.knowledge[kind], [source, target]), [target, source]);
+  }
+  return next;
+}
+
+export function required(argument, source, target) {
+  const next = forgotten(argument, source, target);
+  next.knowledge.required.push([source, target]);
+  return next;
+}
+
+/** The argument without this direction; what was said about the other one stays. */
+export function forbidden(argument, source, target) {
+  const next = copy(argument);
+  next.knowledge.required = without(next.knowledge.required, [source, target]);
+  next.knowledge.forbidden = [...without(next.knowledge.forbidden, [source, target]), [source, target]];
+  return next;
+}
+
+/** The argument with a variable among the roots or leaves, or no longer. */
+export function toggled(argument, kind, name) {
+  const next = copy(argument);
+  const names = next.knowledge[kind];
+  next.knowledge[kind] = names.includes(name) ? names.filter((each) => each !== name) : [...names, name];
+  return next;
+}
+
+/** The argument with a variable in a tier, counted from 0; null for no tier. */
+export function inTier(argument, name, tier) {
+  const next = copy(argument);
+  const tiers = next.knowledge.tiers.map((members) => members.filter((each) => each !== name));
+  if (tier !== null) {
+    while (tiers.length <= tier) tiers.push([]);
+    tiers[tier].push(name);
+  }
+  next.knowledge.tiers = tiers.filter((members) => members.length);
+  return next;
+}
+
+export function tierOf(argument, name) {
+  const place = argument.knowledge.tiers.findIndex((members) => members.includes(name));
+  return place < 0 ? null : place;
+}
+
+/** Each statement in words, with the argument that lacks it. */
+export function statements(argument) {
+  const list = [];
+  const { required: needed, forbidden: ruledOut, tiers, roots, leaves } = argument.knowledge;
+  const lacking = (kind, keep) => {
+    const next = copy(argument);
+    next.knowledge[kind] = next.knowledge[kind].filter(keep);
+    return next;
+  };
+  for (const edge of needed) {
+    list.push([`${edge[0]} → ${edge[1]} is required`, lacking("required", (each) => !same(each, edge))]);
+  }
+  for (const edge of ruledOut) {
+    list.push([`${edge[0]} → ${edge[1]} is forbidden`, lacking("forbidden", (each) => !same(each, edge))]);
+  }
+  tiers.forEach((members, place) => {
+    list.push([`Tier ${place + 1}: ${members.join(", ")}`, lacking("tiers", (_, index) => index !== place)]);
+  });
+  for (const name of roots) list.push([`Nothing here causes ${name}`, lacking("roots", (each) => each !== name)]);
+  for (const name of leaves) list.push([`${name} causes nothing here`, lacking("leaves", (each) => each !== name)]);
+  return list;
+}
+
+/** Arguments to go back to and forth, kept for the tab so that a reload loses none. */
+export class History {
+  constructor(key) {
+    this.key = `causal-arrow-history-${key}`;
+    const kept = JSON.parse(sessionStorage.getItem(this.key) ?? "null");
+    this.past = kept?.past ?? [];
+    this.future = kept?.future ?? [];
+  }
+
+  add(before) {
+    this.past.push(before);
+    if (this.past.length > 100) this.past.shift();
+    this.future = [];
+    this.keep();
+  }
+
+  undo(now) {
+    const before = this.past.pop();
+    if (before) this.future.push(now);
+    this.keep();
+    return before;
+  }
+
+  redo(now) {
+    const after = this.future.pop();
+    if (after) this.past.push(now);
+    this.keep();
+    return after;
+  }
+
+  forget() {
+    this.past = this.future = [];
+    sessionStorage.removeItem(this.key);
+  }
+
+  keep() {
+    try {
+      sessionStorage.setItem(this.key, JSON.stringify({ past: this.past, future: this.future }));
+    } catch { /* no room: the history lasts until the next reload */ }
+  }
+}

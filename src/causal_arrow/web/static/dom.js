@@ -1,0 +1,27 @@
+// Elements of the page. Names and cells of tables only ever become text, never HTML.
+
+export const byId = (id) => document.getElementById(id);
+
+/** An element with properties (those that start with "on" are listeners) and children, which are nodes or text. */
+export function element(tag, properties = {}, ...children) {
+  return dressed(document.createElement(tag), properties, children);
+}
+
+export function svgElement(tag, properties = {}, ...children) {
+  return dressed(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
+}
+
+function dressed(node, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, String(value));
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+export const button = (label, onclick, properties = {}) =>
+  element("button", { type: "button", onclick, ...properties }, label);
+
+export const percent = (probability) => probability.toFixed(2);

@@ -1,0 +1,154 @@
+// The graph as a picture: Cytoscape draws it, our own layout says where everything stands.
+
+import cytoscape from "./vendor/cytoscape.esm.min.js";
+
+const WIDTHS = [1.2, 5];
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const idOfEdge = (source, target) => JSON.stringify(["edge", source, target]);
+const idOfNode = (name) => JSON.stringify(["node", name]);
+
+function styles() {
+  return [
+    { selector: "node", style: {
+      shape: "round-rectangle", width: "data(width)", height: "data(height)", "background-color": color("node"),
+      "border-color": color("strong-border"), "border-width": 1.2, label: "data(label)", color: color("text"),
+      "font-size": 13, "font-family": "system-ui, sans-serif", "text-valign": "center", "text-halign": "center",
+      "text-wrap": "wrap", "text-max-width": 1000 } },
+    { selector: "node.alone", style: { "border-color": color("border"), color: color("quiet") } },
+    { selector: "edge", style: {
+      width: "data(width)", "line-color": color("edge"), "target-arrow-color": color("edge"), "line-opacity": "data(opacity)",
+      "target-arrow-shape": "triangle", "arrow-scale": 1.1, "curve-style": "straight" } },
+    { selector: "edge.bent", style: { "curve-style": "round-segments", "segment-distances": "data(distances)",
+      "segment-weights": "data(weights)", "segment-radii": 18, "edge-distances": "node-position" } },
+    { selector: "edge.likely, edge.uncertain", style: { "target-arrow-fill": "hollow" } },
+    { selector: "edge.uncertain", style: { "line-style": "dashed", "line-dash-pattern": [7, 5] } },
+    { selector: "edge.required", style: { "line-color": color("required"), "target-arrow-color": color("required") } },
+    { selector: "edge.hidden-cause", style: {
+      "line-color": color("hidden-cause"), "line-style": "dotted", "curve-style": "unbundled-bezier",
+      "control-point-distances": [40], "target-arrow-shape": "triangle", "source-arrow-shape": "triangle",
+      "target-arrow-color": color("hidden-cause"), "source-arrow-color": color("hidden-cause") } },
+    { selector: ".faded", style: { opacity: 0.2 } },
+    { selector: "edge:selected", style: { "line-color": color("selected"), "target-arrow-color": color("selected") } },
+    { selector: "node:selected, node.found", style: { "border-color": color("selected"), "border-width": 3 } },
+    { selector: "edge.below", style: { display: "none" } },
+  ];
+}
+
+/** Bends as Cytoscape takes them: how far along the straight line, and how far aside. */
+function bendData(points, from, to) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy);
+  if (!points.length || !length) return null;
+  const weights = points.map(([x, y]) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2);
+  const distances = points.map(([x, y]) => ((y - from.y) * dx - (x - from.x) * dy) / length);
+  return { weights, distances };
+}
+
+export class GraphPicture {
+  constructor(container, { onEdge, onNode, onNothing }) {
+    this.cy = cytoscape({ container, style: styles(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false,
+      selectionType: "single" });
+    this.cy.on("tap", "edge", (event) => {
+      const { source, target } = event.target.data("pair") ?? {};
+      if (source) onEdge(source, target);
+    });
+    this.cy.on("tap", "node", (event) => onNode(event.target.data("name")));
+    this.cy.on("tap", (event) => { if (event.target === this.cy) onNothing(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy.style(styles()));
+    new ResizeObserver(() => this.cy.resize()).observe(container);
+  }
+
+  /** Show a graph; variables that are new wait for their places. */
+  show(graph) {
+    const { cy } = this;
+    cy.batch(() => {
+      const names = new Set(graph.variables.map(idOfNode));
+      cy.nodes().filter((node) => !names.has(node.id())).remove();
+      for (const name of graph.variables) {
+        if (cy.getElementById(idOfNode(name)).empty()) {
+          cy.add({ data: { id: idOfNode(name), name, label: name, width: 60, height: 30 } });
+        }
+      }
+      cy.edges().remove();
+      const linked = new Set();
+      for (const edge of graph.edges) {
+        linked.add(edge.source).add(edge.target);
+        cy.add({ data: {
+          id: idOfEdge(edge.source, edge.target), source: idOfNode(edge.source), target: idOfNode(edge.target),
+          pair: { source: edge.source, target: edge.target }, adjacency: edge.adjacency_probability,
+          width: WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * edge.probability, opacity: 0.3 + 0.65 * edge.probability },
+          classes: [edge.direction, edge.required ? "required" : ""] });
+      }
+      for (const { variables: [one, other], probability } of graph.hidden_causes) {
+        cy.add({ data: { id: JSON.stringify(["hidden", one, other]), source: idOfNode(one), target: idOfNode(other),
+          width: WIDTHS[0] + 2 * probability, opacity: 0.8 }, classes: ["hidden-cause"] });
+      }
+      cy.nodes().forEach((node) => { node.toggleClass("alone", !linked.has(node.data("name"))); });
+    });
+    this.bend(this.bends ?? []);
+  }
+
+  /** Put everything where the layout has it; the first time at once, later in a short move. */
+  place(places, first) {
+    const { cy } = this;
+    this.bends = places.bends;
+    const move = !first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    cy.edges().removeClass("bent");
+    for (const { name, label, x, y, width, height } of places.nodes) {
+      const node = cy.getElementById(idOfNode(name));
+      node.data({ label, width, height });
+      if (move) node.animate({ position: { x, y } }, { duration: 250 });
+      else node.position({ x, y });
+    }
+    if (!move) this.bend(places.bends, places.nodes);
+    else setTimeout(() => this.bend(places.bends, places.nodes), 280);
+    if (first) this.fit();
+  }
+
+  bend(bends, nodes = null) {
+    const at = new Map((nodes ?? []).map((node) => [node.name, node]));
+    this.cy.batch(() => {
+      for (const { source, target, points } of bends) {
+        const edge = this.cy.getElementById(idOfEdge(source, target));
+        if (edge.empty()) continue;
+        const from = at.get(source) ?? edge.source().position();
+        const to = at.get(target) ?? edge.target().position();
+        const data = bendData(points, from, to);
+        if (data) edge.data(data).addClass("bent");
+      }
+    });
+  }
+
+  /** Hide edges at once, before the server has decoded anew. */
+  hideBelow(threshold) {
+    this.cy.batch(() => this.cy.edges().forEach((edge) => {
+      edge.toggleClass("below", !edge.hasClass("required") && edge.data("adjacency") <= threshold);
+    }));
+  }
+
+  select(source, target) {
+    this.cy.elements().unselect();
+    if (source && target) this.cy.getElementById(idOfEdge(source, target)).select();
+    else if (source) this.cy.getElementById(idOfNode(source)).select();
+  }
+
+  find(text) {
+    const wanted = text.trim().toLowerCase();
+    const found = this.cy.nodes().filter((node) => wanted && node.data("name").toLowerCase().includes(wanted));
+    this.cy.batch(() => {
+      this.cy.nodes().removeClass("found");
+      this.cy.elements().toggleClass("faded", found.nonempty());
+      found.addClass("found").union(found.connectedEdges()).removeClass("faded");
+    });
+    return found.map((node) => node.data("name"));
+  }
+
+  fit() {
+    this.cy.fit(undefined, 24);
+    if (this.cy.zoom() > 1.2) {
+      this.cy.zoom(1.2);
+      this.cy.center();
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// The observations of two variables: a scatter plot, or a table of how often their levels meet.
+
+import { element, svgElement } from "./dom.js";
+
+const WIDTH = 320, HEIGHT = 210, LEFT = 46, BOTTOM = 34, EDGE = 8;
+
+export function plotOf(plot) {
+  return plot.counts ? levelTable(plot) : scatter(plot);
+}
+
+function scatter(plot) {
+  const across = scale(plot.points.map((point) => point[0]), LEFT, WIDTH - EDGE, plot.x.levels);
+  const up = scale(plot.points.map((point) => point[1]), HEIGHT - BOTTOM, EDGE, plot.y.levels);
+  const picture = svgElement("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+    "aria-label": `Scatter plot of ${plot.y.name} against ${plot.x.name}` });
+  picture.append(
+    svgElement("line", { x1: LEFT, x2: WIDTH - EDGE, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }),
+    svgElement("line", { x1: LEFT, x2: LEFT, y1: EDGE, y2: HEIGHT - BOTTOM }),
+  );
+  plot.points.forEach(([x, y], number) => {
+    picture.append(svgElement("circle", { r: 2.4, cx: across.place(x, number), cy: up.place(y, number * 7) }));
+  });
+  across.ticks.forEach(([value, label], number) => picture.append(svgElement("text", { x: across.place(value, null),
+    y: HEIGHT - BOTTOM + 13, "text-anchor": number ? "end" : "start" }, label)));
+  up.ticks.forEach(([value, label]) => picture.append(svgElement("text", { x: LEFT - 4, y: up.place(value, null) + 4,
+    "text-anchor": "end" }, label)));
+  picture.append(
+    svgElement("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, short(plot.x.name, 40)),
+    svgElement("text", { transform: `translate(11 ${(HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
+      short(plot.y.name, 24)),
+  );
+  const note = plot.shown < plot.observations ? `${plot.shown} of ${plot.observations} observations.` : "";
+  return element("div", {}, picture, note && element("small", { class: "number" }, note));
+}
+
+/** Where values go on the page. Values with levels are spread a little, so that equal ones do not hide each other. */
+function scale(values, from, to, levels) {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  if (levels.length) [low, high] = [-0.4, levels.length - 0.6];
+  const span = high - low || 1;
+  const place = (value, number) => {
+    const spread = levels.length && number !== null ? (((number * 0.618) % 1) - 0.5) * 0.4 : 0;
+    return from + ((value + spread - low) / span) * (to - from);
+  };
+  const ticks = levels.length
+    ? [[0, short(levels[0], 8)], [levels.length - 1, short(levels.at(-1), 8)]]
+    : [[low, number(low)], [high, number(high)]];
+  return { place, ticks };
+}
+
+const number = (value) => Number(value.toPrecision(3)).toString();
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+function levelTable(plot) {
+  const head = element("tr", {}, element("th", { scope: "col" }, `${plot.y.name} \\ ${plot.x.name}`),
+    ...plot.x.levels.map((level) => element("th", { scope: "col" }, level)));
+  const rows = plot.counts.map((counts, place) => element("tr", {},
+    element("th", { scope: "row" }, plot.y.levels[place]),
+    ...counts.map((count) => element("td", {}, String(count)))));
+  return element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows));
+}
