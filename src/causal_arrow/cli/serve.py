@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -64,6 +65,7 @@ def serve(
         screen.print(f"The page is at {escape(address.url)} (ctrl-C stops it).")
         if address.token:
             screen.print("Whoever has this address can use it: keep the token to yourself.")
+        sys.stdout.flush()  # now: a program that waits for the address would wait as long as the server runs
         if browser:
             open_browser(address.url)
         while thread.is_alive():

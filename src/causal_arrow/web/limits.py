@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
+import zlib
 from dataclasses import dataclass
 
 from causal_arrow.errors import TableError
@@ -88,7 +89,7 @@ class Limits:
                         unpacked += len(piece)
                         if unpacked > UNPACKED * self.most_bytes:
                             raise self.too_many_bytes()
-            except (OSError, EOFError, ValueError):
+            except (OSError, EOFError, ValueError, zlib.error):
                 return  # damaged: the reader says so in its own words
         longest = max((line.count(sign) for line in start.split(b"\n")[:100] for sign in b",;\t| "), default=0)
         if longest > 4 * MOST_VARIABLES:  # pandas would need gigabytes before anybody could count
@@ -108,7 +109,7 @@ class Limits:
 
     def _check_parquet(self, file: FileInMemory) -> None:
         try:
-            from pyarrow import parquet  # type: ignore[import-untyped]
+            from pyarrow import parquet
 
             facts = parquet.ParquetFile(file.open()).metadata
         except Exception:  # no pyarrow, or no Parquet: the reader says so in its own words

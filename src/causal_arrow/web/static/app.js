@@ -124,7 +124,7 @@ function showWork() {
   for (const id of ["graph-area", "edges-panel", "statements-panel", "pair-panel", "tiers-panel", "selection", "downloads"]) {
     byId(id).hidden = !facts.graph;
   }
-  byId("columns-panel").open ||= !facts.graph;
+  byId("columns-panel").open ||= !facts.graph && !facts.table.usable;
 }
 
 /** How to read the table with an offer of the trust card accepted, beside what the other problems need. */

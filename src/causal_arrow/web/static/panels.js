@@ -28,7 +28,7 @@ export function showEdges(graph, selected, onEdge) {
   byId("edge-list").replaceChildren(...graph.edges.map((edge) => {
     const name = arrow(edge.source, edge.target);
     const chosen = selected?.source === edge.source && selected?.target === edge.target;
-    const facts = edge.required ? "required" : `${percent(edge.probability)} ${edge.direction}`;
+    const facts = edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.direction}`;
     return element("li", {}, element("button", { type: "button", "aria-pressed": chosen ? "true" : "false",
       "data-source": edge.source, "data-target": edge.target, onclick: () => onEdge(edge.source, edge.target) },
     element("span", {}, name), element("span", { class: "number" }, facts)));
