@@ -10,7 +10,7 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 
-.PHONY: demo test lint docs resolve fuzz clean
+.PHONY: demo test lint docs resolve fuzz chromium load clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -34,6 +34,15 @@ resolve:
 SEED ?= 0
 fuzz: .venv/test
 	$(BIN)/python tests/bad_inputs.py --cases 10000 --seed $(SEED)
+
+# Debian's browser, for the tests of the page, which are skipped without one. Where nobody may install it, nothing happens.
+chromium:
+	command -v chromium || command -v chromium-browser || (apt-get update && apt-get install --yes --no-install-recommends chromium) \
+		|| echo "No browser could be installed: the tests of the page in a browser will be skipped."
+
+# Twenty browsers at once with a table of 1000 x 50 each.
+load: .venv/test
+	$(BIN)/python -m causal_arrow.web.load
 
 clean:
 	rm -rf .venv build dist demo site
