@@ -22,18 +22,22 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.web.app import Page
 from causal_arrow.web.downloads import DOWNLOADS
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.server import Address, listen
+from causal_arrow.web.views import graph_of
 from web_server import Client, as_workbook, linear_table, serving
 
 Run = Callable[..., tuple[int, str, str]]
@@ -155,6 +159,22 @@ def test_what_stands_in_the_way_comes_with_offers_that_solve_it(client: Client, 
     missing = {offer["missing"] for offer in offers if offer["missing"]} or {"drop"}
     for choice in missing:
         assert client.discover(opened["session"], drop=drop, missing=choice)["state"] == "done"
+
+
+def test_pairs_that_share_a_hidden_cause_are_shown() -> None:
+    logits = torch.tensor([[0.0, 3.0, -3.0], [3.0, 0.0, -3.0], [-3.0, -3.0, 0.0]])
+    distribution = GraphDistribution(SkeletonOrder(logits, torch.tensor([2.0, 1.0, 0.0])), logits)
+    graph = graph_of(Answer(("a", "b", "c"), distribution))
+    assert [(pair.variables, round(pair.probability, 2)) for pair in graph.hidden_causes] == [(["a", "b"], 0.95)]
+
+
+def test_every_edge_points_down_and_no_two_variables_share_a_place(client: Client) -> None:
+    facts = client.answered(linear_table(100, 12))
+    places = client.send("GET", f"/api/sessions/{facts['session']}/places").json
+    at = {node["name"]: (node["x"], node["y"]) for node in places["nodes"]}
+    assert set(at) == set(facts["graph"]["variables"])
+    assert len(set(at.values())) == len(at)
+    assert all(at[source][1] < at[target][1] for source, target in edges(facts["graph"]))
 
 
 # Questions

@@ -162,6 +162,19 @@ def test_the_slider_shows_the_edges_of_its_threshold(open_tab: OpenTab, client: 
     assert counts[0] < counts[2]
 
 
+def test_one_movement_of_the_slider_is_undone_at_once(open_tab: OpenTab, table: pd.DataFrame) -> None:
+    tab = open_tab()
+    before = with_graph(tab, table)
+    slide = """slider => { for (const value of [0.6, 0.7, 0.9]) {
+        slider.value = value; slider.dispatchEvent(new Event('input')); } }"""
+    tab.eval_on_selector("#threshold", slide)
+    tab.wait_for_selector("#undo:enabled")
+    tab.click("#undo")
+    until(tab, "() => document.getElementById('threshold-value').textContent === '0.50'")
+    assert shown_edges(tab) == before
+    assert tab.is_disabled("#undo")
+
+
 def test_tiers_forbid_edges_against_them(open_tab: OpenTab, table: pd.DataFrame) -> None:
     tab = open_tab()
     source, target = with_graph(tab, table)[0]

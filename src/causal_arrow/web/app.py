@@ -261,7 +261,8 @@ def _routes(page: Page) -> APIRouter:
         here = session_of(session)
         found, _ = here.current()
         refined = await asyncio.to_thread(argued, found.answer, argument)
-        here.answer = refined
+        if here.found is found:  # and not a newer one, of other columns
+            here.answer = refined
         return await asyncio.to_thread(graph_of, refined)
 
     @api.get("/sessions/{session}/places")

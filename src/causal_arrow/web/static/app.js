@@ -7,6 +7,7 @@ import { GraphPicture } from "./graph.js";
 import * as panels from "./panels.js";
 
 const SESSION = "causal-arrow-session";
+const ONE_SLIDE = 1000; // milliseconds: moves of the slider that follow each other faster are undone together
 const DOWNLOADS = {
   "graph.png": "Picture (PNG)", "graph.svg": "Picture (SVG)", "report.html": "Report (one HTML file)",
   "graph.json": "Everything (JSON)", "edges.csv": "Edges (CSV)", "graph.graphml": "GraphML", "graph.dot": "Graphviz (DOT)",
@@ -23,6 +24,7 @@ let picture = null;
 let wish = null; // the argument that the server has not heard yet
 let talking = false;
 let layoutTimer = null;
+let lastSlide = -Infinity;
 
 // Saying what happens
 
@@ -87,6 +89,9 @@ async function proceed(now) {
 async function read(changes) {
   facts = await api.start(key, { ...facts.choices, ...changes });
   await wait();
+  if (facts?.state !== "done") return;
+  history.forget(); // it may speak of columns that are gone
+  byId("undo").disabled = byId("redo").disabled = true;
 }
 
 async function wait() {
@@ -273,8 +278,10 @@ function listen() {
     const threshold = Number(event.target.value);
     byId("threshold-value").textContent = threshold.toFixed(2);
     picture.hideBelow(threshold);
-    const sliding = wish !== null;
-    return argue({ ...(wish ?? graph.argument), threshold }, !sliding);
+    const now = performance.now();
+    const goesOn = now - lastSlide < ONE_SLIDE;
+    lastSlide = now;
+    return argue({ ...(wish ?? graph.argument), threshold }, !goesOn);
   }));
   byId("rule").addEventListener("change", careful((event) =>
     argue({ ...graph.argument, rule: event.target.value, threshold: 0.5 })));

@@ -108,7 +108,8 @@ export class History {
   }
 
   forget() {
-    this.past = this.future = [];
+    this.past = [];
+    this.future = [];
     sessionStorage.removeItem(this.key);
   }
 
