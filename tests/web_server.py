@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import numpy as np
 import pandas as pd
 
 from causal_arrow.web.app import Page, create_app
+from causal_arrow.web.load import table_as_csv
 from causal_arrow.web.server import listen, running
 
 
@@ -91,15 +91,8 @@ def serving(page: Page, token: str | None = None) -> Iterator[Client]:
 
 
 def linear_table(observations: int, variables: int, seed: int = 0) -> pd.DataFrame:
-    """A table with as many columns as asked for, each a noisy sum of some before it."""
-    random = np.random.default_rng(seed)
-    weights = np.triu(random.random((variables, variables)) < 2 / variables, 1) * random.normal(
-        size=(variables, variables)
-    )
-    values = np.zeros((observations, variables))
-    for place in range(variables):
-        values[:, place] = values @ weights[:, place] + random.laplace(size=observations)
-    return pd.DataFrame(values, columns=[f"v{place}" for place in range(variables)])
+    """A table with as many columns as asked for, v1, v2, ..., each a noisy sum of some before it."""
+    return pd.read_csv(io.BytesIO(table_as_csv(observations, variables, seed)))
 
 
 def as_workbook(table: pd.DataFrame) -> bytes:

@@ -24,12 +24,12 @@ from causal_arrow.errors import ArrowError
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.source_frame import FileInMemory
-from causal_arrow.web import models
+from causal_arrow.web import messages
 from causal_arrow.web.downloads import DOWNLOADS
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.guard import UPLOADS, Guard
 from causal_arrow.web.limits import ENDINGS, Limits
-from causal_arrow.web.models import Name
+from causal_arrow.web.messages import Name
 from causal_arrow.web.questions import causal_question, edge_details
 from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.sessions import Choices, NoAnswerError, Session, Sessions, UnknownSessionError
@@ -42,7 +42,7 @@ SWEEP_SECONDS = 60.0
 STATUSES: dict[type[Exception], int] = {UnknownSessionError: 404, NoAnswerError: 409, TooBusyError: 503}
 """Of errors that are not simply a request to put right (400)."""
 TROUBLES: dict[int | str, dict[str, Any]] = {
-    status: {"model": models.Trouble, "description": description}
+    status: {"model": messages.Trouble, "description": description}
     for status, description in {
         400: "Something to put right, in a sentence",
         401: "No token, or a wrong one",
@@ -117,7 +117,7 @@ class Page:
             model=self.settings.model, device=self.settings.device, missing=choices.missing, scale=choices.scale
         )
 
-    def facts(self, session: Session) -> models.SessionFacts:
+    def facts(self, session: Session) -> messages.SessionFacts:
         """The session as the page sees it."""
         return session_facts(session, self.queue)
 
@@ -189,17 +189,17 @@ def _routes(page: Page) -> APIRouter:
     session_of = page.sessions.get
 
     @api.get("/server")
-    async def server() -> models.Server:
+    async def server() -> messages.Server:
         """What the page has to know: limits, the network, examples."""
         limits = page.limits
-        return models.Server(
+        return messages.Server(
             version=__version__,
             model=model_name(page.settings.model),
             most_bytes=limits.most_bytes,
             most_observations=limits.most_observations,
             most_variables=limits.most_variables,
             endings=list(ENDINGS),
-            examples=[models.Example(name=name, title=each.title) for name, each in page.examples.items()],
+            examples=[messages.Example(name=name, title=each.title) for name, each in page.examples.items()],
             given=page.given,
         )
 
@@ -213,20 +213,20 @@ def _routes(page: Page) -> APIRouter:
     }
 
     @api.post(UPLOADS.removeprefix("/api"), status_code=201, openapi_extra=octets)
-    async def open_table(request: Request, name: Name) -> models.SessionFacts:
+    async def open_table(request: Request, name: Name) -> messages.SessionFacts:
         """Open a table: its file as the body, `name` with the ending that tells its format."""
         content = await _upload(request, page.limits)
         return page.facts(await page.open(FileInMemory(Path(name.replace("\\", "/")).name or "table", content)))
 
     @api.post("/examples/{example}", status_code=201)
-    async def open_example(example: Key) -> models.SessionFacts:
+    async def open_example(example: Key) -> messages.SessionFacts:
         """Open one of the tables that come with the page."""
         if example not in page.examples:
             raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
         return page.facts(await page.open(await page.aside(page.examples[example].file)))
 
     @api.get("/sessions/{session}")
-    async def session_state(session: Key) -> models.SessionFacts:
+    async def session_state(session: Key) -> messages.SessionFacts:
         """The table, how far the network is, and the graph once there is one."""
         return page.facts(session_of(session))
 
@@ -239,14 +239,14 @@ def _routes(page: Page) -> APIRouter:
         page.sessions.drop(here)
 
     @api.post("/sessions/{session}/discovery", status_code=202)
-    async def start(session: Key, choices: models.ReadingChoices) -> models.SessionFacts:
+    async def start(session: Key, choices: messages.ReadingChoices) -> messages.SessionFacts:
         """Let the network read the table. Ask for the session until its state is done or failed."""
         here = session_of(session)
         page.start(here, Choices(tuple(choices.drop), choices.missing, choices.scale))
         return page.facts(here)
 
     @api.delete("/sessions/{session}/discovery")
-    async def stop(session: Key) -> models.SessionFacts:
+    async def stop(session: Key) -> messages.SessionFacts:
         """Stop waiting for the network."""
         here = session_of(session)
         if here.job is not None:
@@ -256,7 +256,7 @@ def _routes(page: Page) -> APIRouter:
     # Arguments
 
     @api.put("/sessions/{session}/graph")
-    async def argue(session: Key, argument: models.Argument) -> models.Graph:
+    async def argue(session: Key, argument: messages.Argument) -> messages.Graph:
         """The graph under other knowledge, rule or threshold; the network does not run again."""
         here = session_of(session)
         found, _ = here.current()
@@ -266,19 +266,19 @@ def _routes(page: Page) -> APIRouter:
         return await asyncio.to_thread(graph_of, refined)
 
     @api.get("/sessions/{session}/places")
-    async def places(session: Key) -> models.Places:
+    async def places(session: Key) -> messages.Places:
         """Where the variables and edges of the graph stand."""
         _, answer = session_of(session).current()
         return await page.aside(lambda: places_of(answer))
 
     @api.get("/sessions/{session}/edge")
-    async def edge(session: Key, source: QueryName, target: QueryName) -> models.EdgeDetails:
+    async def edge(session: Key, source: QueryName, target: QueryName) -> messages.EdgeDetails:
         """What there is to say about the edge between two variables."""
         found, answer = session_of(session).current()
         return await page.aside(lambda: edge_details(answer, found.table, source, target))
 
     @api.get("/sessions/{session}/question")
-    async def question(session: Key, cause: QueryName, effect: QueryName) -> models.CausalQuestion:
+    async def question(session: Key, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
         """Whether one variable causes another, on which ways, and what to adjust for."""
         _, answer = session_of(session).current()
         return await page.aside(lambda: causal_question(answer, cause, effect))

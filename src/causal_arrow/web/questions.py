@@ -12,7 +12,7 @@ from causal_arrow.discovery.answer import Answer, direction_certainty
 from causal_arrow.discovery.uncertainty import adjustment_sets, ancestor_frequencies
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.tables.table import Table
-from causal_arrow.web.models import AdjustmentSet, Axis, CausalPath, CausalQuestion, EdgeDetails, Plot
+from causal_arrow.web.messages import AdjustmentSet, Axis, CausalPath, CausalQuestion, EdgeDetails, Plot
 
 MOST_POINTS = 500
 DRAWN_GRAPHS = 500

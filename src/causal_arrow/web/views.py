@@ -13,7 +13,7 @@ from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, visible
-from causal_arrow.web.models import (
+from causal_arrow.web.messages import (
     Argument,
     Bends,
     ColumnFacts,
