@@ -368,6 +368,26 @@ def test_a_full_line_is_a_sentence(client: Client, table: pd.DataFrame, monkeypa
     one_sentence(reply.json["message"])
 
 
+def test_a_table_that_nobody_waits_for_any_more_costs_nothing(small_model_folder: Path, table: pd.DataFrame) -> None:
+    now = [0.0]
+    with serving(Page(Settings(model=str(small_model_folder)), clock=lambda: now[0])) as client:
+        sessions = [client.upload(table).json["session"] for _ in range(4)]
+        gate = threading.Event()
+        client.page.queue.submit(Job(gate.wait))
+        for session in sessions:
+            assert client.send("POST", f"/api/sessions/{session}/discovery", {}).status == 202
+        stopped, closed, abandoned, wanted = sessions
+        assert client.send("DELETE", f"/api/sessions/{stopped}/discovery").json["state"] == "cancelled"
+        assert client.send("DELETE", f"/api/sessions/{closed}").status == 204
+        now[0] = 60.0  # since then nobody has asked for the third
+        assert client.send("GET", f"/api/sessions/{wanted}").json["ahead"] == 1
+        gate.set()
+        while client.send("GET", f"/api/sessions/{wanted}").json["state"] != "done":
+            time.sleep(0.02)
+        assert client.send("GET", f"/api/sessions/{abandoned}").json["state"] == "cancelled"
+        assert client.page.queue.started == 2  # the job that held the line, and the one that was wanted
+
+
 # Limits
 
 
@@ -482,6 +502,13 @@ def test_the_page_names_nothing_outside_itself() -> None:
         addresses = set(re.findall(r"https?://[^\s\"'`)]+", file.read_text(encoding="utf-8")))
         assert addresses <= {"http://www.w3.org/2000/svg"}, file.name
         assert "innerHTML" not in file.read_text(encoding="utf-8")
+
+
+def test_the_graph_library_has_its_licence_beside_it_and_is_small() -> None:
+    vendor = Path(__file__).parents[1] / "src" / "causal_arrow" / "web" / "static" / "vendor"
+    assert {file.name for file in vendor.iterdir()} == {"README.md", "cytoscape.LICENSE", "cytoscape.esm.min.js"}
+    assert "Permission is hereby granted, free of charge" in (vendor / "cytoscape.LICENSE").read_text()
+    assert (vendor / "cytoscape.esm.min.js").stat().st_size < 500_000
 
 
 # The description
