@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import socket
 import subprocess
@@ -26,6 +27,7 @@ import torch
 
 pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
+from bad_inputs import KINDS, Case, World
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ConfigurationError
@@ -439,6 +441,34 @@ def test_what_is_no_table_is_refused_in_a_sentence(client: Client, kind: str) ->
     one_sentence(reply.json["message"])
 
 
+def test_every_odd_or_broken_file_becomes_a_graph_or_a_sentence(
+    client: Client, small_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tried = 0
+    for number, (kind, (maker, _)) in enumerate(KINDS["files"].items()):
+        case = Case("files", kind, 5)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = maker(World(case.random(), folder, small_model_folder))
+        path = Path(made[0] if isinstance(made, tuple) else made)
+        if not os.path.isfile(path):  # which asks no more of a name than the system allows
+            continue
+        tried += 1
+        reply = client.upload(path.read_bytes(), path.name)
+        assert reply.status in (201, 400), case
+        if reply.status == 400:
+            one_sentence(reply.json["message"])
+            continue
+        facts = client.discover(reply.json["session"])
+        assert facts["state"] in ("done", "failed"), case
+        assert "in a way it should not" not in (facts["message"] or ""), case
+        client.send("DELETE", f"/api/sessions/{facts['session']}")
+    assert tried > 50
+
+
 def test_a_request_larger_than_any_argument_is_refused(client: Client, table: pd.DataFrame) -> None:
     session = client.answered(table)["session"]
     reply = client.argue(session, knowledge={"roots": ["x" * 100] * 60_000})
@@ -592,7 +622,7 @@ def test_serve_prints_its_address_answers_there_and_stops_on_ctrl_c(
         with urllib.request.urlopen(f"{address[0]}api/server") as reply:
             assert json.load(reply)["given"] == "given"
         server.send_signal(signal.SIGINT)
-        _, err = server.communicate(timeout=20)
+        _, err = server.communicate(timeout=60)
     assert server.returncode == 130
     assert "Traceback" not in err
 
@@ -611,6 +641,13 @@ def test_serve_refuses_what_it_cannot_do_in_a_sentence(run: Run, arguments: tupl
     status, _, err = run("serve", "--no-browser", *arguments)
     assert status == 2
     assert "Traceback" not in err
+
+
+def test_without_its_packages_serve_says_how_to_install_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    status, _, err = run("serve", "--no-browser")
+    assert status == 2
+    assert err.strip().endswith('pip install "causal-arrow[web]".')
 
 
 def test_a_port_in_use_is_a_sentence() -> None:

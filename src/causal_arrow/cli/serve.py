@@ -14,6 +14,8 @@ from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 
+INSTALL_WEB = 'pip install "causal-arrow[web]"'
+
 
 def serve(
     table: Annotated[
@@ -39,12 +41,11 @@ def serve(
     Tables stay in the memory of this process and are dropped an hour after their last use. Nothing is sent anywhere
     else. Stop it with ctrl-C.
     """
-    from causal_arrow.web.server import INSTALL_WEB, Address, file_in_memory, listen, open_browser, running
-
     try:
         import uvicorn  # noqa: F401
 
         from causal_arrow.web.app import Page, create_app
+        from causal_arrow.web.server import Address, file_in_memory, listen, open_browser, running
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "pydantic", "starlette", "uvicorn"):
             raise

@@ -16,7 +16,6 @@ from causal_arrow.tables.source_frame import FileInMemory
 from causal_arrow.web.guard import is_loopback
 from causal_arrow.web.limits import Limits
 
-INSTALL_WEB = 'pip install "causal-arrow[web]"'
 EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
