@@ -158,7 +158,8 @@ def test_what_stands_in_the_way_comes_with_offers_that_solve_it(client: Client, 
     offers = [offer for finding in opened["table"]["findings"] for offer in finding["offers"]]
     drop = [name for offer in offers for name in offer["drop"]]
     assert drop == ["name"]
-    missing = {offer["missing"] for offer in offers if offer["missing"]} or {"drop"}
+    missing = {offer["missing"] for offer in offers if offer["missing"]}
+    assert missing == {"drop", "impute"}
     for choice in missing:
         assert client.discover(opened["session"], drop=drop, missing=choice)["state"] == "done"
 

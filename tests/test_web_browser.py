@@ -201,11 +201,12 @@ def test_a_column_can_be_left_out(open_tab: OpenTab, table: pd.DataFrame) -> Non
 
 def test_a_table_with_gaps_and_words_is_read_after_one_decision(open_tab: OpenTab, table: pd.DataFrame) -> None:
     table["name"] = [f"person {place}" for place in range(len(table))]
+    table.loc[3, "d"] = None
     tab = open_tab()
     drop_in(tab, table)
-    tab.click("#findings button:has-text('Leave out the column')")
+    tab.click("#findings button:has-text('Leave out incomplete observations')")
     tab.wait_for_selector("#edge-list button")
-    assert "6 variables" in tab.inner_text("#trust-table")
+    assert "119 observations of 6 variables, 1 column left out" in tab.inner_text("#trust-table")
 
 
 def test_questions_about_two_variables_are_answered(open_tab: OpenTab, table: pd.DataFrame) -> None:
@@ -339,3 +340,20 @@ def contrast(one: str, other: str) -> float:
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_the_token_of_the_printed_address_opens_the_page_and_leaves_the_address_bar(
+    browser: Browser, small_model_folder: Path, table: pd.DataFrame
+) -> None:
+    with serving(Page(Settings(model=str(small_model_folder))), "a-token") as guarded:
+        tab = browser.new_page()
+        tab.goto(guarded.url)
+        tab.wait_for_selector("#trouble >> text=needs its token")
+        tab.goto(f"{guarded.url}/#token=a-token")
+        tab.reload()  # a change behind # alone does not load the page again
+        tab.wait_for_selector("#examples button")
+        assert "token" not in tab.url
+        with_graph(tab, table)
+        tab.reload()
+        tab.wait_for_selector("#edge-list button")
+        tab.context.close()
