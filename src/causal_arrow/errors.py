@@ -64,6 +64,7 @@ PYTHON: Wording = {
     "header": lambda remedy: "read the file without names with read_table(path, header=False)",
     "omit": lambda remedy: f"leave out {remedy.setting}=",
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
+    "between": lambda remedy: "name them with between=(..., ...)",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -76,6 +77,7 @@ COMMAND_LINE: Wording = {
     "header": lambda remedy: "read the file without names with --no-header",
     "omit": lambda remedy: f"leave out --{remedy.setting}",
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
+    "between": lambda remedy: "name them with --from and --to",
 }
 
 

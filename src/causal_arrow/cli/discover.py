@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
 
-KNOWLEDGE_PANEL = "What is already known"
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
 MOST_INDIRECT = 10
-MOST_DRAWS = 10**6
 
 
 def discover(
@@ -42,7 +40,7 @@ def discover(
     ] = None,
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
-    model: Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")] = DEFAULT_MODEL,
+    model: options.Model = DEFAULT_MODEL,
     decode: Annotated[
         Literal["map", "shd", "f1"],
         typer.Option(
@@ -59,7 +57,7 @@ def discover(
         typer.Option(
             help="Draw this many graphs for the probabilities of indirect causes.",
             min=1,
-            max=MOST_DRAWS,
+            max=options.MOST_DRAWS,
             show_default=False,
         ),
     ] = None,
@@ -68,48 +66,17 @@ def discover(
         typer.Option(
             help="Draw the observations again this many times, for how stable each edge is.",
             min=1,
-            max=MOST_DRAWS,
+            max=options.MOST_DRAWS,
             show_default=False,
         ),
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     overwrite: options.Overwrite = False,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAUSE->EFFECT",
-            help="An edge that must be there; can be given several times.",
-            rich_help_panel=KNOWLEDGE_PANEL,
-            show_default=False,
-        ),
-    ] = None,
-    forbid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAUSE->EFFECT",
-            help="An edge that must not be there; can be given several times.",
-            rich_help_panel=KNOWLEDGE_PANEL,
-            show_default=False,
-        ),
-    ] = None,
-    tiers: Annotated[
-        Path | None,
-        typer.Option(
-            help="Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot "
-            "cause earlier ones.",
-            rich_help_panel=KNOWLEDGE_PANEL,
-            show_default=False,
-        ),
-    ] = None,
-    knowledge: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML or JSON file with required, forbidden, tiers, roots, leaves.",
-            rich_help_panel=KNOWLEDGE_PANEL,
-            show_default=False,
-        ),
-    ] = None,
+    require: options.Require = None,
+    forbid: options.Forbid = None,
+    tiers: options.Tiers = None,
+    knowledge: options.KnowledgeFile = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
     missing: options.Missing = "error",

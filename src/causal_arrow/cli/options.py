@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 TABLE_PANEL = "Reading the table"
+KNOWLEDGE_PANEL = "What is already known"
+MOST_DRAWS = 10**6
 STANDARD_INPUT = Path("-")
 
 TableArgument = Annotated[
@@ -78,6 +80,42 @@ Scale = Annotated[
     typer.Option(
         help="How to read positive, skewed columns: as given, on a log scale, or on a log scale unless the network "
         "is clearly surer without (auto)."
+    ),
+]
+Model = Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CAUSE->EFFECT",
+        help="An edge that must be there; can be given several times.",
+        rich_help_panel=KNOWLEDGE_PANEL,
+        show_default=False,
+    ),
+]
+Forbid = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CAUSE->EFFECT",
+        help="An edge that must not be there; can be given several times.",
+        rich_help_panel=KNOWLEDGE_PANEL,
+        show_default=False,
+    ),
+]
+Tiers = Annotated[
+    Path | None,
+    typer.Option(
+        help="Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot "
+        "cause earlier ones.",
+        rich_help_panel=KNOWLEDGE_PANEL,
+        show_default=False,
+    ),
+]
+KnowledgeFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="TOML or JSON file with required, forbidden, tiers, roots, leaves.",
+        rich_help_panel=KNOWLEDGE_PANEL,
+        show_default=False,
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, cuda:1.")]

@@ -22,6 +22,7 @@ from causal_arrow.errors import COMMAND_LINE, ArrowError
 
 COMMANDS = {  # name -> the module that has a function of this name, and examples for it in EXAMPLES
     "discover": "causal_arrow.cli.discover",
+    "effect": "causal_arrow.cli.effect",
     "check": "causal_arrow.cli.check",
     "serve": "causal_arrow.cli.serve",
     "simulate": "causal_arrow.cli.simulate",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from causal_arrow.discovery.effects.effect import Effect, Effects
+
 LARGEST_SEED = 2**63 - 1
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -74,6 +76,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Everything below in one object.
     report_ : TableReport
         What was noticed about the table, and what it means for trust in the answer.
+    table_ : Table
+        The table as it was read, from which effects are estimated.
     n_features_in_ : int
         Number of variables.
     feature_names_in_ : ndarray of str
@@ -88,6 +92,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     answer_: Answer
     report_: TableReport
     n_features_in_: int
+    table_: Table
 
     def __init__(
         self,
@@ -119,7 +124,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         _refuse_sparse_and_complex(table)
         found = discover(table, self._settings())
-        self.answer_, self.report_ = found.answer, found.report
+        self.answer_, self.report_, self.table_ = found.answer, found.report, found.table
         self._remember_names(table, found.table)
         for warning in self.answer_.warnings:
             warnings.warn(warning, ArrowWarning, stacklevel=2)
@@ -253,6 +258,60 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             np.random.default_rng(_seed(random_state)),
             observations_per_chunk=settings.observations_per_chunk,
             progress=progress,
+        )
+
+    # Effects
+
+    def effect(
+        self,
+        treatment: str,
+        outcome: str,
+        *,
+        between: tuple[Any, Any] | None = None,
+        estimator: str = "linear",
+        adjustment: str = "optimal",
+        k: int = 1000,
+        random_state: RandomState = 0,
+    ) -> Effect:
+        """What happens to the outcome when the treatment changes, averaged over `k` sampled graphs.
+
+        Each graph is used with its own valid adjustment set, `adjustment` "optimal" or "parents". The interval holds
+        both the doubt about the graph and the doubt from few observations. `between` is a pair of values or levels of
+        the treatment; by default the effect is per unit. `estimator` "linear" is least squares; "forest" is
+        cross-fitted, doubly robust for a yes or no treatment and partially linear for a number.
+        """
+        from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effect
+
+        return estimate_effect(
+            self._answer,
+            self.table_,
+            self.sample_graphs(k, random_state),
+            treatment,
+            outcome,
+            between=between,
+            question=EffectQuestion(estimator, adjustment),
+            random=np.random.default_rng(_seed(random_state)),
+        )
+
+    def effects(
+        self,
+        outcome: str,
+        *,
+        estimator: str = "linear",
+        adjustment: str = "optimal",
+        k: int = 1000,
+        random_state: RandomState = 0,
+    ) -> Effects:
+        """The effects of all other variables on the outcome, as `effect` estimates each, the largest first."""
+        from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effects
+
+        return estimate_effects(
+            self._answer,
+            self.table_,
+            self.sample_graphs(k, random_state),
+            outcome,
+            question=EffectQuestion(estimator, adjustment),
+            random=np.random.default_rng(_seed(random_state)),
         )
 
     # In words

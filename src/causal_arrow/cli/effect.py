@@ -1,0 +1,206 @@
+"""`causal-arrow effect`: what happens to an outcome when a treatment changes, over all graphs that are possible."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import console, file, grid, written_together
+from causal_arrow.cli.discover import read_knowledge
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError
+from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.text import capitalized, counted, visible
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.effects.effect import Effect, Effects
+
+PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+
+
+def effect(
+    table: options.TableArgument,
+    outcome: Annotated[str, typer.Option(help="The variable that may change.", show_default=False)],
+    treatment: Annotated[
+        str | None,
+        typer.Option(help="The variable that is changed; without it, all causes are ranked.", show_default=False),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="Value or level that the treatment goes from, with --to.", show_default=False),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Value or level that the treatment goes to; else per unit.", show_default=False),
+    ] = None,
+    estimator: Annotated[
+        Literal["linear", "forest"],
+        typer.Option(help="Least squares, or cross-fitted random forests for relations that are not linear."),
+    ] = "linear",
+    adjustment: Annotated[
+        Literal["optimal", "parents"],
+        typer.Option(help="Adjust for the set with the smallest variance, or for the causes of the treatment."),
+    ] = "optimal",
+    samples: Annotated[
+        int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
+    ] = 1000,
+    as_json: options.AsJson = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
+        ),
+    ] = None,
+    show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
+    model: options.Model = DEFAULT_MODEL,
+    scale: options.Scale = "auto",
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")] = False,
+    require: options.Require = None,
+    forbid: options.Forbid = None,
+    tiers: options.Tiers = None,
+    knowledge: options.KnowledgeFile = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    missing: options.Missing = "error",
+    na: options.NotAvailable = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    sheet: options.Sheet = None,
+    header: options.Header = True,
+) -> None:
+    """Estimate what happens to an outcome when a treatment changes.
+
+    Averages over graphs drawn from the network's distribution, each with its own valid adjustment set. The 90% interval
+    holds both kinds of doubt: about the graph, and from few observations. Without --treatment, ranks all causes of the
+    outcome.
+    """
+    between = _between(from_, to, treatment)
+    if plot is not None and plot.suffix.lower() not in PICTURE_ENDINGS:
+        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{plot.name}'.")
+    known = read_knowledge(require, forbid, tiers, knowledge)
+
+    import numpy as np
+    import torch
+
+    from causal_arrow.discovery import pipeline
+    from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effect, estimate_effects
+
+    how = options.reading(
+        columns=columns,
+        drop=drop,
+        missing=missing,
+        na=na,
+        delimiter=delimiter,
+        decimal=decimal,
+        sheet=sheet,
+        header=header,
+    )
+    settings = pipeline.Settings(model=model, device=device, knowledge=known, scale=scale, missing=missing)
+    found = pipeline.discover(table, settings, **{name: value for name, value in how.items() if name != "missing"})
+    for name in (outcome, *([] if treatment is None else [treatment])):
+        found.answer.place_of(name)  # before the graphs are drawn
+    graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
+    question, random = EffectQuestion(estimator, adjustment), np.random.default_rng(seed)
+    answer: Effect | Effects
+    if treatment is None:
+        answer = estimate_effects(found.answer, found.table, graphs, outcome, question=question, random=random)
+    else:
+        answer = estimate_effect(
+            found.answer, found.table, graphs, treatment, outcome, between=between, question=question, random=random
+        )
+    if plot is not None:
+        _write_picture(answer, plot, overwrite)
+    warnings = found.answer.worded_warnings(COMMAND_LINE)
+    if as_json:
+        print(
+            json.dumps({**answer.to_dict(), "warnings": list(warnings)}, indent=2, ensure_ascii=False, allow_nan=False)
+        )
+        return
+    screen = console()
+    if treatment is None:
+        _print_effects(answer, show)  # type: ignore[arg-type]
+    else:
+        _print_effect(answer, show)  # type: ignore[arg-type]
+    for warning in warnings:
+        screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+
+
+def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[str, str] | None:
+    if from_ is None and to is None:
+        return None
+    if from_ is None or to is None:
+        raise ConfigurationError("Give both --from and --to, or neither of them.")
+    if treatment is None:
+        raise ConfigurationError("--from and --to are about one treatment: name it with --treatment.")
+    return from_, to
+
+
+def _write_picture(answer: Effect | Effects, path: Path, overwrite: bool) -> None:
+    from matplotlib.figure import Figure
+
+    with written_together(path.parent, [path.name], overwrite) as folder:
+        figure = Figure(layout="constrained")
+        answer.plot(figure.add_subplot())
+        figure.savefig(folder / path.name, dpi=150)
+
+
+def _print_effect(effect: Effect, show: int) -> None:
+    screen = console()
+    sentence, *others = [effect.sentence, *effect.sensitivity_sentences(), *effect.notes]
+    screen.print(f"[bold]{escape(visible(sentence))}[/bold]")
+    for other in others:
+        screen.print(escape(visible(other)))
+    if not effect.sets[:show]:
+        return
+    screen.print()
+    numbers = ("frequency", "effect", "low", "high")
+    table = grid(*numbers, "adjustment set", right=numbers)
+    frame = effect.by_adjustment_set
+    for row in frame.head(show).itertuples(index=False):
+        members = "(no effect)" if row.adjustment_set is None else visible(", ".join(row.adjustment_set)) or "(nothing)"
+        table.add_row(f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", escape(members))
+    screen.print(table)
+    if len(frame) > show:
+        screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+
+
+def _print_effects(effects: Effects, show: int) -> None:
+    screen = console()
+    frame = effects.to_frame()
+    frame = frame[frame.probability > 0]
+    if not len(frame):
+        screen.print(escape(visible(str(effects))))
+        return
+    heading = f"causes of {effects.outcome} in {counted(effects.graphs, 'graph')}, the largest effect first"
+    screen.print(f"[bold]{escape(visible(capitalized(heading)))}[/bold]\n")
+    numbers = ("probability", "effect", "low", "high", "standardized")
+    table = grid("cause", *numbers, right=numbers)
+    for row in frame.head(show).itertuples(index=False):
+        cells = [f"{value:.4g}" for value in (row.effect, row.low, row.high, row.standardized)]
+        table.add_row(escape(visible(row.cause)), f"{row.probability:.3f}", *cells)
+    screen.print(table)
+    if len(frame) > show:
+        screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+
+
+EXAMPLES = {
+    "effect": """
+**Examples**
+
+`causal-arrow effect table.csv --treatment dose --outcome recovery`
+
+`causal-arrow effect table.csv --treatment dose --outcome recovery --from 1 --to 2 --plot effect.png`
+
+`causal-arrow effect table.csv --outcome recovery`
+
+`causal-arrow effect table.csv --treatment drug --outcome recovery --estimator forest --forbid "recovery -> drug"`
+
+`causal-arrow effect table.csv --treatment dose --outcome recovery --json | jq '.mean, .low, .high'`
+"""
+}
