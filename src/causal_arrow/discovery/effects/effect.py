@@ -186,7 +186,9 @@ class Effect:
             f"{self.outcome} changes by {_number(self.mean)} ({LEVEL:.0%} interval {_number(low)} to {_number(high)}) "
             f"{self.change}",
             f"no effect in {_share(self.probability_of_none)} of graphs",
-            f"{counted(len(self.sets), 'adjustment set')}, the most frequent {_braces(self.sets[0].adjustment_set)}",
+            counted(len(self.sets), "adjustment set")
+            + (", the most frequent " if len(self.sets) > 1 else ", ")
+            + _braces(self.sets[0].adjustment_set),
         ]
         if self.probability_not_identified > 0:
             parts.append(
@@ -197,8 +199,10 @@ class Effect:
         return "; ".join(parts) + "."
 
     def sensitivity_sentences(self) -> list[str]:
-        """How strong a hidden cause would have to be, in words; nothing where there is no estimate to doubt."""
-        sentences = []
+        """How strong a hidden cause would have to be, in words; nothing where there is hardly an effect to doubt."""
+        sentences: list[str] = []
+        if self.probability_of_none > 0.5:
+            return sentences
         if not math.isnan(self.robustness_value):
             zero, interval = self.robustness_value, self.robustness_value_of_interval
             sentences.append(
@@ -562,8 +566,8 @@ def _observations(table: Table, change: _Change, used: Sequence[int]) -> Floats:
         rows &= np.isin(table.values[:, used[0]], change.levels)
     if rows.sum() < FEWEST_OBSERVATIONS:
         raise TableError(
-            f"There are only {counted(int(rows.sum()), 'observation')} with all that is needed to estimate this effect, "
-            f"and {FEWEST_OBSERVATIONS} are the fewest.",
+            f"There are only {counted(int(rows.sum()), 'observation')} with all that is needed to estimate this "
+            f"effect, and {FEWEST_OBSERVATIONS} are the fewest.",
             [] if table.observed.all() else [Remedy("missing", setting="impute")],
         )
     return np.asarray(table.values[rows])
