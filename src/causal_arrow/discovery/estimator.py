@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.falsification import Falsification
 
 LARGEST_SEED = 2**63 - 1
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -313,6 +314,19 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             question=EffectQuestion(estimator, adjustment),
             random=np.random.default_rng(_seed(random_state)),
         )
+
+    def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
+        """Whether the graph is compatible with a table: tests of the independences that it implies.
+
+        They are held against those of `permutations` graphs with shuffled names. `table` has the columns of the one
+        that was fitted, which is tested by default; observations that were not fitted make the stricter test.
+        """
+        from causal_arrow.discovery.effects.falsification import falsify
+
+        names = list(self._answer.names)
+        read = self.table_ if table is None else read_table(table, columns=names, missing=self._settings().missing)
+        count = check_count("permutations", permutations)
+        return falsify(self._answer.adjacency, read, count, np.random.default_rng(_seed(random_state)))
 
     # In words
 

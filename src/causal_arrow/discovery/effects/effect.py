@@ -364,6 +364,7 @@ def estimate_effects(
     """
     y = answer.place_of(outcome)
     possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
+    possible &= ~answer.constraints.precedence[y]
     if not np.delete(possible, y).any():
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
     hidden = _hidden(answer, len(graphs), random)
@@ -596,7 +597,7 @@ def _design(
 def _check_knowledge(answer: Answer, t: int, y: int) -> None:
     """KnowledgeError where no graph that is allowed has a path from treatment to outcome."""
     allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
-    if transitive_closure(allowed)[t, y]:
+    if transitive_closure(allowed)[t, y] and not answer.constraints.precedence[y, t]:
         return
     treatment, outcome = answer.names[t], answer.names[y]
     if outcome in answer.knowledge.roots:

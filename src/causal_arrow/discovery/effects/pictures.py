@@ -75,9 +75,9 @@ def draw_effects(effects: Effects, ax: Axes | None = None) -> Axes:
         ax.plot([each.standardized], [place], "o", color=EDGE_COLOR, alpha=0.2 + 0.8 * probability)
     labels = [f"{shortened(visible(each.treatment), 1, 20)} ({1 - each.probability_of_none:.0%})" for each in shown]
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
-    ax.invert_yaxis()
+    ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.set_xlabel(
-        f"effect on {visible(effects.outcome)}, in its standard deviations per standard deviation of the cause",
+        f"standardized effect on {visible(effects.outcome)}",
         parse_math=False,
     )
     ax.spines[["right", "top"]].set_visible(False)

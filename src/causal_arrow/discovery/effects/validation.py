@@ -1,9 +1,10 @@
 """How good the effects are, where the truth is known: `python -m causal_arrow.discovery.effects`.
 
 Tasks follow section 4.1 of the paper, drawn with numpy, so that interventions can be carried out in them: the true
-effect is the mean change of the outcome when the treatment is raised by one unit for everybody. Columns have about unit
-variance. Each estimate is held against four others: with the true graph, with our single best graph, by IDA on the
-equivalence class that PC finds (Maathuis, Kalisch and Bühlmann 2009), and by a regression on everything.
+effect is the average slope, the mean change of the outcome per unit when the treatment is raised by a little for
+everybody. Columns have about unit variance. Each estimate is held against four others: with the true graph, with our
+single best graph, by IDA on the equivalence class that PC finds (Maathuis, Kalisch and Bühlmann 2009), and by a
+regression on everything.
 """
 
 # N observations, P variables, L hidden causes
@@ -36,6 +37,8 @@ Bools = NDArray[np.bool_]
 KINDS = ("linear", "nonlinear", "hidden")
 """Linear relations; multilayer perceptrons; linear relations with hidden common causes."""
 
+SHIFT = 0.1
+"""How far the treatment is raised, in about its standard deviations."""
 REFERENCE = 20_000
 """Observations for scales and true effects."""
 MOST_NEIGHBOURS = 10
@@ -71,10 +74,10 @@ class Equations:
         return values
 
     def true_effect(self, treatment: int, outcome: int, random: np.random.Generator) -> float:
-        """Mean change of the outcome when the treatment is raised by one, half a unit to either side of its value."""
+        """Mean change of the outcome per unit of the treatment, which is shifted to either side of its value."""
         noise = self.draw_noise(REFERENCE, random)
-        up, down = (self.solve(noise, treatment, shift)[:, outcome] for shift in (0.5, -0.5))
-        return float((up - down).mean())
+        up, down = (self.solve(noise, treatment, shift)[:, outcome] for shift in (SHIFT / 2, -SHIFT / 2))
+        return float((up - down).mean() / SHIFT)
 
 
 def draw_equations(kind: str, variables: int, random: np.random.Generator) -> Equations:
@@ -96,11 +99,11 @@ def draw_equations(kind: str, variables: int, random: np.random.Generator) -> Eq
         a, b = shapes
         deviation = (a * b / (a + b + 1)) ** 0.5 / (a + b)
         beta = (random.beta(a, b, size=(count, total)) - a / (a + b)) / deviation
-        return np.where(law == 0, noise[0], np.where(law == 1, noise[1], beta))
+        return np.asarray(np.where(law == 0, noise[0], np.where(law == 1, noise[1], beta)))
 
     reach = random.uniform(0, 0.9)
     strengths = random.uniform(1, 10, size=2)
-    explained = 0.1 + 0.8 * random.beta(*strengths, size=total)
+    explained = 0.1 + 0.8 * random.beta(strengths[0], strengths[1], size=total)
     functions: list[Callable[[Floats], Floats] | None] = [
         _function(kind, np.flatnonzero(adjacency[:, place]), reach, random) for place in range(total)
     ]
@@ -124,7 +127,7 @@ def _function(
         return None
 
     def weights(*shape: int) -> Floats:
-        return random.uniform(1 - reach, 1 + reach, size=shape) * random.choice([-1.0, 1.0], size=shape)
+        return np.asarray(random.uniform(1 - reach, 1 + reach, size=shape) * random.choice([-1.0, 1.0], size=shape))
 
     if kind != "nonlinear":
         linear = weights(len(parents))
@@ -263,6 +266,8 @@ def report(kind: str, trials: list[Trial]) -> list[str]:
     """Lines of a Markdown table: error and coverage of each method."""
     truths = np.array([trial.truth for trial in trials])
     real = truths != 0
+    if not real.any():
+        raise ConfigurationError("Every true effect is zero in these tasks: draw more of them.")
     lines = [
         f"| {kind}: {len(trials)} effects, {int(real.sum())} of them not zero | bias | RMSE | coverage "
         "| coverage where not zero | median width where not zero |",

@@ -1,0 +1,252 @@
+"""Is a graph compatible with a table? Tests of the independences that it implies, against graphs with shuffled names.
+
+A causal graph says that each variable, given its direct causes, is independent of everything that it does not affect
+(the local Markov property). Each such statement is tested. Some tests fail by chance, or because relations are odd; so
+the same is counted for graphs of the same shape whose variables have changed places (Eulig et al. 2023, as in DoWhy). A
+graph that does no better than those says nothing about this table.
+
+The test: every number has three functions, its value and the second and third Hermite function of its normal score; a
+category has the indicators of its levels. With all functions of the causes regressed out, Wilks' likelihood ratio says
+whether the value of the effect goes with any function of the other variable (Bartlett's correction, χ²). The value
+alone, because its mean given the causes can be a sum of their functions when its other moments cannot.
+"""
+
+# N observations, P variables, Q functions, K graphs
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from causal_arrow.errors import TableError
+from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
+from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
+from causal_arrow.tables.table import Table
+from causal_arrow.text import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+LEVEL = 0.05
+RIDGE = 1e-9
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Falsification:
+    """What the independences of a graph say about it. `print(...)` says it in words."""
+
+    names: tuple[str, ...]
+    graph: Bools  # (P, P)
+    independence: Floats  # (P, P) p-value that j is independent of k given k's causes; NaN where nothing is implied
+    support: Floats  # (P, P) p-value that an edge j → k is not needed, given k's other causes; NaN without an edge
+    permuted: Floats  # (K,) share of violated independences in each graph with shuffled names
+    equivalent: float
+    """Share of the shuffled graphs that imply the very same independences: if large, the test can say little."""
+
+    @property
+    def tests(self) -> int:
+        """How many independences the graph implies."""
+        return int((~np.isnan(self.independence)).sum())
+
+    @property
+    def violated(self) -> float:
+        """Share of the independences that the data contradict, each at a level of 5%."""
+        return violated_share(self.independence)
+
+    @property
+    def p_value(self) -> float:
+        """Share of the shuffled graphs that the data contradict as little as this graph, or less."""
+        return float((1 + (self.permuted <= self.violated).sum()) / (1 + len(self.permuted)))
+
+    @property
+    def falsified(self) -> bool:
+        """Whether the graph fits the table no better than graphs with shuffled names do."""
+        return bool(self.tests and self.p_value > LEVEL and self.equivalent <= LEVEL)
+
+    @cached_property
+    def contradictions(self) -> pd.DataFrame:
+        """Independences that the data contradict even though many were tested (Holm), the clearest first."""
+        import pandas as pd
+
+        places = np.argwhere(~np.isnan(self.independence))
+        values = self.independence[places[:, 0], places[:, 1]]
+        order = np.argsort(values, kind="stable")
+        adjusted = np.maximum.accumulate(np.minimum(values[order] * np.arange(len(order), 0, -1), 1.0))
+        rows = [
+            (self.names[k], self.names[j], tuple(np.array(self.names)[self.graph[:, k]].tolist()), value)
+            for (j, k), value in zip(places[order], adjusted, strict=True)
+            if value < LEVEL
+        ]
+        return pd.DataFrame(rows, columns=["variable", "depends_on", "given", "p_value"])
+
+    @cached_property
+    def unsupported_edges(self) -> pd.DataFrame:
+        """Edges that the data do not ask for: given its other causes, the effect does not depend on the cause."""
+        import pandas as pd
+
+        places = np.argwhere(self.support > LEVEL)
+        rows = [(self.names[j], self.names[k], float(self.support[j, k])) for j, k in places]
+        frame = pd.DataFrame(rows, columns=["source", "target", "p_value"])
+        return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
+
+    def __str__(self) -> str:
+        if not self.tests:
+            return "The graph implies no independence: no table could contradict it."
+        violations = round(self.violated * self.tests)
+        sentences = [
+            f"The data contradict {violations:,} of {counted(self.tests, 'independence')} that the graph implies "
+            f"({self.violated:.0%}; 5% would be chance). Of {len(self.permuted)} graphs with shuffled names, "
+            f"{(self.permuted <= self.violated).mean():.0%} do as well."
+        ]
+        if self.equivalent > LEVEL:
+            sentences.append(
+                f"{self.equivalent:.0%} of the shuffled graphs imply the same independences: the test says little here."
+            )
+        elif self.falsified:
+            sentences.append("So the graph fits no better than chance: do not rely on it.")
+        else:
+            sentences.append("So the graph fits better than chance.")
+        for frame, words, sign, ends in (
+            (self.contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
+            (self.unsupported_edges, "Edges that the data do not ask for", "→", ("source", "target")),
+        ):
+            if len(frame):
+                pairs = dict.fromkeys(f"{a} {sign} {b}" for a, b in zip(*(frame[end] for end in ends), strict=True))
+                named = list(pairs)[:MOST_NAMED]
+                more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+                sentences.append(f"{words}: {', '.join(named)}{more}.")
+        return " ".join(sentences)
+
+
+def falsify(graph: Bools, table: Table, permutations: int, random: np.random.Generator) -> Falsification:
+    """Test what the graph (P, P) implies about the table, and `permutations` graphs with shuffled names."""
+    functions = Functions.of(table)
+    permuted, equivalent = [], 0
+    for _ in range(permutations):
+        places = random.permutation(len(graph))
+        shuffled = graph[np.ix_(places, places)]
+        permuted.append(violated_share(local_independences(shuffled, functions)))
+        equivalent += markov_equivalent(shuffled, graph)
+    return Falsification(
+        names=table.names,
+        graph=graph,
+        independence=local_independences(graph, functions),
+        support=_support(graph, functions),
+        permuted=np.array(permuted),
+        equivalent=equivalent / permutations,
+    )
+
+
+def violated_share(independence: Floats) -> float:
+    """Share of the p-values that are below 5%; 0 where nothing is tested."""
+    values = independence[~np.isnan(independence)]
+    return float((values < LEVEL).mean()) if len(values) else 0.0
+
+
+# Tests
+
+
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """All variables as blocks of functions, padded to one width with columns that go with nothing."""
+
+    products: Floats  # (Q, Q), correlations; 1 on the diagonal of padding
+    real: Bools  # (P, F) which functions of each variable are not padding
+    means: tuple[
+        int, ...
+    ]  # (P,) how many of the first functions are tested: the value of a number, levels of a category
+    observations: int
+
+    @classmethod
+    def of(cls, table: Table) -> Functions:
+        """The functions of a complete table."""
+        if not table.observed.all():
+            raise TableError("Expected a table without missing values to test a graph with.")
+        numbers = torch.tensor(table.values)[None]
+        hermite = hermite_functions(normal_scores(numbers))[0].double().numpy()  # (N, P, 3)
+        blocks = []
+        for place, column in enumerate(table.columns):
+            cells = table.values[:, place]
+            if column.kind == "category":
+                blocks.append((cells[:, None] == np.unique(cells)[1:]).astype(np.float64))
+            else:  # a number with two or three values has fewer functions
+                bent = hermite[:, place, 1 : max(1, min(3, len(np.unique(cells)) - 1))]
+                blocks.append(np.concatenate([(cells / np.abs(cells).max())[:, None], bent], axis=1))
+        width = max(block.shape[1] for block in blocks)
+        values = np.zeros((table.observations, table.variables, width))
+        real = np.zeros((table.variables, width), dtype=bool)
+        for place, block in enumerate(blocks):
+            centered = block - block.mean(axis=0)
+            deviations = centered.std(axis=0)
+            kept = deviations > 1e-9
+            count = int(kept.sum())
+            values[:, place, :count] = centered[:, kept] / deviations[kept]
+            real[place, :count] = True
+        flat = values.reshape(table.observations, -1)
+        products = flat.T @ flat / table.observations
+        products[np.diag_indices(len(products))] = 1.0 + RIDGE
+        means = tuple(int(real[place].sum()) if c.kind == "category" else 1 for place, c in enumerate(table.columns))
+        return cls(products, real, means, table.observations)
+
+    def independences(self, variable: int, given: Bools) -> Floats:
+        """P-values that each variable is independent of one variable, given others (P,).  (P,)
+
+        NaN for the variable itself and for those that are given.
+        """
+        from scipy.special import chdtrc
+
+        variables, width = self.real.shape
+        inside = np.flatnonzero(np.repeat(given, width) & self.real.ravel())
+        left = self.products
+        if len(inside):
+            across = self.products[inside]  # (k, Q)
+            left = left - across.T @ np.linalg.solve(self.products[np.ix_(inside, inside)], across)
+        blocks = left.reshape(variables, width, variables, width)
+        tested = self.means[variable]  # M
+        own = blocks[variable, :tested, variable, :tested]  # (M, M)
+        others = blocks[np.arange(variables), :, np.arange(variables), :]  # (P, F, F)
+        across = blocks[:, :, variable, :tested]  # (P, F, M)
+        repeated = np.broadcast_to(own, (variables, tested, tested))
+        joint = np.block([[others, across], [across.swapaxes(1, 2), repeated]])
+        usable = ~given
+        usable[variable] = False
+        joint[~usable] = np.eye(width + tested)
+        others = np.where(usable[:, None, None], others, np.eye(width))
+        alone = np.linalg.slogdet(others)[1] + np.linalg.slogdet(own)[1]
+        ratio = np.maximum(alone - np.linalg.slogdet(joint)[1], 0.0)
+        sizes = self.real.sum(axis=1)
+        freedom = sizes * tested
+        weight = self.observations - 1 - len(inside) - (sizes + tested + 1) / 2
+        values = chdtrc(freedom, np.maximum(weight, 0.0) * ratio)
+        return np.where(usable, values, np.nan)
+
+
+def local_independences(graph: Bools, functions: Functions) -> Floats:
+    """P-values that j is independent of k given the causes of k, for each j that k does not affect.  (P, P)"""
+    descends = transitive_closure(graph)
+    values = np.full(graph.shape, np.nan)
+    for k in range(len(graph)):
+        implied = ~descends[k] & ~graph[:, k]
+        implied[k] = False
+        if implied.any():
+            values[implied, k] = functions.independences(k, graph[:, k].copy())[implied]
+    return values
+
+
+def _support(graph: Bools, functions: Functions) -> Floats:
+    """P-values that k is independent of its cause j given its other causes.  (P, P)"""
+    values = np.full(graph.shape, np.nan)
+    for j, k in np.argwhere(graph):
+        others = graph[:, k].copy()
+        others[j] = False
+        values[j, k] = functions.independences(int(k), others)[j]
+    return values

@@ -1,0 +1,550 @@
+"""Effects over many graphs: estimates, intervals, adjustment sets, sensitivity, words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
+from causal_arrow.discovery.effects.effect import (
+    Effect,
+    EffectQuestion,
+    SetEffect,
+    estimate_effect,
+    estimate_effects,
+)
+from causal_arrow.discovery.effects.forest import forest_estimate
+from causal_arrow.discovery.effects.linear import Design, SetEstimate, linear_estimates
+from causal_arrow.discovery.effects.mixture import mixture_of
+from causal_arrow.discovery.effects.sensitivity import e_value, robustness_value
+from causal_arrow.discovery.estimator import Arrow
+from causal_arrow.errors import ArrowError
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.tables.table import Column, Table
+
+mpl.use("Agg")
+
+SURE = 30.0  # log-odds
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def sure_of(graph: np.ndarray, confounding: np.ndarray | None = None) -> GraphDistribution:
+    """The distribution that is sure of a graph with causes before effects, and of pairs with a hidden cause."""
+    skeleton = torch.tensor(np.where(graph | graph.T, SURE, -SURE), dtype=torch.float32)
+    scores = -SURE * torch.arange(len(graph), dtype=torch.float32)
+    hidden = None if confounding is None else torch.tensor(np.where(confounding, SURE, -SURE), dtype=torch.float32)
+    return GraphDistribution(SkeletonOrder(skeleton, scores), hidden)
+
+
+def random_dag(variables: int, chance: float, random: np.random.Generator) -> np.ndarray:
+    return np.triu(random.random((variables, variables)) < chance, 1)
+
+
+INCOME, DOSE, HEALTH, NOISE = range(4)
+TRIANGLE = np.zeros((4, 4), dtype=bool)
+TRIANGLE[INCOME, [DOSE, HEALTH]] = TRIANGLE[DOSE, HEALTH] = True
+
+
+@pytest.fixture
+def medical() -> Table:
+    """Income raises the dose and lowers the outcome; a unit of dose raises the outcome by 2. The plain slope is 0.2."""
+    random = np.random.default_rng(0)
+    income = random.normal(size=600)
+    dose = 0.9 * income + 0.5 * random.normal(size=600)
+    health = 2 * dose - 2.1 * income + random.normal(size=600)
+    values = np.stack([income, dose, health, random.normal(size=600)], axis=1)
+    return Table.of_numbers(values, ["income", "dose", "health", "noise"])
+
+
+def answer_for(table: Table, distribution: GraphDistribution, **settings: object) -> Answer:
+    return Answer(table.names, distribution, columns=table.columns, **settings)
+
+
+def effect_of(
+    table: Table, distribution: GraphDistribution, treatment: str, outcome: str, k: int = 200, **options: object
+) -> Effect:
+    answer = answer_for(table, distribution, knowledge=options.pop("knowledge", None) or Knowledge())
+    graphs = answer.sample(k, torch.Generator().manual_seed(0)).graphs
+    random = np.random.default_rng(0)
+    return estimate_effect(answer, table, graphs, treatment, outcome, random=random, **options)
+
+
+# Least squares
+
+
+def test_estimates_by_many_sets_are_those_of_separate_robust_regressions() -> None:
+    random = np.random.default_rng(1)
+    values = random.normal(size=(80, 9)) @ random.normal(size=(9, 9)) * 10.0 ** random.integers(-3, 4, size=9) + 5
+    sets = [tuple(np.flatnonzero(random.random(7) < 0.5).tolist()) for _ in range(40)] + [()]
+    found = linear_estimates(Design.of([values[:, [place]] for place in range(9)]), 7, 8, sets)
+    assert set(found) == set(sets)
+    for members, estimate in found.items():
+        x = np.column_stack([values[:, 7], values[:, list(members)], np.ones(80)])
+        coefficients = np.linalg.lstsq(x, values[:, 8], rcond=None)[0]
+        residuals = values[:, 8] - x @ coefficients
+        bread = np.linalg.inv(x.T @ x)
+        sandwich = bread @ (x.T * residuals**2) @ x @ bread * 80 / (80 - x.shape[1])
+        assert estimate.effect == pytest.approx(coefficients[0], rel=1e-6)
+        assert estimate.standard_error == pytest.approx(sandwich[0, 0] ** 0.5, rel=1e-6)
+        assert estimate.freedom == 80 - x.shape[1]
+
+
+def test_partial_correlations_are_those_of_the_inverse_covariance() -> None:
+    random = np.random.default_rng(2)
+    values = random.normal(size=(60, 5)) @ random.normal(size=(5, 5))
+    found = linear_estimates(Design.of([values[:, [place]] for place in range(5)]), 0, 1, [(2, 3, 4)])
+    inverse = np.linalg.inv(np.cov(values.T))
+    expected = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
+    assert found[(2, 3, 4)].partial_correlation == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_set_that_determines_the_treatment_or_outnumbers_the_observations_has_no_estimate() -> None:
+    random = np.random.default_rng(3)
+    values = random.normal(size=(20, 30))
+    values[:, 0] = values[:, 2] + values[:, 3]
+    design = Design.of([values[:, [place]] for place in range(30)])
+    assert set(linear_estimates(design, 0, 1, [(2, 3), tuple(range(2, 30)), (2,)])) == {(2,)}
+
+
+def test_categories_are_adjusted_for_by_their_levels() -> None:
+    random = np.random.default_rng(4)
+    level = random.integers(4, size=2000)
+    jumps = np.array([0.0, 5.0, -5.0, 1.0])
+    dose = jumps[level] + random.normal(size=2000)
+    outcome = 0.5 * dose - jumps[level] * 2 + random.normal(size=2000)
+    columns = (Column("site", "category", ("a", "b", "c", "d")), Column("dose"), Column("health"))
+    table = Table(np.stack([level.astype(float), dose, outcome], axis=1), columns)
+    effect = effect_of(table, sure_of(TRIANGLE[:3, :3]), "dose", "health")
+    x = np.column_stack([dose, level[:, None] == np.arange(4)])
+    assert effect.mean == pytest.approx(np.linalg.lstsq(x, outcome, rcond=None)[0][0], rel=1e-6)
+    assert effect.mean == pytest.approx(0.5, abs=0.1)
+
+
+# Mixtures
+
+
+def test_quantiles_of_a_mixture_are_those_of_its_draws() -> None:
+    random = np.random.default_rng(5)
+    mixture = mixture_of([0.5, 0.3], [1.0, -2.0], [0.3, 1.0], [40.0, 10.0])
+    part = random.choice(3, p=[0.5, 0.3, 0.2], size=400_000)
+    draws = np.select(
+        [part == 0, part == 1],
+        [1 + 0.3 * random.standard_t(40, size=400_000), -2 + random.standard_t(10, size=400_000)],
+        0.0,
+    )
+    for level in (0.05, 0.25, 0.6, 0.95):
+        assert mixture.quantile(level) == pytest.approx(np.quantile(draws, level), abs=0.02)
+    assert mixture.mean == pytest.approx(draws.mean(), abs=0.01)
+
+
+def test_a_quantile_in_the_point_at_zero_is_zero_itself() -> None:
+    mixture = mixture_of([0.04], [1.0], [0.1], [50.0])
+    assert mixture.interval(0.9) == (0.0, 0.0)
+    assert mixture_of([], [], [], []).interval(0.9) == (0.0, 0.0)
+
+
+def test_ninety_percent_of_the_distribution_lie_in_the_interval() -> None:
+    random = np.random.default_rng(6)
+    weights = random.dirichlet(np.ones(30))
+    mixture = mixture_of(list(weights), list(random.normal(size=30)), [0.1] * 30, [20.0] * 30)
+    low, high = mixture.interval(0.9)
+    assert float(mixture.below(high) - mixture.below(low)) == pytest.approx(0.9, abs=1e-9)
+
+
+# Adjustment sets
+
+
+def test_adjustment_sets_of_graphs_without_hidden_causes_close_every_back_door() -> None:
+    random = np.random.default_rng(7)
+    graphs = np.stack([random_dag(8, 0.4, random) for _ in range(60)])
+    graphs = graphs[transitive_closure(graphs)[:, 1, 6]]
+    nothing = np.zeros_like(graphs)
+    for kind in ("optimal", "parents"):
+        counts = count_adjustments(graphs, 1, 6, kind, nothing)
+        assert counts == count_adjustments(graphs, 1, 6, kind)
+        assert counts.not_identified == 0
+
+
+def test_closed_back_doors_are_d_separation_with_the_hidden_causes_drawn_in() -> None:
+    random = np.random.default_rng(8)
+    verdicts = []
+    for _ in range(150):
+        graph, pairs = random_dag(7, 0.35, random), random_dag(7, 0.12, random)
+        if not transitive_closure(graph)[1, 5]:
+            continue
+        allowed = ~transitive_closure(graph)[1]
+        members = (random.random(7) < 0.5) & allowed
+        members[[1, 5]] = False
+        ours = bool(closes_back_doors(graph[None], (pairs | pairs.T)[None], 1, 5, members[None])[0])
+        drawn = nx.DiGraph()
+        drawn.add_nodes_from(range(7))
+        on_path = transitive_closure(graph)[:, 5]
+        drawn.add_edges_from((j, k) for j, k in np.argwhere(graph).tolist() if not (j == 1 and (on_path[k] or k == 5)))
+        for j, k in np.argwhere(pairs).tolist():
+            drawn.add_edges_from([((j, k), j), ((j, k), k)])
+        assert ours == nx.is_d_separator(drawn, {1}, {5}, set(np.flatnonzero(members).tolist()))
+        verdicts.append(ours)
+    assert 20 < sum(verdicts) < len(verdicts) - 20
+
+
+def test_a_hidden_cause_of_treatment_and_outcome_leaves_the_effect_not_identified(medical: Table) -> None:
+    hidden = np.zeros((4, 4), dtype=bool)
+    hidden[DOSE, HEALTH] = hidden[HEALTH, DOSE] = True
+    with pytest.raises(ArrowError, match="not identified"):
+        effect_of(medical, sure_of(TRIANGLE, hidden), "dose", "health")
+    elsewhere = np.zeros((4, 4), dtype=bool)
+    elsewhere[INCOME, DOSE] = elsewhere[DOSE, INCOME] = True  # which adjusting for income closes
+    effect = effect_of(medical, sure_of(TRIANGLE, elsewhere), "dose", "health")
+    assert effect.probability_not_identified == 0
+    assert effect.sets[0].adjustment_set == ("income",)
+
+
+# One effect
+
+
+def test_the_effect_is_right_where_the_plain_slope_is_not(medical: Table) -> None:
+    slope = np.polyfit(medical.values[:, DOSE], medical.values[:, HEALTH], 1)[0]
+    effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    low, high = effect.interval
+    assert slope < 0.5 < low < 2 < high
+    assert effect.probability_of_none == 0
+
+
+def test_the_mean_is_the_average_over_graphs_and_their_frequencies_sum_to_one(medical: Table) -> None:
+    unsure = SkeletonOrder(torch.full((4, 4), 0.5), torch.tensor([0.5, 0.0, -0.3, 0.2]))
+    effect = effect_of(medical, GraphDistribution(unsure), "dose", "health", k=500)
+    frame = effect.by_adjustment_set
+    assert frame.frequency.sum() == pytest.approx(1)
+    assert len(frame) == 5  # none, nothing, income, noise, both
+    assert frame.frequency.is_monotonic_decreasing
+    assert effect.mean == pytest.approx((frame.frequency * frame.effect).sum())
+    none = frame[[members is None for members in frame.adjustment_set]]
+    assert none.frequency.sum() == effect.probability_of_none > 0.1
+
+
+def test_doubt_about_the_graph_widens_the_interval(medical: Table) -> None:
+    sure = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -0.5, -30.0, 0.0]))
+    unsure = effect_of(medical, GraphDistribution(order), "dose", "health")
+    # Income may come after dose, and is then a mediator: not to be adjusted for.
+    assert {each.adjustment_set for each in unsure.sets} == {("income",), ()}
+    assert np.ptp(unsure.interval) > 2 * np.ptp(sure.interval)
+
+
+def test_knowledge_decides_which_graphs_count(medical: Table) -> None:
+    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -0.5, -30.0, 0.0]))
+    known = effect_of(medical, GraphDistribution(order), "dose", "health", knowledge=Knowledge(roots=["income"]))
+    assert {each.adjustment_set for each in known.sets} == {("income",)}
+
+
+def test_a_change_from_one_value_to_another_is_so_many_units(medical: Table) -> None:
+    unit = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    change = effect_of(medical, sure_of(TRIANGLE), "dose", "health", between=(3, 1))
+    assert change.mean == pytest.approx(-2 * unit.mean)
+    assert change.interval == pytest.approx((-2 * unit.interval[1], -2 * unit.interval[0]))
+    assert change.standardized == pytest.approx(unit.standardized)
+    assert "when dose goes from 3 to 1" in str(change)
+
+
+def test_units_of_a_column_change_the_effect_and_nothing_else(medical: Table) -> None:
+    values = medical.values * np.array([1e6, 1e-3, 10.0, 1.0]) + 7
+    scaled = Table.of_numbers(values, medical.names)
+    before, after = (effect_of(table, sure_of(TRIANGLE), "dose", "health") for table in (medical, scaled))
+    assert after.mean == pytest.approx(before.mean * 1e4, rel=1e-6)
+    assert after.robustness_value == pytest.approx(before.robustness_value, rel=1e-6)
+
+
+def test_two_levels_of_a_category_are_compared_with_each_other_alone() -> None:
+    random = np.random.default_rng(9)
+    drug = random.integers(3, size=900)
+    health = np.array([0.0, 1.5, 40.0])[drug] + random.normal(size=900)
+    columns = (Column("drug", "category", ("none", "old", "new")), Column("health"))
+    table = Table(np.stack([drug.astype(float), health], axis=1), columns)
+    edge = np.array([[False, True], [False, False]])
+    effect = effect_of(table, sure_of(edge), "drug", "health", between=("none", "old"))
+    assert effect.mean == pytest.approx(1.5, abs=0.3)
+    assert effect.observations == (drug < 2).sum()
+    with pytest.raises(ArrowError, match=r"name the two to compare.*between=\(\.\.\., \.\.\.\)"):
+        effect_of(table, sure_of(edge), "drug", "health")
+    with pytest.raises(ArrowError, match="has no level 'nome': did you mean 'none'"):
+        effect_of(table, sure_of(edge), "drug", "health", between=("nome", "old"))
+
+
+def test_incomplete_observations_are_left_out_where_they_are_needed(medical: Table) -> None:
+    values = medical.values.copy()
+    values[:100, INCOME] = np.nan
+    values[:300, NOISE] = np.nan
+    effect = effect_of(Table(values, medical.columns), sure_of(TRIANGLE), "dose", "health")
+    assert effect.observations == 500
+    assert effect.mean == pytest.approx(2, abs=0.3)
+
+
+def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
+    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -3.0, -30.0, 0.0]))
+    effect = effect_of(medical, GraphDistribution(order), "dose", "health")
+    low, high = effect.interval
+    assert str(effect).startswith(
+        f"health changes by {effect.mean:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in 0% "
+        "of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
+    )
+    assert str(effect_of(medical, sure_of(TRIANGLE), "noise", "health")) == (
+        "noise has no effect on health in any of 200 graphs."
+    )
+
+
+def test_an_effect_goes_through_json(medical: Table) -> None:
+    effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    content = json.loads(json.dumps(effect.to_dict(), allow_nan=False))
+    assert content["mean"] == effect.mean
+    assert (content["low"], content["high"]) == effect.interval
+    assert content["by_adjustment_set"][0]["adjustment_set"] == ["income"]
+    assert content["e_value"] is None
+
+
+def test_a_thousand_graphs_of_fifty_variables_take_under_two_seconds() -> None:
+    random = np.random.default_rng(10)
+    table = Table.of_numbers(random.normal(size=(1000, 50)), [f"v{place}" for place in range(50)])
+    logits = torch.tensor(random.normal(-1.5, 1.0, size=(50, 50)), dtype=torch.float32)
+    distribution = GraphDistribution(SkeletonOrder((logits + logits.T) / 2, torch.linspace(3, -3, 50)))
+    started = time.perf_counter()
+    effect = effect_of(table, distribution, "v5", "v44", k=1000)
+    assert time.perf_counter() - started < 2
+    assert len(effect.sets) > 900
+
+
+# All causes of an outcome
+
+
+def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table) -> None:
+    answer = answer_for(medical, sure_of(TRIANGLE))
+    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
+    frame = effects.to_frame()
+    assert list(frame.cause) == ["dose", "income", "noise"]
+    assert list(frame.probability) == [1, 1, 0]
+    assert frame.standardized.abs().is_monotonic_decreasing
+    alone = effect_of(medical, sure_of(TRIANGLE), "dose", "health", k=50)
+    assert frame.effect[0] == pytest.approx(alone.mean)
+    assert "dose: " in str(effects)
+    assert "noise" not in str(effects)
+
+
+# Forests
+
+
+def test_forests_find_the_effect_under_confounding_that_is_not_linear() -> None:
+    random = np.random.default_rng(11)
+    cause = random.uniform(-2, 2, size=(800, 1))
+    bend = np.square(cause[:, 0])
+    dose = bend + 0.7 * random.normal(size=800)
+    outcome = 1.0 * dose + 3 * bend + random.normal(size=800)
+    line = linear_estimates(Design.of([dose[:, None], outcome[:, None], cause]), 0, 1, [(2,)])[(2,)]
+    forest = forest_estimate(dose, outcome, cause, False, random)
+    assert forest is not None
+    assert line.effect > 2.5
+    assert abs(forest.effect - 1) < 4 * forest.standard_error + 0.05
+    assert forest.standard_error < 0.1
+
+
+def test_forests_find_the_mean_difference_of_a_yes_or_no_treatment() -> None:
+    random = np.random.default_rng(12)
+    cause = random.uniform(-2, 2, size=(1000, 2))
+    treated = (random.random(1000) < 1 / (1 + np.exp(-1.5 * np.abs(cause[:, 0]) + 1))).astype(float)
+    gain = 1 + cause[:, 1]  # 1 on average
+    outcome = gain * treated + 2 * np.abs(cause[:, 0]) + 0.5 * random.normal(size=1000)
+    plain = outcome[treated == 1].mean() - outcome[treated == 0].mean()
+    forest = forest_estimate(treated, outcome, cause, True, random)
+    assert forest is not None
+    assert plain > 1.4
+    assert abs(forest.effect - 1) < 4 * forest.standard_error + 0.05
+
+
+def test_a_treatment_that_almost_nobody_has_has_no_forest_estimate() -> None:
+    treated = np.zeros(100)
+    treated[:4] = 1
+    assert forest_estimate(treated, np.arange(100.0), np.zeros((100, 0)), True, np.random.default_rng(0)) is None
+
+
+def test_the_forest_estimator_says_how_many_sets_it_was_grown_for(medical: Table) -> None:
+    effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=EffectQuestion("forest"))
+    assert effect.mean == pytest.approx(2, abs=0.5)
+    assert np.isnan(effect.robustness_value)
+    assert effect.estimator == "forest"
+
+
+# Sensitivity
+
+
+def test_robustness_values_are_those_of_the_darfur_example() -> None:
+    """Cinelli and Hazlett (2020), section 5: t = 4.18 with 783 degrees of freedom, RV 13.9%, at the 5% level 7.6%."""
+    squared = 4.18**2 / (4.18**2 + 783)
+    assert robustness_value(squared**0.5, 783) == pytest.approx(0.139, abs=5e-4)
+    assert robustness_value(-(squared**0.5), 783, 0.95) == pytest.approx(0.076, abs=5e-4)
+    assert robustness_value(0.001, 783, 0.95) == 0
+    assert robustness_value(1.0, 783) == 1
+
+
+def test_a_hidden_cause_of_the_robustness_value_brings_the_effect_to_zero() -> None:
+    """One with a partial R² of R with both takes away √(R · R / (1 − R)) of Cohen's f: all there is."""
+    value = robustness_value(0.3, 100)
+    strength = 0.3 / (1 - 0.3**2) ** 0.5  # Cohen's f of treatment and outcome
+    assert value / (1 - value) ** 0.5 == pytest.approx(strength)
+
+
+def test_e_values_are_those_of_the_published_example() -> None:
+    """VanderWeele and Ding (2017): a risk ratio of 3.9 has an E-value of 7.26, its lower limit 1.8 one of 3.0."""
+    assert e_value(3.9) == pytest.approx(7.26, abs=0.01)
+    assert e_value(1.8) == pytest.approx(3.0, abs=0.01)
+    assert e_value(1 / 3.9) == pytest.approx(e_value(3.9))
+    assert e_value(1.0) == 1
+
+
+def test_a_yes_or_no_treatment_and_outcome_have_the_e_value_of_their_risks() -> None:
+    treated = np.repeat([0.0, 1.0], 500)
+    outcome = np.concatenate([np.arange(500) < 100, np.arange(500) < 300]).astype(float)  # risks 0.2 and 0.6
+    columns = (Column("drug", "binary", ("no", "yes")), Column("death", "binary", ("no", "yes")))
+    table = Table(np.stack([treated, outcome], axis=1), columns)
+    effect = effect_of(table, sure_of(np.array([[False, True], [False, False]])), "drug", "death")
+    assert effect.mean == pytest.approx(0.4)
+    assert effect.e_value == pytest.approx(e_value(3.0))
+    assert "when drug goes from no to yes" in str(effect)
+    assert "(E-value)" in str(effect)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("treatment", "outcome", "options", "sentence"),
+    [
+        ("dose", "dose", {}, "two different variables"),
+        ("doze", "health", {}, "did you mean 'dose'"),
+        ("dose", "helth", {}, "did you mean 'health'"),
+        ("dose", "health", {"between": (1, 1)}, "two different values"),
+        ("dose", "health", {"between": (1, "much")}, "Expected a number"),
+        ("dose", "health", {"between": 3}, "two values"),
+        ("dose", "health", {"knowledge": Knowledge(roots=["health"])}, "'health' is a root"),
+        ("dose", "health", {"knowledge": Knowledge(leaves=["dose"])}, "'dose' is a leaf"),
+        ("dose", "health", {"knowledge": Knowledge(tiers=[["health"], ["dose"]])}, "rules out every path"),
+    ],
+)
+def test_bad_questions_get_one_sentence(
+    medical: Table, treatment: str, outcome: str, options: dict[str, object], sentence: str
+) -> None:
+    known = options.get("knowledge")
+    if isinstance(known, Knowledge) and known.tiers:
+        options = {**options, "knowledge": Knowledge(tiers=[["health"], ["dose", "income", "noise"]])}
+    with pytest.raises(ArrowError, match=sentence):
+        effect_of(medical, sure_of(TRIANGLE), treatment, outcome, **options)
+
+
+def test_a_constant_has_no_effect_to_estimate(medical: Table) -> None:
+    values = medical.values.copy()
+    values[:, DOSE] = 4
+    with pytest.raises(ArrowError, match="'dose' is constant"):
+        effect_of(Table(values, medical.columns), sure_of(TRIANGLE), "dose", "health")
+
+
+def test_an_unknown_estimator_or_kind_of_set_is_refused() -> None:
+    with pytest.raises(ArrowError, match="Expected estimator to be one of linear, forest, got 'tree'"):
+        EffectQuestion("tree")
+    with pytest.raises(ArrowError, match="Expected adjustment to be one of optimal, parents"):
+        EffectQuestion("linear", "all")
+
+
+# The estimator, pictures and the command line
+
+
+def test_arrow_estimates_effects_of_the_table_it_was_fitted_to(table: pd.DataFrame, small_model_folder: Path) -> None:
+    arrow = Arrow(small_model_folder).fit(table)
+    known = arrow.refine(knowledge={"required": ["dose -> outcome"]})
+    effect = known.effect("dose", "outcome", k=200)
+    assert effect.probability_of_none == 0
+    assert effect.graphs == 200
+    shuffled = Arrow(small_model_folder, knowledge={"required": ["dose -> outcome"]}).fit(table[table.columns[::-1]])
+    assert shuffled.effect("dose", "outcome", k=200).mean == pytest.approx(effect.mean, rel=1e-6)
+    assert len(known.effects("outcome", k=50).effects) == 5
+
+
+def test_pictures_show_names_and_every_cause(medical: Table) -> None:
+    effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    assert effect.plot().get_xlabel() == "change of health per unit of dose"
+    assert [text.get_text() for text in effect.plot().get_legend().get_texts()] == ["income", "90% interval"]
+    answer = answer_for(medical, sure_of(TRIANGLE))
+    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    ax = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0)).plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["dose (100%)", "income (100%)"]
+
+
+def test_no_distribution_of_an_effect_is_too_odd_for_a_picture() -> None:
+    for estimate in (SetEstimate(0.0, 1e-300, 5.0, 0.0), SetEstimate(1e200, 1e190, 1.0, 0.5)):
+        effect = Effect("$a_", "$b^", "per unit of $a_", (SetEffect(("$c",), 0.5, estimate),), 10, 0.5)
+        effect.plot().figure.canvas.draw()
+
+
+@pytest.fixture
+def medical_file(medical: Table, tmp_path: Path) -> Path:
+    path = tmp_path / "medical.csv"
+    pd.DataFrame(medical.values, columns=list(medical.names)).to_csv(path, index=False)
+    return path
+
+
+def test_the_command_prints_the_sentence_and_the_sets(run: Run, medical_file: Path, small_model_folder: Path) -> None:
+    options = ("--model", small_model_folder, "--require", "dose -> health", "--samples", 50)
+    status, out, _ = run("effect", medical_file, "--treatment", "dose", "--outcome", "health", *options)
+    assert status == 0
+    assert out.startswith("health changes by ")
+    assert "frequency" in out
+    arguments = ("--treatment", "dose", "--outcome", "health", "--from", 1, "--to", 2, "--json")
+    status, out, _ = run("effect", medical_file, *arguments, *options)
+    content = json.loads(out)
+    assert content["change"] == "when dose goes from 1 to 2"
+    assert content["graphs"] == 50
+    status, out, _ = run("effect", medical_file, "--outcome", "health", *options)
+    assert "Causes of health in 50 graphs" in out
+
+
+def test_the_command_draws_a_picture_and_never_replaces_one_unasked(
+    run: Run, medical_file: Path, small_model_folder: Path, tmp_path: Path
+) -> None:
+    arguments = ("effect", medical_file, "--outcome", "health", "--samples", 20, "--model", small_model_folder)
+    assert run(*arguments, "--plot", tmp_path / "made" / "effects.png")[0] == 0
+    assert (tmp_path / "made" / "effects.png").read_bytes().startswith(b"\x89PNG")
+    status, _, err = run(*arguments, "--plot", tmp_path / "made" / "effects.png")
+    assert status == 2
+    assert "--overwrite" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--treatment", "dose", "--outcome", "dose"], "two different variables"),
+        (["--treatment", "dose", "--outcome", "helth"], "did you mean 'health'?"),
+        (["--treatment", "dose", "--outcome", "health", "--from", "1"], "Give both --from and --to"),
+        (["--outcome", "health", "--from", "1", "--to", "2"], "name it with --treatment"),
+        (["--treatment", "dose", "--outcome", "health", "--from", "1", "--to", "x"], "Expected a number"),
+        (["--treatment", "dose", "--outcome", "health", "--plot", "effect.doc"], "ends in .png, .svg, .pdf"),
+        (["--treatment", "dose", "--outcome", "health", "--require", "health -> dose"], "rules out every path"),
+    ],
+)
+def test_bad_questions_on_the_command_line_get_one_sentence(
+    arguments: list[str], sentence: str, run: Run, medical_file: Path, small_model_folder: Path
+) -> None:
+    status, out, err = run("effect", medical_file, *arguments, "--model", small_model_folder)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert len(err.strip().splitlines()) == 1
