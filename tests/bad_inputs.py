@@ -749,6 +749,7 @@ def _parameter(name: str, *values: Any) -> Maker:
 
 
 DISCOVER = ("discover", "TABLE", "--model", "MODEL")
+EFFECT = ("effect", "TABLE", "--model", "MODEL", "--samples", "10")
 enter_all(
     "options",
     REFUSED,
@@ -870,6 +871,37 @@ enter_all(
             lambda world, arrow: arrow.refine(knowledge=world.pick(5, {"roots": ["z"]}, [1], "x.toml"))
         ),
         "not_fitted": lambda world: lambda: Arrow(world.model).adjacency_matrix_,
+        "effect_without_outcome": _arguments(*EFFECT, "--treatment", "a"),
+        "effect_on_itself": _arguments(*EFFECT, "--treatment", "a", "--outcome", "a"),
+        "effect_of_nobody": lambda world: [*EFFECT, "--treatment", world.pick("z", "", "A"), "--outcome", "b"],
+        "effect_on_nobody": lambda world: [*EFFECT, "--outcome", world.pick("z", "", "a,b")],
+        "effect_half_a_change": lambda world: [
+            *EFFECT,
+            *("--treatment", "a", "--outcome", "b"),
+            world.pick("--from", "--to"),
+            "1",
+        ],
+        "effect_of_no_change": lambda world: [
+            *EFFECT,
+            *("--treatment", "a", "--outcome", "b", "--from", "1", "--to"),
+            world.pick("1", "1.0", "nan", "inf", "x", ""),
+        ],
+        "effect_picture": lambda world: [
+            *EFFECT,
+            *("--treatment", "a", "--outcome", "b", "--plot"),
+            world.pick("", "effect", "effect.doc", "TABLE", "a" * 300 + ".png"),
+        ],
+        "effect_between": _fitted(
+            lambda world, arrow: arrow.effect(
+                "a", "b", k=5, between=world.pick((1, 1), (1,), 5, "ab", (None, 1), (1, [2]), (float("nan"), 1))
+            )
+        ),
+        "effect_estimator": _fitted(
+            lambda world, arrow: arrow.effect("a", "b", k=5, estimator=world.pick("x", None, 5, []))
+        ),
+        "effects_on_nobody": _fitted(lambda world, arrow: arrow.effects(world.pick("z", None, 5, ["a"]), k=5)),
+        "falsify_count": _fitted(lambda world, arrow: arrow.falsify(permutations=world.pick(0, -1, 1.5, "2", None))),
+        "falsify_another_table": _fitted(lambda world, arrow: arrow.falsify(world.frame(columns=3))),
     },
 )
 enter_all(
@@ -893,6 +925,10 @@ enter_all(
         "benchmark_numbers": _arguments("benchmark", "networks/none", "--datasets", "NUMBER", "--timeout", "NUMBER"),
         "pretrain_minutes": _arguments("pretrain", "none", "--minutes", "NUMBER", "--decay-minutes", "NUMBER"),
         "models_argument": _arguments("models", "NAME"),
+        "effect_samples": _arguments("effect", "TABLE", "--model", "MODEL", "--outcome", "b", "--samples", "NUMBER"),
+        "effect_change": _arguments(
+            *EFFECT, "--treatment", "a", "--outcome", "b", "--from", "NUMBER", "--to", "NUMBER", "--json"
+        ),
     },
 )
 enter_all(

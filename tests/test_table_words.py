@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from causal_arrow.cli import check as check_module
 from causal_arrow.cli import discover as discover_module
+from causal_arrow.cli import effect as effect_module
 from causal_arrow.cli import options
 from causal_arrow.errors import COMMAND_LINE, MOST_NAMED, PYTHON, ArrowError, Remedy, TableError, advice
 from causal_arrow.tables.reading import MISSING_CHOICES, read_table
@@ -161,7 +162,7 @@ def test_one_is_singular(nasty: pd.DataFrame) -> None:
 
 def test_every_command_that_reads_a_table_has_the_same_reading_options() -> None:
     expected = inspect.signature(options.reading).parameters
-    for command in (check_module.check, discover_module.discover):
+    for command in (check_module.check, discover_module.discover, effect_module.effect):
         actual = inspect.signature(command).parameters
         assert {name: actual[name].annotation for name in expected} == {
             name: f"options.{parameter.annotation}" for name, parameter in expected.items()
