@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -183,3 +185,20 @@ def test_a_task_is_estimated_by_every_method_and_reported() -> None:
     assert all(isinstance(trial.estimates["true graph"], Estimated) for trial in trials)
     lines = report("linear", trials)
     assert len(lines) == 2 + len(METHODS)
+
+
+# The page
+
+
+def test_the_example_of_the_page_prints_what_the_page_says(usual_model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if usual_model != "arrow-base":
+        pytest.skip("the page shows an answer of the bundled model")
+    page = (Path(__file__).parents[1] / "docs" / "effects.md").read_text(encoding="utf-8")
+    match = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert match is not None
+    program, shown = match.groups()
+    scope: dict[str, np.ndarray] = {}
+    exec(program, scope)
+    assert capsys.readouterr().out.split() == shown.split()
+    slope = np.polyfit(scope["dose"], scope["outcome"], 1)[0]
+    assert f"alone gives a slope of {slope:.2f}." in page

@@ -628,9 +628,9 @@ def _number(value: float) -> str:
 
 def _share(share: float) -> str:
     """A share in percent, where "0%" and "100%" mean exactly that."""
-    if 0 < share < 0.005:
+    if 0 < share < 0.01:
         return "under 1%"
-    return "over 99%" if 0.995 <= share < 1 else f"{share:.0%}"
+    return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def _braces(names: Sequence[str]) -> str:
