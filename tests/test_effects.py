@@ -16,13 +16,8 @@ import torch
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
-from causal_arrow.discovery.effects.effect import (
-    Effect,
-    EffectQuestion,
-    SetEffect,
-    estimate_effect,
-    estimate_effects,
-)
+from causal_arrow.discovery.effects.effect import Effect, SetEffect
+from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
@@ -341,6 +336,23 @@ def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table
     assert frame.effect[0] == pytest.approx(alone.mean)
     assert "dose: " in str(effects)
     assert "noise" not in str(effects)
+
+
+def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medical: Table) -> None:
+    values = medical.values.copy()
+    values[:, NOISE] = values[:, INCOME]
+    graph = TRIANGLE.copy()
+    graph[[INCOME, NOISE], :] = graph[[NOISE, INCOME], :]
+    graph[:, [INCOME, NOISE]] = graph[:, [NOISE, INCOME]]
+    graph = graph | TRIANGLE
+    table = Table(values, medical.columns)
+    places = [INCOME, NOISE, DOSE, HEALTH]
+    ordered = Table(values[:, places], tuple(table.columns[place] for place in places))
+    answer = answer_for(ordered, sure_of(graph[np.ix_(places, places)]))
+    graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+    effects = estimate_effects(answer, ordered, graphs, "health", random=np.random.default_rng(0))
+    assert effects.not_estimated == ("income", "noise")  # each is adjusted for by its copy
+    assert [each.treatment for each in effects.effects] == ["dose"]
 
 
 # Forests

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow.discovery.effects.effect import EffectQuestion
+from causal_arrow.discovery.effects.estimation import EffectQuestion
 from causal_arrow.discovery.effects.falsification import Functions, falsify, local_independences, violated_share
 from causal_arrow.discovery.effects.linear import Design
 from causal_arrow.discovery.effects.validation import (
@@ -190,7 +190,9 @@ def test_a_task_is_estimated_by_every_method_and_reported() -> None:
 # The page
 
 
-def test_the_example_of_the_page_prints_what_the_page_says(usual_model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_page_prints_what_the_page_says(
+    usual_model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     if usual_model != "arrow-base":
         pytest.skip("the page shows an answer of the bundled model")
     page = (Path(__file__).parents[1] / "docs" / "effects.md").read_text(encoding="utf-8")

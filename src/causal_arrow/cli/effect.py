@@ -14,7 +14,7 @@ from causal_arrow.cli.console import console, file, grid, written_together
 from causal_arrow.cli.discover import read_knowledge
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.network.bundled import DEFAULT_MODEL
-from causal_arrow.text import capitalized, counted, visible
+from causal_arrow.text import capitalized, counted, listed, visible
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
@@ -89,7 +89,7 @@ def effect(
     import torch
 
     from causal_arrow.discovery import pipeline
-    from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effect, estimate_effects
+    from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 
     how = options.reading(
         columns=columns,
@@ -187,6 +187,8 @@ def _print_effects(effects: Effects, show: int) -> None:
     screen.print(table)
     if len(frame) > show:
         screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+    if effects.not_estimated:
+        screen.print(f"No estimate for {escape(visible(listed(effects.not_estimated)))}.")
 
 
 EXAMPLES = {

@@ -281,7 +281,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         the treatment; by default the effect is per unit. `estimator` "linear" is least squares; "forest" is
         cross-fitted, doubly robust for a yes or no treatment and partially linear for a number.
         """
-        from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effect
+        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 
         return estimate_effect(
             self._answer,
@@ -304,7 +304,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         random_state: RandomState = 0,
     ) -> Effects:
         """The effects of all other variables on the outcome, as `effect` estimates each, the largest first."""
-        from causal_arrow.discovery.effects.effect import EffectQuestion, estimate_effects
+        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
 
         return estimate_effects(
             self._answer,

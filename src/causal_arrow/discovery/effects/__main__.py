@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from causal_arrow.discovery.effects.effect import ESTIMATORS, EffectQuestion
+from causal_arrow.discovery.effects.estimation import ESTIMATORS, EffectQuestion
 from causal_arrow.discovery.effects.validation import KINDS, validate
 from causal_arrow.discovery.uncertainty import ADJUSTMENTS
 

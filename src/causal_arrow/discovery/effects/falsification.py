@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.table import Table, in_safe_units
 from causal_arrow.text import counted
 
 if TYPE_CHECKING:
@@ -171,27 +171,29 @@ class Functions:
         """The functions of a complete table."""
         if not table.observed.all():
             raise TableError("Expected a table without missing values to test a graph with.")
-        numbers = torch.tensor(table.values)[None]
+        values, _ = in_safe_units(table.values)
+        values = values - values.mean(axis=0)
+        numbers = torch.from_numpy(values)[None]
         hermite = hermite_functions(normal_scores(numbers))[0].double().numpy()  # (N, P, 3)
         blocks = []
         for place, column in enumerate(table.columns):
-            cells = table.values[:, place]
+            cells = values[:, place]
             if column.kind == "category":
                 blocks.append((cells[:, None] == np.unique(cells)[1:]).astype(np.float64))
             else:  # a number with two or three values has fewer functions
                 bent = hermite[:, place, 1 : max(1, min(3, len(np.unique(cells)) - 1))]
-                blocks.append(np.concatenate([(cells / np.abs(cells).max())[:, None], bent], axis=1))
+                blocks.append(np.concatenate([cells[:, None], bent], axis=1))
         width = max(block.shape[1] for block in blocks)
-        values = np.zeros((table.observations, table.variables, width))
+        padded = np.zeros((table.observations, table.variables, width))
         real = np.zeros((table.variables, width), dtype=bool)
         for place, block in enumerate(blocks):
             centered = block - block.mean(axis=0)
             deviations = centered.std(axis=0)
-            kept = deviations > 1e-9
+            kept = deviations > 0
             count = int(kept.sum())
-            values[:, place, :count] = centered[:, kept] / deviations[kept]
+            padded[:, place, :count] = centered[:, kept] / deviations[kept]
             real[place, :count] = True
-        flat = values.reshape(table.observations, -1)
+        flat = padded.reshape(table.observations, -1)
         products = flat.T @ flat / table.observations
         products[np.diag_indices(len(products))] = 1.0 + RIDGE
         means = tuple(int(real[place].sum()) if c.kind == "category" else 1 for place, c in enumerate(table.columns))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.adjustment import Set
 from causal_arrow.errors import TableError
+from causal_arrow.tables.table import in_safe_units
 
 Floats = NDArray[np.float64]
 
@@ -55,10 +56,10 @@ class Design:
         """The design of variables given as blocks of columns, (N, q) each."""
         starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
         places = tuple(tuple(range(start, stop)) for start, stop in pairwise(starts.tolist()))
-        values = np.concatenate(blocks, axis=1)
+        values, exponents = in_safe_units(np.concatenate(blocks, axis=1))
         centered = values - values.mean(axis=0)
         deviations = centered.std(axis=0)
-        return cls(centered / np.where(deviations > 0, deviations, 1.0), deviations, places)
+        return cls(centered / np.where(deviations > 0, deviations, 1.0), np.ldexp(deviations, exponents), places)
 
 
 def linear_estimates(design: Design, treatment: int, outcome: int, sets: Sequence[Set]) -> dict[Set, SetEstimate]:

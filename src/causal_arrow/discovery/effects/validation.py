@@ -22,7 +22,8 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.effect import LEVEL, EffectQuestion, estimate_effect
+from causal_arrow.discovery.effects.effect import LEVEL
+from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.effects.linear import Design, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
 from causal_arrow.discovery.pipeline import Settings, discover

@@ -1,0 +1,344 @@
+"""Estimating effects: from an answer, its table and graphs drawn from it to an `Effect`."""
+
+# N observations, P variables, K graphs, S sets
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments, draw_hidden
+from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_percent
+from causal_arrow.discovery.effects.forest import forest_estimate
+from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, linear_estimates
+from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.tables.table import Column, Table
+from causal_arrow.text import closest, counted, listed
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Between = tuple[Any, Any] | None
+
+ESTIMATORS = ("linear", "forest")
+MOST_FOREST_SETS = 20
+"""Adjustment sets that forests are grown for, the most frequent first: each takes seconds."""
+FEWEST_OBSERVATIONS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class EffectQuestion:
+    """How effects are to be estimated."""
+
+    estimator: str = "linear"
+    adjustment: str = "optimal"
+
+    def __post_init__(self) -> None:
+        check_choice("estimator", self.estimator, ESTIMATORS)
+        check_choice("adjustment", self.adjustment, ("optimal", "parents"))
+
+
+def estimate_effect(
+    answer: Answer,
+    table: Table,
+    graphs: Bools,
+    treatment: str,
+    outcome: str,
+    *,
+    between: Between = None,
+    question: EffectQuestion | None = None,
+    random: np.random.Generator,
+) -> Effect:
+    """The effect of the treatment on the outcome, over graphs (K, P, P) drawn from the answer.
+
+    `between` is a pair of values or levels of the treatment; by default the effect is per unit, or from the first to
+    the second level of a yes or no.
+    """
+    t, y = answer.place_of(treatment), answer.place_of(outcome)
+    if t == y:
+        raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
+    _check_knowledge(answer, t, y)
+    hidden = _hidden(answer, len(graphs), random)
+    return _estimate(answer, table, graphs, hidden, (t, y), between, question or EffectQuestion(), random)
+
+
+def estimate_effects(
+    answer: Answer,
+    table: Table,
+    graphs: Bools,
+    outcome: str,
+    *,
+    question: EffectQuestion | None = None,
+    random: np.random.Generator,
+) -> Effects:
+    """The effects of all other variables on the outcome, the largest in standard deviations first.
+
+    Variables that the knowledge keeps from being causes of the outcome are left out. Those whose effect has no estimate
+    are `not_estimated`, among them categories of more than two levels, which have no single effect.
+    """
+    y = answer.place_of(outcome)
+    possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
+    possible &= ~answer.constraints.precedence[y]
+    if not np.delete(possible, y).any():
+        raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
+    hidden = _hidden(answer, len(graphs), random)
+    found: list[Effect] = []
+    without: list[str] = []
+    for t in range(len(answer.names)):
+        if t == y or not possible[t]:
+            continue
+        if table.columns[t].kind == "category":
+            without.append(answer.names[t])
+            continue
+        try:
+            found.append(_estimate(answer, table, graphs, hidden, (t, y), None, question or EffectQuestion(), random))
+        except TableError:
+            without.append(answer.names[t])
+    found.sort(key=lambda each: (-abs(each.standardized), each.probability_of_none, each.treatment))
+    return Effects(outcome, tuple(found), len(graphs), tuple(without))
+
+
+def _hidden(answer: Answer, count: int, random: np.random.Generator) -> Bools | None:
+    probabilities = answer.confounding_probabilities
+    return None if probabilities is None else draw_hidden(probabilities, count, random)
+
+
+def _estimate(
+    answer: Answer,
+    table: Table,
+    graphs: Bools,
+    hidden: Bools | None,
+    ends: tuple[int, int],
+    between: Between,
+    question: EffectQuestion,
+    random: np.random.Generator,
+) -> Effect:
+    t, y = ends
+    change = _change(table.columns[t], between, table.values[:, t])
+    if table.columns[y].kind == "category":
+        raise ConfigurationError(
+            f"{answer.names[y]!r} has levels without an order: make a column of yes and no for the level you ask about."
+        )
+    counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
+    wanted = dict(counts.sets)
+    notes: list[str] = []
+    if question.estimator == "forest" and len(wanted) > MOST_FOREST_SETS:
+        wanted = dict(list(wanted.items())[:MOST_FOREST_SETS])
+        share = sum(wanted.values()) / sum(counts.sets.values())
+        notes.append(
+            f"Forests were grown for the {MOST_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
+            "of the graphs with an effect ask for."
+        )
+    values = _observations(table, change, [t, y, *{member for members in wanted for member in members}])
+    design = _design(values, table.columns, answer.log_columns, keep=(t, y), change=change)
+    for end in ends:
+        check_varies(design, end, answer.names[end])
+    if question.estimator == "linear":
+        estimates = linear_estimates(design, t, y, list(wanted))
+    else:
+        estimates = _forest_estimates(design, t, y, list(wanted), table.columns[t].kind != "number", random)
+    notes += [
+        f"The network read {answer.names[end]} on a log scale; the effect is in the units that were given."
+        for end in ends
+        if answer.names[end] in answer.log_columns
+    ]
+    return _effect(answer, table, counts, estimates, ends, change, question, design, tuple(notes))
+
+
+def _effect(
+    answer: Answer,
+    table: Table,
+    counts: AdjustmentCounts,
+    estimates: Mapping[Set, SetEstimate],
+    ends: tuple[int, int],
+    change: _Change,
+    question: EffectQuestion,
+    design: Design,
+    notes: tuple[str, ...],
+) -> Effect:
+    t, y = ends
+    names, graphs = answer.names, counts.graphs
+    if not estimates and counts.sets:
+        raise TableError(
+            f"There is no estimate for the effect of {names[t]!r} on {names[y]!r}: the variables to adjust for leave "
+            f"nothing of {names[t]!r}, or there are too few observations ({len(design.values)}) for them."
+        )
+    if not estimates and counts.not_identified:
+        lost = in_percent(counts.not_identified / graphs)
+        raise TableError(
+            f"The effect of {names[t]!r} on {names[y]!r} is not identified in {lost} "
+            "of graphs, where hidden causes spoil every adjustment set"
+            + (", and there is none in the others." if counts.without_effect else ".")
+        )
+    sets = tuple(
+        SetEffect(tuple(names[member] for member in members), count / graphs, _scaled(estimates[members], change.size))
+        for members, count in counts.sets.items()
+        if members in estimates
+    )
+    missing = sum(count for members, count in counts.sets.items() if members not in estimates)
+    risks = None
+    if table.columns[t].kind == table.columns[y].kind == "binary":
+        risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
+    (t_column,), (y_column,) = design.places[t], design.places[y]
+    return Effect(
+        treatment=names[t],
+        outcome=names[y],
+        change=change.words,
+        sets=sets,
+        graphs=graphs,
+        probability_of_none=counts.without_effect / graphs,
+        probability_not_identified=counts.not_identified / graphs,
+        probability_not_estimated=missing / graphs,
+        estimator=question.estimator,
+        observations=len(design.values),
+        notes=notes,
+        risks=risks,
+        standard_unit=float(design.deviations[t_column] / design.deviations[y_column] / change.size),
+    )
+
+
+def _scaled(estimate: SetEstimate, size: float) -> SetEstimate:
+    return estimate._replace(effect=estimate.effect * size, standard_error=estimate.standard_error * abs(size))
+
+
+def _forest_estimates(
+    design: Design, t: int, y: int, sets: Sequence[Set], steps: bool, random: np.random.Generator
+) -> dict[Set, SetEstimate]:
+    (t_column,), (y_column,) = design.places[t], design.places[y]
+    treated, outcome = (design.values[:, place] * design.deviations[place] for place in (t_column, y_column))
+    binary = steps and len(np.unique(treated)) == 2
+    if binary:
+        treated = (treated > treated.mean()).astype(np.float64)
+    found = {}
+    for members in sets:
+        others = design.values[:, [place for member in members for place in design.places[member]]]
+        estimate = forest_estimate(treated, outcome, others, binary, random)
+        if estimate is not None:
+            found[members] = estimate
+    return found
+
+
+# The change of the treatment
+
+
+@dataclass(frozen=True)
+class _Change:
+    """From where to where the treatment goes: how many units that is, in words, and the levels where it has some."""
+
+    size: float
+    words: str
+    levels: tuple[int, int] | None = None
+
+
+def _change(column: Column, between: Between, values: Floats) -> _Change:
+    if between is None:
+        if column.kind == "binary":
+            between = (column.levels[0], column.levels[1])
+        elif column.kind == "category":
+            raise ConfigurationError(
+                f"{column.name!r} has levels without an order: name the two to compare, of {listed(column.levels)}.",
+                [Remedy("between", (column.name,))],
+            )
+        else:
+            return _Change(1.0, f"per unit of {column.name}")
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise ConfigurationError(f"Expected two values of {column.name!r} to compare, got {between!r}.")
+    first, second = between
+    if column.kind == "number":
+        low, high = _asin_digits(column.name, first), _asin_digits(column.name, second)
+        words = f"when {column.name} goes from {low:g} to {high:g}"
+        levels = None
+    else:
+        levels = (_level(column, first), _level(column, second))
+        low, high = float(levels[0]), float(levels[1])
+        words = f"when {column.name} goes from {column.levels[levels[0]]} to {column.levels[levels[1]]}"
+    if low == high:
+        raise ConfigurationError(f"Expected two different values of {column.name!r} to compare, got {first!r} twice.")
+    if column.kind == "category":
+        return _Change(1.0, words, levels)
+    return _Change(high - low, words)
+
+
+def _asin_digits(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise ConfigurationError(f"Expected a number as a value of {name!r}, got {value!r}.")
+    return number
+
+
+def _level(column: Column, value: Any) -> int:
+    if str(value) in column.levels:
+        return column.levels.index(str(value))
+    codes = [f"{code}" for code in range(len(column.levels))]
+    if column.kind != "category" and (code := str(value).removesuffix(".0")) in codes:
+        return codes.index(code)
+    near = closest(str(value), column.levels)
+    hint = f"expected one of {listed(column.levels)}" if near is None else f"did you mean {near!r}?"
+    raise ConfigurationError(f"{column.name!r} has no level {str(value)!r}: {hint}{'' if near else '.'}")
+
+
+# Observations
+
+
+def _observations(table: Table, change: _Change, used: Sequence[int]) -> Floats:
+    """The observations that are complete where they are used and have one of the levels that are compared."""
+    rows = table.observed[:, list(used)].all(axis=1)
+    if change.levels is not None:
+        rows &= np.isin(table.values[:, used[0]], change.levels)
+    if rows.sum() < FEWEST_OBSERVATIONS:
+        raise TableError(
+            f"There are only {counted(int(rows.sum()), 'observation')} with all that is needed to estimate this "
+            f"effect, and {FEWEST_OBSERVATIONS} are the fewest.",
+            [] if table.observed.all() else [Remedy("missing", setting="impute")],
+        )
+    return np.asarray(table.values[rows])
+
+
+def _design(
+    values: Floats, columns: Sequence[Column], log_columns: Sequence[str], keep: Sequence[int], change: _Change
+) -> Design:
+    """Columns of a regression; what is adjusted for is on the scale on which the network read it."""
+    treatment = keep[0]
+    blocks = []
+    for place, column in enumerate(columns):
+        cells = values[:, place]
+        if place == treatment and change.levels is not None:
+            block = (cells == change.levels[1])[:, None].astype(np.float64)
+        elif column.kind == "category":
+            block = (cells[:, None] == np.unique(cells[~np.isnan(cells)])[1:]).astype(np.float64)
+        elif column.name in log_columns and place not in keep:
+            block = np.log(cells)[:, None]
+        else:
+            block = cells[:, None]
+        blocks.append(np.where(np.isnan(block), 0.0, block))  # only where nobody looks
+    return Design.of(blocks)
+
+
+def _check_knowledge(answer: Answer, t: int, y: int) -> None:
+    """KnowledgeError where no graph that is allowed has a path from treatment to outcome."""
+    allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
+    if transitive_closure(allowed)[t, y] and not answer.constraints.precedence[y, t]:
+        return
+    treatment, outcome = answer.names[t], answer.names[y]
+    if outcome in answer.knowledge.roots:
+        raise KnowledgeError(
+            f"By the knowledge {outcome!r} is a root: nothing in the table causes it, and there is no effect to "
+            "estimate."
+        )
+    if treatment in answer.knowledge.leaves:
+        raise KnowledgeError(
+            f"By the knowledge {treatment!r} is a leaf: it causes nothing in the table, and there is no effect to "
+            "estimate."
+        )
+    raise KnowledgeError(
+        f"The knowledge rules out every path from {treatment!r} to {outcome!r}: there is no effect to estimate."
+    )
