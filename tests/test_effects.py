@@ -19,7 +19,7 @@ from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_a
 from causal_arrow.discovery.effects.effect import Effect, SetEffect
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 from causal_arrow.discovery.effects.forest import forest_estimate
-from causal_arrow.discovery.effects.linear import Design, SetEstimate, linear_estimates
+from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
 from causal_arrow.discovery.effects.sensitivity import e_value, robustness_value
 from causal_arrow.discovery.estimator import Arrow
@@ -127,6 +127,35 @@ def test_categories_are_adjusted_for_by_their_levels() -> None:
     x = np.column_stack([dose, level[:, None] == np.arange(4)])
     assert effect.mean == pytest.approx(np.linalg.lstsq(x, outcome, rcond=None)[0][0], rel=1e-6)
     assert effect.mean == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_curved_estimate_is_the_average_slope_of_a_cubic_regression() -> None:
+    random = np.random.default_rng(14)
+    z = random.exponential(size=400)
+    t = np.sin(z) + random.exponential(size=400)
+    y = 0.3 * t**3 - t + 2 * z**2 + random.normal(size=400)
+    site = random.integers(2, size=400).astype(float)
+    design = Design.of([column[:, None] for column in (t, y, z, site)])
+    estimate = linear_estimates(curved(design, 0, 1, [True] * 4), 0, 1, [(2, 3)])[(2, 3)]
+    x = np.column_stack([np.ones(400), t, t**2, t**3, z, z**2, z**3, site])
+    b = np.linalg.lstsq(x, y, rcond=None)[0]
+    assert estimate.effect == pytest.approx((b[1] + 2 * b[2] * t + 3 * b[3] * t**2).mean(), rel=1e-6)
+    assert estimate.freedom == 400 - x.shape[1]
+
+
+def test_the_curved_estimator_sees_a_slope_that_a_straight_line_misses() -> None:
+    random = np.random.default_rng(15)
+    dose = random.exponential(size=1500)
+    health = np.exp(-2 * dose) * 3 + 0.3 * random.normal(size=1500)
+    table = Table.of_numbers(np.stack([dose, health], axis=1), ["dose", "health"])
+    edge = np.array([[False, True], [False, False]])
+    line, curve = (
+        effect_of(table, sure_of(edge), "dose", "health", question=EffectQuestion(name))
+        for name in ("linear", "curved")
+    )
+    slope = -6 / 3  # the mean of −6 exp(−2t) over an exponential t
+    assert abs(curve.mean - slope) < 0.6 * abs(line.mean - slope)
+    assert np.isnan(curve.robustness_value)
 
 
 # Mixtures
@@ -472,7 +501,7 @@ def test_a_constant_has_no_effect_to_estimate(medical: Table) -> None:
 
 
 def test_an_unknown_estimator_or_kind_of_set_is_refused() -> None:
-    with pytest.raises(ArrowError, match="Expected estimator to be one of linear, forest, got 'tree'"):
+    with pytest.raises(ArrowError, match="Expected estimator to be one of linear, curved, forest, got 'tree'"):
         EffectQuestion("tree")
     with pytest.raises(ArrowError, match="Expected adjustment to be one of optimal, parents"):
         EffectQuestion("linear", "all")

@@ -38,8 +38,8 @@ def effect(
         typer.Option("--to", help="Value or level that the treatment goes to; else per unit.", show_default=False),
     ] = None,
     estimator: Annotated[
-        Literal["linear", "forest"],
-        typer.Option(help="Least squares, or cross-fitted random forests for relations that are not linear."),
+        Literal["linear", "curved", "forest"],
+        typer.Option(help="Straight lines, cubic curves, or cross-fitted random forests."),
     ] = "linear",
     adjustment: Annotated[
         Literal["optimal", "parents"],

@@ -278,8 +278,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Each graph is used with its own valid adjustment set, `adjustment` "optimal" or "parents". The interval holds
         both the doubt about the graph and the doubt from few observations. `between` is a pair of values or levels of
-        the treatment; by default the effect is per unit. `estimator` "linear" is least squares; "forest" is
-        cross-fitted, doubly robust for a yes or no treatment and partially linear for a number.
+        the treatment; by default the effect is per unit. `estimator` "linear" is least squares, "curved" the
+        average slope of cubic curves; "forest" is cross-fitted, doubly robust for a yes or no treatment and partially
+        linear for a number.
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 

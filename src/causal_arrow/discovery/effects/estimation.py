@@ -16,7 +16,7 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments, draw_hidden
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_percent
 from causal_arrow.discovery.effects.forest import forest_estimate
-from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, linear_estimates
+from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, curved, linear_estimates
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.tables.table import Column, Table
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Between = tuple[Any, Any] | None
 
-ESTIMATORS = ("linear", "forest")
+ESTIMATORS = ("linear", "curved", "forest")
 MOST_FOREST_SETS = 20
 """Adjustment sets that forests are grown for, the most frequent first: each takes seconds."""
 FEWEST_OBSERVATIONS = 20
@@ -141,6 +141,12 @@ def _estimate(
         check_varies(design, end, answer.names[end])
     if question.estimator == "linear":
         estimates = linear_estimates(design, t, y, list(wanted))
+    elif question.estimator == "curved":
+        bent = curved(design, t, y, [column.kind == "number" for column in table.columns])
+        estimates = {
+            members: estimate._replace(partial_correlation=math.nan)
+            for members, estimate in linear_estimates(bent, t, y, list(wanted)).items()
+        }
     else:
         estimates = _forest_estimates(design, t, y, list(wanted), table.columns[t].kind != "number", random)
     notes += [

@@ -50,6 +50,7 @@ class Design:
     values: Floats  # (N, Q), standardized
     deviations: Floats  # (Q,)
     places: tuple[tuple[int, ...], ...]  # of each variable, its columns
+    always: tuple[int, ...] = ()  # columns that every regression has beside those of its set
 
     @classmethod
     def of(cls, blocks: Sequence[Floats]) -> Design:
@@ -62,6 +63,34 @@ class Design:
         return cls(centered / np.where(deviations > 0, deviations, 1.0), np.ldexp(deviations, exponents), places)
 
 
+def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]) -> Design:
+    """The design with cubic curves for all `numbers`: the coefficient of the treatment is then its average slope.
+
+    With c what the treatment is above its mean, c² and c³ − 3 mean(c²) c have an average slope of zero. Beside them,
+    the coefficient of the treatment itself is the average slope of the whole curve. A column of few values gets a curve
+    of as many parameters as they can tell.
+    """
+
+    def powers(column: Floats) -> list[Floats]:
+        squares = np.square(column)
+        distinct = len(np.unique(column))
+        return [squares, column * squares - 3 * squares.mean() * column][: max(0, distinct - 2)]
+
+    blocks = []
+    for place, columns in enumerate(design.places):
+        own = [design.values[:, column] for column in columns]
+        if numbers[place] and place not in (treatment, outcome):
+            own += powers(own[0])
+        blocks.append(np.stack(own, axis=1) if own else design.values[:, :0])
+    bends = powers(design.values[:, design.places[treatment][0]]) if numbers[treatment] else []
+    blocks.append(np.stack(bends, axis=1) if bends else design.values[:, :0])
+    whole = Design.of(blocks)
+    deviations = whole.deviations.copy()
+    for end in (treatment, outcome):  # whose columns came in standardized
+        deviations[list(whole.places[end])] = design.deviations[list(design.places[end])]
+    return Design(whole.values, deviations, whole.places[:-1], whole.places[-1])
+
+
 def linear_estimates(design: Design, treatment: int, outcome: int, sets: Sequence[Set]) -> dict[Set, SetEstimate]:
     """The effect of the treatment by each set for which there are enough observations.
 
@@ -69,7 +98,9 @@ def linear_estimates(design: Design, treatment: int, outcome: int, sets: Sequenc
     """
     observations = len(design.values)
     (t,), (y,) = design.places[treatment], design.places[outcome]
-    columns = {members: [place for member in members for place in design.places[member]] for members in sets}
+    columns = {
+        members: [*(place for member in members for place in design.places[member]), *design.always] for members in sets
+    }
     fitting = [members for members in sets if len(columns[members]) + 3 <= observations]
     fitting.sort(key=lambda members: len(columns[members]))  # sets of like size are padded to one shape
     products = design.values.T @ design.values / observations  # (Q, Q), correlations

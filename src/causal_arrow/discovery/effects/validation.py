@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.effect import LEVEL
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
-from causal_arrow.discovery.effects.linear import Design, linear_estimates
+from causal_arrow.discovery.effects.linear import Design, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.discovery.uncertainty import adjustment_sets
@@ -248,6 +248,8 @@ def _trial(
     random: np.random.Generator,
 ) -> Trial:
     t, y = ends
+    if question.estimator == "curved":
+        design = curved(design, t, y, [True] * table.variables)
     ours = estimate_effect(answer, table, drawn, answer.names[t], answer.names[y], question=question, random=random)
     rest = tuple(place for place in range(table.variables) if place not in ends)
     estimates = [
