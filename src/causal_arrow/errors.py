@@ -63,6 +63,7 @@ PYTHON: Wording = {
     "decimal": lambda remedy: f"name the decimal sign with read_table(path, decimal={remedy.setting!r})",
     "header": lambda remedy: "read the file without names with read_table(path, header=False)",
     "omit": lambda remedy: f"leave out {remedy.setting}=",
+    "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
     "between": lambda remedy: "name them with between=(..., ...)",
 }
@@ -76,6 +77,9 @@ COMMAND_LINE: Wording = {
     "decimal": lambda remedy: f"name the decimal sign with --decimal {remedy.setting}",
     "header": lambda remedy: "read the file without names with --no-header",
     "omit": lambda remedy: f"leave out --{remedy.setting}",
+    "kind": lambda remedy: (
+        f"read it as a {remedy.setting} with --kind {shlex.quote(remedy.columns[0] + '=' + remedy.setting)}"
+    ),
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
     "between": lambda remedy: "name them with --from and --to",
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,7 +15,7 @@ from causal_arrow.errors import COMMAND_LINE
 from causal_arrow.network.bundled import BUNDLED_FOLDER, DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from causal_arrow.tables.report import TrainingRange
+    from causal_arrow.tables.table import Abilities
 
 COLORS = {"problem": "red", "warning": "yellow", "note": "cyan"}
 
@@ -22,23 +23,30 @@ COLORS = {"problem": "red", "warning": "yellow", "note": "cyan"}
 def check(
     table: options.TableArgument,
     as_json: options.AsJson = False,
+    model: Annotated[
+        str, typer.Option(help="The model that will read the table: a bundled one (see `models`), a folder, or a file.")
+    ] = DEFAULT_MODEL,
     columns: options.Columns = None,
     drop: options.Drop = None,
-    missing: options.Missing = "error",
+    missing: options.Missing = "auto",
     na: options.NotAvailable = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
     header: options.Header = True,
+    kind: options.Kind = None,
+    ordered: options.Ordered = None,
+    interventions: options.Interventions = None,
+    environments: options.Environments = None,
 ) -> None:
     """Say what about a table matters for trust in an answer, before asking for one.
 
-    Looks at size and training range, constant, duplicate and nearly collinear columns, heavy tails, discrete values,
-    missing cells, and observations that follow each other in time. Exits with status 1 if `discover` would refuse the
-    table as it is, else 0.
+    Says what kind of values each column holds. Looks at size and training range, constant, duplicate and nearly
+    collinear columns, heavy tails, discrete values, missing cells, and observations that follow each other in time.
+    Exits with status 1 if `discover` would refuse the table as it is, else 0.
     """
     from causal_arrow.tables.reading import read_table
-    from causal_arrow.tables.report import inspect_table
+    from causal_arrow.tables.report import TrainingRange, inspect_table
 
     how = options.reading(
         columns=columns,
@@ -49,8 +57,15 @@ def check(
         decimal=decimal,
         sheet=sheet,
         header=header,
+        kind=kind,
+        ordered=ordered,
+        interventions=interventions,
+        environments=environments,
     )
-    report = inspect_table(read_table(table, **how, strict=False), _default_training_range())
+    record = _record(model)
+    able = _abilities(model, record)
+    trained = TrainingRange.from_record(record.get("extra", {}).get("training", {}))
+    report = inspect_table(read_table(table, **how, abilities=able, strict=False), trained, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
         print(json.dumps({"usable": not refused, **report.to_dict(COMMAND_LINE)}, indent=2, ensure_ascii=False))
@@ -66,17 +81,29 @@ def check(
         raise typer.Exit(1)
 
 
-def _default_training_range() -> TrainingRange | None:
-    """The sizes of tables that the default model has learned from, by its own record."""
-    from causal_arrow.tables.report import TrainingRange
-
-    # Not by loading it: the record is JSON, and torch alone takes longer than all the rest of this command.
-    config = BUNDLED_FOLDER / DEFAULT_MODEL / "config.json"
+def _record(model: str) -> dict[str, Any]:
+    """What the file beside the weights of a model says of it; empty if there is none."""
+    bundled = BUNDLED_FOLDER / model
+    config = (bundled if bundled.is_dir() else Path(model)) / "config.json"
     try:
-        record = json.loads(config.read_text(encoding="utf-8"))["extra"]["training"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return TrainingRange.from_record(record)
+        record = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _abilities(model: str, record: dict[str, Any]) -> Abilities:
+    """What a model can read beside numbers."""
+    from causal_arrow.tables.table import Abilities
+
+    # Not by loading it, if it need not be: torch alone takes longer than all the rest of this command. A network of
+    # version 0.1 does not say what it is fed, and reads numbers.
+    settings = record.get("model")
+    if isinstance(settings, dict) and not {"channels", "statistics"} & settings.keys():
+        return Abilities(f"the model {model}", frozenset())
+    from causal_arrow.discovery import inference
+
+    return inference.abilities(model, inference.ready_model(model, "cpu"))
 
 
 EXAMPLES = {

@@ -77,26 +77,31 @@ def discover(
     forbid: options.Forbid = None,
     tiers: options.Tiers = None,
     knowledge: options.KnowledgeFile = None,
+    no_hidden_cause: options.NoHiddenCause = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
-    missing: options.Missing = "error",
+    missing: options.Missing = "auto",
     na: options.NotAvailable = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
     header: options.Header = True,
+    kind: options.Kind = None,
+    ordered: options.Ordered = None,
+    interventions: options.Interventions = None,
+    environments: options.Environments = None,
 ) -> None:
     """Find the causal graph of a table.
 
-    Prints the edges with their probabilities, how sure their directions are, the causal order, and what about the table
-    should make you careful. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
-    graph.dagitty.txt and pictures.
+    Prints the edges with their probabilities, how sure their directions are, the causal order, hidden common causes
+    where the model tells them, and what about the table should make you careful. With --output, writes graph.json,
+    edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     names = _file_names(samples, bootstrap)
     if output is not None:
         check_output(output, names, overwrite)
-    known = read_knowledge(require, forbid, tiers, knowledge)
+    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import pipeline, uncertainty
 
@@ -109,6 +114,10 @@ def discover(
         decimal=decimal,
         sheet=sheet,
         header=header,
+        kind=kind,
+        ordered=ordered,
+        interventions=interventions,
+        environments=environments,
     )
     settings = pipeline.Settings(
         model=model,
@@ -118,6 +127,8 @@ def discover(
         knowledge=known,
         scale=scale,
         missing=how.pop("missing"),
+        kinds=how.pop("kinds"),
+        ordered=how.pop("ordered"),
     )
     found = pipeline.discover(table, settings, **how)
     answer = found.answer
@@ -156,6 +167,10 @@ EXAMPLES = {
 
 `causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop`
 
+`causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large`
+
+`causal-arrow discover table.csv --interventions target --environments site`
+
 `causal-arrow discover table.csv --samples 1000 --bootstrap 100`
 
 `causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'`
@@ -173,12 +188,16 @@ class Extras:
 
 
 def read_knowledge(
-    require: list[str] | None, forbid: list[str] | None, tiers: Path | None, file: Path | None
+    require: list[str] | None,
+    forbid: list[str] | None,
+    tiers: Path | None,
+    file: Path | None,
+    no_hidden_cause: list[str] | None = None,
 ) -> Knowledge:
     """All that was said about the graph, from options and files together."""
     from causal_arrow.graphs.knowledge import Knowledge
 
-    known = Knowledge(required=require or (), forbidden=forbid or ())
+    known = Knowledge(required=require or (), forbidden=forbid or (), no_hidden_cause=no_hidden_cause or ())
     if tiers is not None:
         known = known | _read_tiers(tiers)
     return known if file is None else known | Knowledge.from_file(file)
@@ -291,6 +310,8 @@ def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> G
 
 def _print_indirect(answer: Answer, extras: Extras) -> None:
     """The most probable causes that are not direct ones in the graph."""
+    from causal_arrow.discovery.uncertainty import hidden_causes_sentence
+
     assert extras.ancestors is not None
     pairs = [
         (probability, answer.names[j], answer.names[k])
@@ -308,6 +329,8 @@ def _print_indirect(answer: Answer, extras: Extras) -> None:
     screen.print(table)
     if len(pairs) > MOST_INDIRECT:
         screen.print(f"... and {len(pairs) - MOST_INDIRECT} more: see ancestor_probabilities with --json or --output.")
+    if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
+        screen.print(escape(sentence))
 
 
 def _print_footer(output: Path | None, names: list[str], timing: str) -> None:

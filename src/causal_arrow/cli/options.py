@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from causal_arrow.errors import ConfigurationError
+
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "What is already known"
 MOST_DRAWS = 10**6
@@ -34,9 +36,10 @@ Drop = Annotated[
     typer.Option(help="Leave out these columns.", rich_help_panel=TABLE_PANEL, show_default=False),
 ]
 Missing = Annotated[
-    Literal["error", "drop", "impute"],
+    Literal["auto", "model", "error", "drop", "impute"],
     typer.Option(
-        help="What to do about missing values: stop, leave out incomplete observations, or fill them in.",
+        help="What to do about missing values: leave them to the model, which sees what is missing, stop, leave out "
+        "incomplete observations, or fill them in; auto is model where the model can do that, else error.",
         rich_help_panel=TABLE_PANEL,
     ),
 ]
@@ -75,6 +78,45 @@ Header = Annotated[
     bool,
     typer.Option("--header/--no-header", help="Whether the first line holds the names.", rich_help_panel=TABLE_PANEL),
 ]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=KIND",
+        help="What a column holds, where that should not be detected: number, binary, ordered or category; can be "
+        "given several times.",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
+]
+Ordered = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=LEVEL,LEVEL,...",
+        help="The levels of a column in their order, the smallest first; can be given several times.",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
+]
+Interventions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that names, for each observation, the variable that an experiment has set, or several "
+        "separated by semicolons; empty for none.",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
+]
+Environments = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says where or when an observation was made (site, batch, period): a category that "
+        "nothing in the table causes.",
+        rich_help_panel=TABLE_PANEL,
+        show_default=False,
+    ),
+]
 Scale = Annotated[
     Literal["auto", "given", "log"],
     typer.Option(
@@ -110,10 +152,19 @@ Tiers = Annotated[
         show_default=False,
     ),
 ]
+NoHiddenCause = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A<->B",
+        help="Two variables that share no cause outside the table; can be given several times.",
+        rich_help_panel=KNOWLEDGE_PANEL,
+        show_default=False,
+    ),
+]
 KnowledgeFile = Annotated[
     Path | None,
     typer.Option(
-        help="TOML or JSON file with required, forbidden, tiers, roots, leaves.",
+        help="TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause.",
         rich_help_panel=KNOWLEDGE_PANEL,
         show_default=False,
     ),
@@ -136,6 +187,10 @@ def reading(
     decimal: Decimal,
     sheet: Sheet,
     header: Header,
+    kind: Kind,
+    ordered: Ordered,
+    interventions: Interventions,
+    environments: Environments,
 ) -> dict[str, Any]:
     """The arguments of `read_table` that the options of a command stand for.
 
@@ -150,7 +205,26 @@ def reading(
         "decimal": decimal,
         "sheet": sheet,
         "header": header,
+        "kinds": {name: value.strip() for name, value in _assignments("--kind", "zip=category", kind)} or None,
+        "ordered": {
+            name: several([value]) or []
+            for name, value in _assignments("--ordered", "size=small,medium,large", ordered)
+        }
+        or None,
+        "interventions": interventions,
+        "environments": environments,
     }
+
+
+def _assignments(option: str, example: str, values: list[str] | None) -> list[tuple[str, str]]:
+    """Names and what is said of them, from values such as "zip=category"."""
+    pairs = []
+    for value in values or []:
+        name, equals, said = value.rpartition("=") if option == "--kind" else value.partition("=")
+        if not name.strip() or not equals or not said.strip():
+            raise ConfigurationError(f"Expected {option} as {example}, got {value!r}.")
+        pairs.append((name.strip(), said))
+    return pairs
 
 
 def table_name(path: Path) -> str:

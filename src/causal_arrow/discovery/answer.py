@@ -52,7 +52,7 @@ CERTAIN_DIRECTION = 0.95
 LIKELY_DIRECTION = 0.75
 
 HIDDEN_CAUSE = 0.5
-"""From this probability on, two variables are shown to share a hidden cause."""
+"""Above this probability, two variables are shown to share a hidden cause."""
 
 
 def direction_certainty(direction_probability: float) -> str:
@@ -87,6 +87,23 @@ class DirectedEdge:
         return direction_certainty(self.direction_probability)
 
 
+@dataclass(frozen=True)
+class HiddenCause:
+    """Two variables that probably share a cause which is not in the table."""
+
+    first: str
+    second: str
+    probability: float
+
+    def __str__(self) -> str:
+        return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
+
+
+def with_environment(knowledge: Knowledge, environment: str | None) -> Knowledge:
+    """The knowledge, and that nothing in the table causes the environment."""
+    return knowledge if environment is None else knowledge | Knowledge(roots=[environment])
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A distribution over causal graphs on named variables, and the graph that a decoding rule takes from it.
@@ -108,6 +125,10 @@ class Answer:
     """Variables that were read on a log scale."""
     columns: tuple[Column, ...] = ()
     """What kind of values each variable has; empty if that is not known."""
+    experiments: Mapping[str, int] = field(default_factory=dict)
+    """In how many observations each variable was set, for those that experiments have set."""
+    environment: str | None = None
+    """The variable that tells environments apart, which nothing in the table causes."""
     table_checksum: str | None = None
     """Digits that depend on the table's values, whatever the order of rows and columns."""
     compiled: Constraints | None = field(default=None, repr=False)
@@ -179,9 +200,32 @@ class Answer:
 
     @cached_property
     def confounding_probabilities(self) -> Floats | None:
-        """Probability that two variables share a hidden cause; None for a network that does not say.  (P, P)"""
+        """Probability that two variables share a hidden cause; None for a network that does not say.  (P, P)
+
+        Zero where the knowledge rules it out.
+        """
         probabilities = self.distribution.confounding_probabilities()
-        return None if probabilities is None else self._put_back(probabilities.detach().cpu().double().numpy())
+        if probabilities is None:
+            return None
+        known = self._put_back(probabilities.detach().cpu().double().numpy())
+        np.fill_diagonal(known, 0.0)
+        return np.where(self.constraints.unconfounded, 0.0, known)
+
+    @cached_property
+    def hidden_causes(self) -> tuple[HiddenCause, ...]:
+        """The pairs that probably share a hidden cause, the most probable first; none if the network does not say."""
+        if self.confounding_probabilities is None or self.graph.bidirected is None:
+            return ()
+        pairs = [
+            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))
+            for j, k in np.argwhere(np.triu(self.graph.bidirected))
+        ]
+        return tuple(sorted(pairs, key=lambda pair: (-pair.probability, pair.first, pair.second)))
+
+    @property
+    def shifted(self) -> tuple[DirectedEdge, ...]:
+        """The edges from the environment: what differs between environments by more than its causes do."""
+        return tuple(edge for edge in self.edges if edge.source == self.environment)
 
     @cached_property
     def order_scores(self) -> Floats:
@@ -249,11 +293,19 @@ class Answer:
             "variables": list(self.names),
             "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
             "log_columns": list(self.log_columns),
+            "experiments": dict(self.experiments),
+            "environment": self.environment,
             "edges": [edge_record(edge) for edge in self.edges],
             "order": list(self.order),
             "order_scores": scores,
             "order_is_exact": self.decoding.exact,
             "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
+            "hidden_causes": None
+            if self.confounding_probabilities is None
+            else [hidden_cause_record(pair) for pair in self.hidden_causes],
+            "confounding_probabilities": None
+            if self.confounding_probabilities is None
+            else np.round(self.confounding_probabilities, DIGITS).tolist(),
             "cpdag": self.cpdag.astype(int).tolist(),
             "decode": self.rule,
             "threshold": self.threshold,
@@ -296,6 +348,8 @@ class Answer:
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 log_columns=tuple(content["log_columns"]),
                 columns=tuple(_column(column) for column in content["columns"]),
+                experiments=_experiments(content.get("experiments", {}), names),
+                environment=_environment(content.get("environment"), names),
                 table_checksum=content["table_checksum"],
             )
         except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
@@ -326,7 +380,8 @@ class Answer:
     @cached_property
     def constraints_as_arranged(self) -> Constraints:
         """The knowledge as matrices, in the order of `arrangement`."""
-        return self.compiled or self.knowledge.compile([self.names[place] for place in self._places])
+        known = with_environment(self.knowledge, self.environment)
+        return self.compiled or known.compile([self.names[place] for place in self._places])
 
     def _put_back(self, matrices: Matrix) -> Matrix:
         """Matrices of arranged variables, in the order of `names`.  (..., P, P)"""
@@ -355,6 +410,11 @@ def edge_record(edge: DirectedEdge) -> dict[str, Any]:
     return facts
 
 
+def hidden_cause_record(pair: HiddenCause) -> dict[str, Any]:
+    """What files say of two variables that share a hidden cause."""
+    return {**asdict(pair), "probability": round(pair.probability, DIGITS)}
+
+
 def _short(values: NDArray[np.float32]) -> list[float]:
     """The numbers with as few digits as tell them apart from any other float32."""
     return [float(str(value)) for value in values]
@@ -378,6 +438,18 @@ def _symmetric(upper: Sequence[float], variables: int) -> torch.Tensor:
     rows, columns = torch.triu_indices(variables, variables, 1)
     matrix[rows, columns] = torch.tensor(upper, dtype=torch.float32)
     return matrix + matrix.T
+
+
+def _experiments(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
+    if unknown := [name for name in content if name not in names]:
+        raise ValueError(f"experiments on {unknown[0]!r}, which is no variable")
+    return {str(name): int(count) for name, count in content.items()}
+
+
+def _environment(name: Any, names: Sequence[str]) -> str | None:
+    if name is not None and name not in names:
+        raise ValueError(f"the environment {name!r} is no variable")
+    return None if name is None else str(name)
 
 
 def _column(content: Mapping[str, Any]) -> Column:

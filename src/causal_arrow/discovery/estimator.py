@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from causal_arrow.discovery import exports, inference, summary, uncertainty
-from causal_arrow.discovery.answer import Answer, DirectedEdge, edge_record
-from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover
+from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause, edge_record
+from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, read_for
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
-from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 
@@ -66,7 +65,14 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         How to read positive, skewed columns: "auto" reads the table as it is "given" and with such columns on a "log"
         scale, and keeps the logarithms unless the network is clearly surer of its graph without them.
     missing
-        What to do about missing values: "error", "drop" incomplete observations, or "impute".
+        What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses
+        them, "drop" leaves out incomplete observations, "impute" fills them in. "auto" is "model" where the network can
+        read missing values, else "error".
+    kinds
+        What columns hold, where that should not be detected: {"zip": "category"}; one of "number", "binary", "ordered",
+        "category".
+    ordered
+        Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
     observations_per_chunk
         How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
         up to rounding.
@@ -104,7 +110,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         threshold: float = 0.5,
         knowledge: KnowledgeSource = None,
         scale: str = "auto",
-        missing: str = "error",
+        missing: str = "auto",
+        kinds: Mapping[str, str] | None = None,
+        ordered: Mapping[str, Sequence[str]] | None = None,
         observations_per_chunk: int | None = None,
     ) -> None:
         self.model = model
@@ -114,18 +122,31 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.knowledge = knowledge
         self.scale = scale
         self.missing = missing
+        self.kinds = kinds
+        self.ordered = ordered
         self.observations_per_chunk = observations_per_chunk
 
     # Fitting
 
-    def fit(self, table: Any, y: None = None) -> Arrow:
+    def fit(self, table: Any, y: None = None, *, interventions: Any = None, environments: Any = None) -> Arrow:
         """Discover the causal graph of a table: a pandas or polars data frame, a numpy array, or the path of a file.
 
         Rows are observations, columns are variables. `y` is not used; scikit-learn expects it.
+
+        interventions
+            What experiments have set: for each observation the name of a variable, several separated by `;`, nothing
+            for none; or true and false for each cell; or the name of a column with such labels, which is then no
+            variable.
+        environments
+            Where or when each observation was made, if what is different there is not known: a label for each, or the
+            name of a column. It is read as a category that nothing in the table causes.
         """
         _refuse_sparse_and_complex(table)
-        found = discover(table, self._settings())
+        beside = {"interventions": interventions, "environments": environments}
+        beside = {name: labels for name, labels in beside.items() if labels is not None}
+        found = discover(table, self._settings(), **beside)
         self.answer_, self.report_, self.table_ = found.answer, found.report, found.table
+        self._beside_ = beside
         self._remember_names(table, found.table)
         for warning in self.answer_.warnings:
             warnings.warn(warning, ArrowWarning, stacklevel=2)
@@ -166,6 +187,21 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def skeleton_probabilities_(self) -> pd.DataFrame:
         """Probability that two variables are adjacent, in whichever direction."""
         return self._square(self._answer.skeleton_probabilities)
+
+    @property
+    def confounding_probabilities_(self) -> pd.DataFrame:
+        """Probability that two variables share a cause that is not in the table; symmetric."""
+        probabilities = self._answer.confounding_probabilities
+        if probabilities is None:
+            raise ConfigurationError(
+                f"The model {self._answer.model} says nothing of hidden common causes: it has no probabilities of them."
+            )
+        return self._square(probabilities)
+
+    @property
+    def hidden_causes_(self) -> list[HiddenCause]:
+        """The pairs that probably share a hidden cause, the most probable first; none if the model does not tell."""
+        return list(self._answer.hidden_causes)
 
     @property
     def order_scores_(self) -> pd.Series:
@@ -212,9 +248,14 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self._answer.sample(k, _torch_generator(random_state)).graphs
 
     def path_probability(self, cause: str, effect: str, k: int = 1000, random_state: RandomState = 0) -> float:
-        """Probability of a directed path from cause to effect, the share among `k` sampled graphs."""
+        """Probability of a directed path from cause to effect, the share among `k` sampled graphs.
+
+        Hidden common causes are no paths. Where variables along the way probably share one, an ArrowWarning says so.
+        """
         ends = self._answer.place_of(cause), self._answer.place_of(effect)
-        return float(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state))[ends])
+        graphs = self.sample_graphs(k, random_state)
+        self._mention_hidden_causes(graphs, *ends)
+        return float(uncertainty.ancestor_frequencies(graphs)[ends])
 
     def ancestor_probabilities(self, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """Probability that the row's variable is a direct or indirect cause of the column's, from `k` graphs."""
@@ -232,10 +273,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         One row for each set, the most frequent first. The set None stands for graphs in which the treatment has no
         effect on the outcome. `kind` "optimal" is the valid set with the smallest variance in linear models, "parents"
-        the direct causes of the treatment.
+        the direct causes of the treatment. Hidden common causes are not adjusted for; where variables on the way from
+        treatment to outcome probably share one, an ArrowWarning says so.
         """
         ends = self._answer.place_of(treatment), self._answer.place_of(outcome)
-        counts = uncertainty.adjustment_sets(self.sample_graphs(k, random_state), *ends, kind=kind)
+        graphs = self.sample_graphs(k, random_state)
+        counts = uncertainty.adjustment_sets(graphs, *ends, kind=kind)
+        self._mention_hidden_causes(graphs, *ends)
         return self._sets(counts, "adjustment_set", k)
 
     def bootstrap(
@@ -248,12 +292,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
-        read = read_table(table, missing=settings.missing)
+        network = inference.ready_model(settings.model, settings.device)
+        read = read_for(inference.abilities(settings.model, network), table, settings, **self._beside_)
         if inference.arrange(read).checksum != answer.table_checksum:
             raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
         return uncertainty.bootstrap(
             answer,
-            inference.ready_model(settings.model, settings.device),
+            network,
             read,
             k,
             np.random.default_rng(_seed(random_state)),
@@ -419,6 +464,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             self.feature_names_in_ = np.array(read.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _mention_hidden_causes(self, graphs: NDArray[np.bool_], cause: int, effect: int) -> None:
+        sentence = uncertainty.hidden_causes_on_the_way(self._answer, graphs, cause, effect)
+        if sentence is not None:
+            warnings.warn(sentence, ArrowWarning, stacklevel=3)
 
     def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
         import pandas as pd

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
 from causal_arrow.discovery.pictures import layout_of
-from causal_arrow.errors import ConfigurationError
-from causal_arrow.text import UNPRINTABLE, visible
+from causal_arrow.errors import ArrowWarning, ConfigurationError
+from causal_arrow.text import UNPRINTABLE, counted, visible
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -90,7 +91,11 @@ def written_names(names: Sequence[str], hidden: re.Pattern[str] = UNPRINTABLE) -
 
 
 def to_networkx(answer: Answer) -> nx.DiGraph[str]:
-    """The graph for networkx: facts of edges on the edges, order scores on the nodes."""
+    """The graph for networkx: facts of edges on the edges, order scores on the nodes.
+
+    Pairs that probably share a hidden cause are the attribute `hidden_causes` of the graph, each as (first, second,
+    probability).
+    """
     networkx = _package("networkx", "networkx")
     graph: nx.DiGraph[str] = networkx.DiGraph()
     position = {name: place for place, name in enumerate(answer.order)}
@@ -99,17 +104,21 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
     for edge in answer.edges:
         facts = edge_record(edge)
         graph.add_edge(facts.pop("source"), facts.pop("target"), **facts)
+    if answer.hidden_causes:
+        graph.graph["hidden_causes"] = [
+            (pair.first, pair.second, round(pair.probability, DIGITS)) for pair in answer.hidden_causes
+        ]
     return graph
 
 
 def to_gml(answer: Answer) -> str:
-    """The graph as GML."""
+    """The graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     networkx = _package("networkx", "networkx")
     return "\n".join(networkx.generate_gml(_writable_networkx(answer))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
-    """The graph as GraphML."""
+    """The graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     graphml = _package("networkx.readwrite.graphml", "networkx")
     return str(graphml.GraphMLWriter(graph=_writable_networkx(answer), prettyprint=True)) + "\n"
 
@@ -117,12 +126,19 @@ def to_graphml(answer: Answer) -> str:
 def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
     """The graph for networkx with names that a text format can hold."""
     networkx = _package("networkx", "networkx")
-    graph: nx.DiGraph[str] = networkx.relabel_nodes(to_networkx(answer), written_names(answer.names))
+    names = written_names(answer.names)
+    graph: nx.DiGraph[str] = networkx.relabel_nodes(to_networkx(answer), names)
+    if answer.hidden_causes:
+        pairs = [[names[a], names[b], probability] for a, b, probability in graph.graph["hidden_causes"]]
+        graph.graph["hidden_causes"] = json.dumps(pairs, ensure_ascii=False)
     return graph
 
 
 def to_dot(answer: Answer) -> str:
-    """The graph in the language of Graphviz: probability as width, an uncertain direction dashed with an open head."""
+    """The graph in the language of Graphviz: probability as width, an uncertain direction dashed with an open head.
+
+    A dashed line with heads at both ends is a hidden common cause.
+    """
     styles = {"certain": "solid", "likely": "solid", "uncertain": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
@@ -137,6 +153,10 @@ def to_dot(answer: Answer) -> str:
         }
         attributes = ", ".join(f"{name}={value}" for name, value in look.items())
         lines.append(f"  {names[edge.source]} -> {names[edge.target]} [{attributes}];")
+    for pair in answer.hidden_causes:
+        tooltip = _quoted(f"hidden common cause, probability {pair.probability:.3f}")
+        attributes = f"dir=both, style=dashed, constraint=false, tooltip={tooltip}, probability={pair.probability:.6f}"
+        lines.append(f"  {names[pair.first]} -> {names[pair.second]} [{attributes}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -149,6 +169,7 @@ def to_dagitty(answer: Answer) -> str:
     for name, (x, y) in zip(answer.names, layout.centers, strict=True):
         lines.append(f'{names[name]} [pos="{x / right:.3f},{1 - y / top:.3f}"]')  # y grows downwards there
     lines += [f"{names[edge.source]} -> {names[edge.target]}" for edge in answer.edges]
+    lines += [f"{names[pair.first]} <-> {names[pair.second]}" for pair in answer.hidden_causes]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -181,6 +202,7 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
     graph: nx.DiGraph[str] = networkx.DiGraph()
     graph.add_nodes_from(answer.names)
     graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
+    _mention_left_out(answer, "to_dowhy")
     return graph
 
 
@@ -189,6 +211,7 @@ def to_pgmpy(answer: Answer) -> Any:
     graph = _package("pgmpy.base", "pgmpy").DAG()
     graph.add_nodes_from(answer.names)
     graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
+    _mention_left_out(answer, "to_pgmpy")
     return graph
 
 
@@ -199,12 +222,23 @@ def to_causallearn(answer: Answer) -> Any:
     graph = _package("causallearn.graph.Dag", "causal-learn").Dag(list(nodes.values()))
     for edge in answer.edges:
         graph.add_directed_edge(nodes[edge.source], nodes[edge.target])
+    _mention_left_out(answer, "to_causallearn")
     return graph
 
 
 def to_lingam(answer: Answer) -> NDArray[np.float64]:
     """The graph as lingam keeps adjacency matrices, transposed: [k, j] is 1 when j → k."""
+    _mention_left_out(answer, "to_lingam")
     return np.asarray(answer.adjacency.T, dtype=np.float64)
+
+
+def _mention_left_out(answer: Answer, export: str) -> None:
+    """An ArrowWarning if a graph is handed over without the hidden common causes that the answer has."""
+    if answer.hidden_causes:
+        count = counted(len(answer.hidden_causes), "hidden common cause")
+        pairs = ", ".join(map(str, answer.hidden_causes[:5]))
+        message = f"{export} hands over directed edges alone: {count} left out, such as {pairs}."
+        warnings.warn(message, ArrowWarning, stacklevel=4)
 
 
 def _package(module: str, name: str) -> Any:

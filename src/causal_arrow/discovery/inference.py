@@ -3,6 +3,7 @@
 Sums in floating point depend on the order of their terms, and ties on the order of columns. So a table is arranged
 first, columns and observations in an order that depends on their values alone: tables that differ only by a shuffle are
 the same input to the last bit, and get the same answer. Columns stay in that order until an answer is put into words.
+Levels of categories are numbered by how frequent they are, whatever their names.
 """
 
 # B tables, N observations, P variables
@@ -28,7 +29,7 @@ from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.scales import with_logarithms
-from causal_arrow.tables.table import Column, Table
+from causal_arrow.tables.table import Abilities, Column, Table
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -60,6 +61,12 @@ def model_name(source: Any) -> str:
     if isinstance(source, ArrowModel):
         return f"{source.config.to_dict()['encoder']} encoder, {source.parameter_count():,} parameters"
     return str(source)
+
+
+def abilities(source: Any, network: ArrowModel) -> Abilities:
+    """What a network can read beside numbers, and what to call it in a sentence."""
+    name = "this model" if isinstance(source, ArrowModel) else f"the model {source}"
+    return Abilities(name, network.encoder.reads)
 
 
 def training_range(source: str | Path | ArrowModel) -> TrainingRange | None:
@@ -94,9 +101,10 @@ class ArrangedTable:
     `arrangement[i]` is the column of the table that is column i here.
     """
 
-    values: Floats  # (N, P)
+    values: Floats  # (N, P), NaN where nothing was observed
     columns: tuple[Column, ...]  # (P,)
     arrangement: tuple[int, ...]  # (P,)
+    intervened: Bools | None = None  # (N, P)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,6 +120,10 @@ class ArrangedTable:
         """Digits that change with any name or value, whatever the order of rows and columns."""
         digest = hashlib.sha256(repr(self.names).encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(self.values).tobytes())
+        if levels := [column.levels for column in self.columns if column.kind == "category"]:
+            digest.update(repr(levels).encode("utf-8", "surrogatepass"))
+        if self.intervened is not None:
+            digest.update(np.ascontiguousarray(self.intervened).tobytes())
         return digest.hexdigest()[:16]
 
     def with_logarithms(self, columns: Bools) -> ArrangedTable:
@@ -122,6 +134,8 @@ class ArrangedTable:
 def arrange(table: Table) -> ArrangedTable:
     """The table with columns and observations sorted by their values alone (equal columns by name)."""
     values = table.values + 0.0  # turns −0 into 0, which has other bytes
+    values[np.isnan(values)] = np.nan  # and every NaN into the same one
+    columns = _number_levels_by_frequency(values, table.columns)
     in_order = np.sort(values, axis=0)
 
     def key(column: int) -> tuple[bytes, str]:
@@ -129,8 +143,39 @@ def arrange(table: Table) -> ArrangedTable:
 
     arrangement = tuple(sorted(range(table.variables), key=key))
     arranged = values[:, arrangement]
-    arranged = arranged[np.lexsort(arranged.T)]
-    return ArrangedTable(arranged, tuple(table.columns[place] for place in arrangement), arrangement)
+    intervened = None if table.intervened is None else table.intervened[:, arrangement]
+    rows = np.lexsort(arranged.T if intervened is None else np.concatenate([intervened.T, arranged.T]))
+    return ArrangedTable(
+        arranged[rows],
+        tuple(columns[place] for place in arrangement),
+        arrangement,
+        None if intervened is None else intervened[rows],
+    )
+
+
+def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Gives categories other codes, in place: frequent levels first, equally frequent ones by what goes with them."""
+    changed = list(columns)
+    if all(column.kind != "category" for column in columns):
+        return columns
+    places = [place for place, column in enumerate(columns) if column.kind != "category"]
+    numbers = values[:, sorted(places, key=lambda place: np.sort(values[:, place]).tobytes())]
+    for place, column in enumerate(columns):
+        if column.kind != "category":
+            continue
+        codes = values[:, place]
+        rows = [codes == code for code in range(len(column.levels))]
+        counts = [int(each.sum()) for each in rows]
+
+        def key(code: int, rows: list[Bools] = rows, counts: list[int] = counts) -> tuple[int, bytes]:
+            tied = counts.count(counts[code]) > 1
+            return -counts[code], np.sort(numbers[rows[code]], axis=0).tobytes() if tied else b""
+
+        order = sorted(range(len(rows)), key=key)
+        for new, old in enumerate(order):
+            values[rows[old], place] = new
+        changed[place] = replace(column, levels=tuple(column.levels[old] for old in order))
+    return tuple(changed)
 
 
 def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | None:
@@ -142,7 +187,8 @@ def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | No
 
 def infer(model: ArrowModel, arranged: ArrangedTable, observations_per_chunk: int | None = None) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
-    return next(_infer_batches(model, iter([arranged.values[None]]), observations_per_chunk))[0]
+    everything = np.arange(len(arranged.values))[None]
+    return next(_infer_batches(model, arranged, iter([everything]), observations_per_chunk))[0]
 
 
 # Many tables
@@ -159,19 +205,35 @@ def infer_resampled(
     observations, variables = arranged.values.shape
     tables_per_pass = min(max(1, RESAMPLED_CELLS // (observations * variables)), count)
     batches = (
-        arranged.values[random.integers(observations, size=(min(tables_per_pass, count - start), observations))]
+        random.integers(observations, size=(min(tables_per_pass, count - start), observations))
         for start in range(0, count, tables_per_pass)
-    )  # (B, N, P) each
-    for distributions in _infer_batches(model, batches, observations_per_chunk):
+    )  # (B, N) each
+    for distributions in _infer_batches(model, arranged, batches, observations_per_chunk):
         yield from (distributions[table] for table in range(len(distributions.skeleton_order.order_scores)))
 
 
 @torch.inference_mode()
 def _infer_batches(
-    model: ArrowModel, batches: Iterator[Floats], observations_per_chunk: int | None
+    model: ArrowModel,
+    arranged: ArrangedTable,
+    batches: Iterator[NDArray[np.intp]],
+    observations_per_chunk: int | None,
 ) -> Iterator[GraphDistribution]:
     device = next(model.parameters()).device
-    for values in batches:
-        step = observations_per_chunk or chunk_size(model, *values.shape[1:])
-        tables = TableBatch(torch.from_numpy(np.ascontiguousarray(values)).to(device))
+    for rows in batches:
+        step = observations_per_chunk or chunk_size(model, *arranged.values.shape)
+        tables = _batch(arranged, rows, model.encoder.reads).to(device)
         yield model(tables, observations_per_chunk=step).to("cpu")
+
+
+def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str]) -> TableBatch:
+    """Tables made of these observations (B, N), as the network reads them: without parts that say nothing."""
+    values = arranged.values[rows]  # (B, N, P)
+    holes = np.isnan(values)
+    levels = torch.tensor([column.unordered_levels for column in arranged.columns])
+    return TableBatch(
+        torch.from_numpy(np.where(holes, 0.0, values)),
+        observed=torch.from_numpy(~holes) if holes.any() else None,
+        intervened=None if arranged.intervened is None else torch.from_numpy(arranged.intervened[rows]),
+        levels=levels.expand(len(rows), -1) if "levels" in reads and bool(levels.any()) else None,
+    )

@@ -1,8 +1,9 @@
 """Pictures of an answer, with matplotlib alone: the causal graph in layers, and its edge probabilities as a heat map.
 
 In a graph, wide dark lines are probable edges and thin light ones less so. A filled arrowhead is a direction that is
-certain, an open one a likely direction, and a dashed line with an open head an uncertain one. Where only the most
-probable edges are drawn, "+3" at a box says how many of its edges are not, and a dashed box that none of them is.
+certain, an open one a likely direction, and a dashed line with an open head an uncertain one. A dashed arc with heads
+at both ends is a hidden common cause. Where only the most probable edges are drawn, "+3" at a box says how many of its
+edges are not, and a dashed box that none of them is.
 
 Names in letters that no installed font has stay as they are in SVG, where the reader's fonts count; elsewhere the
 number of the column stands for them.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer, DirectedEdge
+from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
 from causal_arrow.text import counted, visible
@@ -48,6 +49,7 @@ ALPHA_RANGE = (0.25, 0.95)
 
 EDGE_COLOR = "#1f3a5f"
 REQUIRED_COLOR = "#b3541e"
+HIDDEN_COLOR = "#7b3f8c"
 BOX_COLOR, BOX_BORDER, LONELY_BORDER = "#f4f6fa", "#5b6b82", "#c3cad6"
 TEXT_COLOR = "#14202e"
 QUIET_COLOR = "#5b6b82"
@@ -116,6 +118,7 @@ class _Drawing:
     layout: Layout
     edges: dict[tuple[int, int], DirectedEdge]  # by places, the most probable first
     hidden: list[int]  # of each variable, how many edges are not drawn
+    arcs: list[tuple[HiddenCause, NDArray[np.float64]]]  # hidden common causes, and points along their arcs  (M, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +137,24 @@ class _Plan(_Drawing):
             max((entry.x + entry.width for entry in self.legend), default=0.0),
         )
         aside = (wide - self.layout.width) / 2
+        # Arcs may bulge beyond the boxes.
+        points = np.concatenate([np.zeros((1, 2)), *(points for _, points in self.arcs)])
+        beyond = max(0.0, -points[:, 0].min(), points[:, 0].max() - self.layout.width)
+        above = max(0.0, points[:, 1].max() - self.layout.height)
+        below = max(0.0, -points[:, 1].min())
+        aside = max(aside, beyond)
         footer = max((entry.row + 1 for entry in self.legend), default=0) * LEGEND_LINE
         return (
             -aside - MARGIN,
             self.layout.width + aside + MARGIN,
-            -footer - MARGIN - (MARGIN if footer else 0),
-            self.layout.height + 3 * MARGIN + FONT_SIZE,
+            -below - footer - MARGIN - (MARGIN if footer else 0),
+            self.layout.height + above + 3 * MARGIN + FONT_SIZE,
         )
+
+    @property
+    def lowest(self) -> float:
+        """The height of the lowest point of the drawing, 0 unless an arc hangs below the boxes."""
+        return min([0.0, *(float(points[:, 1].min()) for _, points in self.arcs)])
 
     @property
     def inches(self) -> tuple[float, float]:
@@ -156,6 +170,10 @@ def _plan(answer: Answer, most_edges: int, title: str | None) -> _Plan:
         title = f"{variables}, {counted(len(answer.edges), 'edge')}"
         if len(drawing.edges) < len(answer.edges):
             title = f"{variables}, the {len(drawing.edges)} most probable of {len(answer.edges)} edges"
+        if answer.hidden_causes:
+            title += f", {counted(len(answer.hidden_causes), 'hidden common cause')}"
+            if len(drawing.arcs) < len(answer.hidden_causes):
+                title += f" ({len(drawing.arcs)} drawn)"
     return _Plan(**vars(drawing), title=title, legend=_legend(drawing))
 
 
@@ -190,7 +208,11 @@ def _drawn(answer: Answer, most_edges: int) -> _Drawing:
     widths = [float(width) + 2 * PADDING[0] for width, _ in sizes]
     height = max(float(tall) for _, tall in sizes) + 2 * PADDING[1]
     layout = layered_layout(adjacency, widths, height)
-    return _Drawing(labels, widths, height, layout, edges, [undrawn[name] for name in answer.names])
+    arcs = []
+    for shared in answer.hidden_causes[:most_edges]:
+        ends = place[shared.first], place[shared.second]
+        arcs.append((shared, arc_between(layout, widths, height, *ends)))
+    return _Drawing(labels, widths, height, layout, edges, [undrawn[name] for name in answer.names], arcs)
 
 
 def _paint(plan: _Plan, ax: Axes, labels: Sequence[str]) -> None:
@@ -207,6 +229,8 @@ def _paint(plan: _Plan, ax: Axes, labels: Sequence[str]) -> None:
     routes = {(route.source, route.target): route for route in plan.layout.routes}
     for depth, (pair, edge) in enumerate(reversed(plan.edges.items())):  # the strongest on top of the others
         _paint_edge(ax, edge, curve_of(routes[pair]), scale, zorder=1 + depth / len(plan.edges))
+    for shared, points in plan.arcs:
+        _paint_arc(ax, shared.probability, points, scale)
     linked = {variable for pair in plan.edges for variable in pair}
     for variable, (label, center, width) in enumerate(zip(labels, plan.layout.centers, plan.widths, strict=True)):
         style = BOX_STYLES["linked" if variable in linked else "hidden" if plan.hidden[variable] else "lonely"]
@@ -241,7 +265,7 @@ def _paint(plan: _Plan, ax: Axes, labels: Sequence[str]) -> None:
     )
     start = middle - max((entry.x + entry.width for entry in plan.legend), default=0.0) / 2
     for entry in plan.legend:
-        _paint_legend_entry(ax, entry, start, -2 * MARGIN - (entry.row + 0.5) * LEGEND_LINE, scale)
+        _paint_legend_entry(ax, entry, start, plan.lowest - 2 * MARGIN - (entry.row + 0.5) * LEGEND_LINE, scale)
 
 
 @dataclass(frozen=True)
@@ -360,6 +384,72 @@ def _paint_edge(
     )
 
 
+# Hidden common causes
+
+ARC_POINTS = 80
+ARC_BULGE = 0.22  # of the distance between the two
+LEAST_BULGE = 14.0
+
+
+def arc_between(layout: Layout, widths: Sequence[float], height: float, first: int, second: int) -> NDArray[np.float64]:
+    """Points of an arc from the border of one box to that of another, bulging outwards or up.  (M, 2)"""
+    start, end = np.asarray(layout.centers[first]), np.asarray(layout.centers[second])
+    if start[0] > end[0]:
+        start, end, first, second = end, start, second, first
+    across = end - start
+    distance = float(np.hypot(*across)) or 1.0
+    normal = np.array([-across[1], across[0]]) / distance
+    middle = (start + end) / 2
+    if abs(across[0]) < abs(across[1]):  # one above the other: away from the middle of the picture
+        outward = 1.0 if middle[0] >= layout.width / 2 else -1.0
+        normal *= outward if normal[0] >= 0 else -outward
+    control = middle + 2 * max(LEAST_BULGE, ARC_BULGE * distance) * normal
+    t = np.linspace(0, 1, 4 * ARC_POINTS)[:, None]
+    points = (1 - t) ** 2 * start + 2 * t * (1 - t) * control + t**2 * end
+    outside = np.ones(len(points), dtype=bool)
+    for center, width in ((start, widths[first]), (end, widths[second])):
+        outside &= (np.abs(points - center) > np.array([width / 2, height / 2]) + 1.0).any(axis=1)
+    return np.asarray(points[outside] if outside.sum() >= 2 else points[[0, -1]])
+
+
+def _paint_arc(ax: Axes, probability: float, points: NDArray[np.float64], scale: float, zorder: float = 2.5) -> None:
+    from matplotlib.patches import Polygon
+
+    width, alpha = (low + (high - low) * probability for low, high in (WIDTH_RANGE, ALPHA_RANGE))
+    lengths = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
+    inner = points[(lengths >= HEAD_LENGTH) & (lengths <= lengths[-1] - HEAD_LENGTH)]
+    if len(inner) >= 2:
+        ax.plot(
+            inner[:, 0],
+            inner[:, 1],
+            color=HIDDEN_COLOR,
+            alpha=alpha,
+            linewidth=0.8 * width * scale,
+            linestyle=(0, (4, 2.5)),
+            dash_capstyle="butt",
+            zorder=zorder,
+        )
+    for tip, towards in ((points[0], np.searchsorted(lengths, HEAD_LENGTH)), (points[-1], None)):
+        place = int(towards) if towards is not None else int(np.searchsorted(lengths, lengths[-1] - HEAD_LENGTH))
+        back = points[min(place, len(points) - 1)] - tip
+        size = float(np.hypot(*back)) or 1.0
+        back = back / size
+        side = np.array([-back[1], back[0]]) * HEAD_WIDTH / 2
+        base = tip + HEAD_LENGTH * back
+        ax.add_patch(
+            Polygon(
+                [tip, base + side, base - side],
+                closed=True,
+                alpha=alpha,
+                zorder=zorder,
+                facecolor=HIDDEN_COLOR,
+                edgecolor=HIDDEN_COLOR,
+                linewidth=0.5 * scale,
+                joinstyle="round",
+            )
+        )
+
+
 # The legend
 
 LEGEND_LINE = 18.0
@@ -369,9 +459,9 @@ LEGEND_FONT = 8.0
 
 @dataclass(frozen=True)
 class _LegendEntry:
-    """A sample and what it means. The sample is an edge, with or without its head, a box, or a count."""
+    """A sample and what it means. The sample is an edge, with or without its head, an arc, a box, or a count."""
 
-    sample: DirectedEdge | BoxStyle | str
+    sample: DirectedEdge | HiddenCause | BoxStyle | str
     label: str
     x: float
     row: int
@@ -382,7 +472,12 @@ def _legend(drawing: _Drawing) -> list[_LegendEntry]:
     """Samples of what occurs in the picture and nothing else, in rows that fit it."""
     entries: list[_LegendEntry] = []
     x, row = 0.0, 0
-    for sample, label in [*_edge_samples(list(drawing.edges.values())), *_box_samples(drawing)]:
+    samples: list[tuple[DirectedEdge | HiddenCause | BoxStyle | str, str]] = [
+        *_edge_samples(list(drawing.edges.values())),
+        *([(HiddenCause("", "", 0.9), "hidden common cause")] if drawing.arcs else []),
+        *_box_samples(drawing),
+    ]
+    for sample, label in samples:
         width = LEGEND_SAMPLE + 6 + 1.06 * _text_size(label, LEGEND_FONT)[0]  # letters on a grid of pixels run wider
         if x and x + width > max(drawing.layout.width, 300.0):
             x, row = 0.0, row + 1
@@ -432,6 +527,9 @@ def _paint_legend_entry(ax: Axes, entry: _LegendEntry, start: float, y: float, s
     x = start + entry.x
     if isinstance(entry.sample, BoxStyle):
         _paint_box(ax, (x + LEGEND_SAMPLE / 2, y), (LEGEND_SAMPLE, 0.55 * LEGEND_LINE), entry.sample, scale)
+    elif isinstance(entry.sample, HiddenCause):
+        straight = np.linspace((x, y), (x + LEGEND_SAMPLE, y), ARC_POINTS)
+        _paint_arc(ax, entry.sample.probability, straight, scale)
     elif isinstance(entry.sample, str):
         _paint_count(ax, entry.sample, x + LEGEND_SAMPLE / 2, y, scale)
     else:

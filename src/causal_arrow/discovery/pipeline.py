@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.answer import Answer, with_environment
 from causal_arrow.discovery.inference import (
     ArrangedTable,
+    abilities,
     arrange,
     infer,
     model_name,
@@ -26,10 +27,10 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
-from causal_arrow.tables.reading import MISSING_CHOICES, read_table
+from causal_arrow.tables.reading import MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.scales import SCALES, Bools, chosen_reading, readings
-from causal_arrow.tables.table import Finding, Table
+from causal_arrow.tables.table import Abilities, Finding, Table
 from causal_arrow.text import listed
 
 KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
@@ -48,7 +49,9 @@ class Settings:
     threshold: float = 0.5
     knowledge: KnowledgeSource = None
     scale: str = "auto"
-    missing: str = "error"
+    missing: str = "auto"
+    kinds: Mapping[str, str] | None = None
+    ordered: Mapping[str, Sequence[str]] | None = None
     observations_per_chunk: int | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class Settings:
         check_choice("scale", self.scale, SCALES)
         check_choice("missing", self.missing, MISSING_CHOICES)
         check_threshold(self.threshold)
+        check_declared(self.kinds, self.ordered)
         if self.observations_per_chunk is not None:
             check_count("observations_per_chunk", self.observations_per_chunk)
 
@@ -71,7 +75,11 @@ class Settings:
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
         known = as_knowledge(self.knowledge).to_dict()
         return {**{entry.name: getattr(self, entry.name) for entry in fields(self)}, "model": str(self.model)} | {
-            "knowledge": known or None
+            "knowledge": known or None,
+            "kinds": None if self.kinds is None else {str(name): kind for name, kind in self.kinds.items()},
+            "ordered": None
+            if self.ordered is None
+            else {str(name): [str(level) for level in levels] for name, levels in self.ordered.items()},
         }
 
     @classmethod
@@ -96,16 +104,19 @@ class Discovery:
 def discover(source: Any, settings: Settings | None = None, **reading: Any) -> Discovery:
     """Discover the causal graph of a table.
 
-    source    A `Table`, or whatever `read_table` takes, with its options in `reading`.
+    source    A `Table`, or whatever `read_table` takes, with its options in `reading`, among them `interventions` and
+              `environments`.
     settings  The model, what is known, and how to decode; those of `Arrow` by default.
     """
     settings = settings or Settings()
     knowledge = as_knowledge(settings.knowledge)
-    table = source if isinstance(source, Table) else read_table(source, missing=settings.missing, **reading)
-    arranged = arrange(table)
-    constraints = knowledge.compile(arranged.names)  # a misspelled name should not have to wait for the network
     network = ready_model(settings.model, settings.device)
-    report = inspect_table(table, training_range(settings.model))
+    able = abilities(settings.model, network)
+    table = read_for(able, source, settings, **reading)
+    arranged = arrange(table)
+    # Compiled before the network runs: a misspelled name should not have to wait for it.
+    constraints = with_environment(knowledge, table.environment).compile(arranged.names)
+    report = inspect_table(table, training_range(settings.model), able)
     reading_ = _read_on_both_scales(network, arranged, table.log_candidates[list(arranged.arrangement)], settings)
     answer = Answer(
         names=table.names,
@@ -119,10 +130,31 @@ def discover(source: Any, settings: Settings | None = None, **reading: Any) -> D
         findings=(*report.findings, *reading_.findings),
         log_columns=reading_.log_columns,
         columns=table.columns,
+        experiments=_experiments(table),
+        environment=table.environment,
         table_checksum=arranged.checksum,
         compiled=constraints,
     )
     return Discovery(table, report, answer, network)
+
+
+def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:
+    """The table in a source, for a network with these abilities; one that was read already is only checked."""
+    untouched = not reading and settings.kinds is None and settings.ordered is None
+    if isinstance(source, Table) and untouched and (settings.missing in ("auto", "model") or source.observed.all()):
+        check_readable(source, able)
+        return source
+    return read_table(
+        source, missing=settings.missing, kinds=settings.kinds, ordered=settings.ordered, abilities=able, **reading
+    )
+
+
+def _experiments(table: Table) -> dict[str, int]:
+    """In how many observations each variable was set, for those that were."""
+    if table.intervened is None:
+        return {}
+    counts = zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True)
+    return {name: count for name, count in counts if count}
 
 
 # Scales

@@ -11,6 +11,7 @@ from causal_arrow.text import counted
 
 MOST_EDGES = 40
 MOST_VANISHED = 5
+MOST_HIDDEN_CAUSES = 10
 COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
 
 
@@ -26,7 +27,8 @@ def order_sentence(answer: Answer) -> str:
 
 
 def remarks(answer: Answer) -> list[str]:
-    """What else is good to know about the graph: scales, variables without edges, edges that knowledge took away."""
+    """What else is good to know about the graph: scales, variables without edges, edges that knowledge took away,
+    hidden common causes, experiments and environments."""
     sentences = []
     if answer.log_columns:
         sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
@@ -35,6 +37,27 @@ def remarks(answer: Answer) -> list[str]:
     if alone and answer.edges:
         sentences.append(f"Without edges: {', '.join(alone)}")
     sentences += vanished_sentences(answer)
+    return [*sentences, *hidden_cause_sentences(answer), *experiment_sentences(answer)]
+
+
+def hidden_cause_sentences(answer: Answer) -> list[str]:
+    """Which pairs probably share a cause that is not in the table, the most probable first; the first few of many."""
+    pairs = answer.hidden_causes
+    if not pairs:
+        return []
+    more = f" and {len(pairs) - MOST_HIDDEN_CAUSES} more" if len(pairs) > MOST_HIDDEN_CAUSES else ""
+    return [f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MOST_HIDDEN_CAUSES]))}{more}"]
+
+
+def experiment_sentences(answer: Answer) -> list[str]:
+    """What experiments have set, and what differs between environments."""
+    sentences = []
+    if answer.experiments:
+        sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
+        sentences.append(f"Set by experiments: {sets}")
+    if answer.environment is not None:
+        shifted = ", ".join(f"{edge.target} ({edge.probability:.2f})" for edge in answer.shifted)
+        sentences.append(f"Shifted directly between environments ({answer.environment}): {shifted or 'nothing'}")
     return sentences
 
 

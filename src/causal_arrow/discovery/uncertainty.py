@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery import inference
-from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.answer import Answer, HiddenCause
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -33,6 +33,8 @@ Bools = NDArray[np.bool_]
 
 GRAPHS_PER_PIECE = 256
 """Paths are followed in this many graphs at a time, to bound the memory."""
+MOST_PAIRS = 5
+"""Of variables with a hidden cause that a sentence names."""
 
 
 # Counting over graphs
@@ -102,6 +104,31 @@ def _count_sets(members: Bools) -> Counter[tuple[int, ...]]:
     """How often each set of variables occurs among the rows.  (K, P)"""
     rows, counts = np.unique(members, axis=0, return_counts=True) if len(members) else (members, np.zeros(0, int))
     return Counter({tuple(np.flatnonzero(row).tolist()): int(n) for row, n in zip(rows, counts, strict=True)})
+
+
+def hidden_causes_on_the_way(answer: Answer, graphs: Bools, cause: int, effect: int) -> str | None:
+    """One sentence on the pairs that probably share a hidden cause, among the two variables and what lies between them
+    in most of the graphs (K, P, P); None if there are none."""
+    on_the_way = np.zeros(len(answer.names))
+    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+        descends = transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])
+        on_the_way += (descends[:, cause, :] & descends[:, :, effect]).sum(axis=0)
+    members = {answer.names[place] for place in np.flatnonzero(on_the_way >= 0.5 * len(graphs)).tolist()}
+    members |= {answer.names[cause], answer.names[effect]}
+    return hidden_causes_sentence([pair for pair in answer.hidden_causes if {pair.first, pair.second} <= members])
+
+
+def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
+    """That paths and adjustment sets leave hidden common causes aside, and which; None without any."""
+    if not pairs:
+        return None
+    some = ", ".join(map(str, pairs[:MOST_PAIRS])) + (
+        f" and {len(pairs) - MOST_PAIRS} more" if pairs[MOST_PAIRS:] else ""
+    )
+    return (
+        f"Paths and adjustment sets do not take hidden common causes into account, and these variables probably share "
+        f"one: {some}. Part of what looks like an effect may be theirs."
+    )
 
 
 # Stability

@@ -118,6 +118,8 @@ def _check(graph: NamedGraph) -> None:
     """GraphError for what no causal graph has."""
     if loops := [graph.names[j] for j in np.flatnonzero(graph.adjacency.diagonal())]:
         raise GraphError(f"{listed(loops)} would cause itself: remove the edge from it to itself.")
+    if graph.bidirected is not None and (own := np.flatnonzero(graph.bidirected.diagonal()).tolist()):
+        raise GraphError(f"{graph.names[own[0]]!r} would share a hidden cause with itself: remove that edge.")
     if (cycle := find_cycle(graph.adjacency & ~graph.adjacency.T)) is not None:
         steps = [shown(graph.names[variable]) for variable in (*cycle, cycle[0])]
         around = steps if len(steps) <= 9 else [*steps[:4], f"({len(steps) - 8} more)", *steps[-4:]]
@@ -163,10 +165,27 @@ def _read_json(text: str) -> NamedGraph:
         raise GraphError(f"Expected every variable once, got {listed(twice, most=5)} twice.")
     edges = [_json_edge(edge) for edge in listed_edges]
     _refuse_unlisted(edges, names)
-    graph = graph_from_edges(edges, names)
+    graph = _with_hidden_causes(graph_from_edges(edges, names), content.get("hidden_causes"))
     if content.get("edge_probabilities") is None:
         return graph
     return replace(graph, probabilities=_json_probabilities(content["edge_probabilities"], len(names)))
+
+
+def _with_hidden_causes(graph: NamedGraph, pairs: Any) -> NamedGraph:
+    """The graph with a bidirected edge for each pair, an object with `first` and `second` or a list that starts so."""
+    if pairs is None:
+        return graph
+    if not isinstance(pairs, list):
+        raise GraphError(f"Expected a list of 'hidden_causes', got {shown(pairs)}.")
+    edges = []
+    for pair in pairs:
+        ends = [pair.get("first"), pair.get("second")] if isinstance(pair, dict) else pair
+        if not isinstance(ends, list | tuple) or len(ends) < 2:
+            raise GraphError(f"Expected hidden causes with 'first' and 'second', got {shown(pair)}.")
+        edges.append((_name(ends[0]), _name(ends[1])))
+    _refuse_unlisted(edges, graph.names)
+    one_way = _matrix(edges, graph.names)
+    return replace(graph, bidirected=one_way | one_way.T)
 
 
 def _json_edge(edge: Any) -> Edge:
@@ -262,7 +281,9 @@ def _read_networkx(parse: str, text: str) -> NamedGraph:
     graph = getattr(nx, parse)(text)
     if not graph.is_directed():
         raise GraphError("Expected a directed graph, got an undirected one.")
-    return graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
+    named = graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
+    hidden = graph.graph.get("hidden_causes")
+    return named if hidden is None else _with_hidden_causes(named, json.loads(hidden))
 
 
 _TOKEN = re.compile(
@@ -305,14 +326,16 @@ class _DotStatements:
         self.arrow = ""
         self.outer: list[tuple[list[str], list[str], str]] = []
         self.in_attributes = self.skip_name = False
+        self.attribute = ""  # as far as it was read
+        self.last_edges: list[Edge] = []  # that attributes would be about
 
     def read(self, token: re.Match[str]) -> None:
         """One token more."""
         sign, bare = token["sign"], token["bare"]
         if sign in ("[", "]"):
-            self.in_attributes = sign == "["
+            self.in_attributes, self.attribute = sign == "[", ""
         elif self.in_attributes:
-            return
+            self._read_attribute(token)
         elif token["stray"] is not None:
             raise GraphError(f"Cannot read {token['stray']!r}: names with such characters need quotes.")
         elif sign in _ARROWS:
@@ -344,8 +367,20 @@ class _DotStatements:
             self.names.append(name)
             self._join([name])
 
+    def _read_attribute(self, token: re.Match[str]) -> None:
+        """One token more of the attributes of an edge; `dir=both` makes it a hidden common cause."""
+        if token["sign"] in (",", ";"):
+            self.attribute = ""
+            return
+        self.attribute += str(token["sign"] or token["bare"] or token["quoted"])
+        if self.attribute == "dir=both" and self.last_edges:
+            self.bidirected += self.last_edges
+            del self.edges[-len(self.last_edges) :]
+            self.last_edges = []
+
     def _join(self, right: list[str]) -> None:
         pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
+        self.last_edges = [*self.last_edges, *pairs] if self.arrow == "->" else []
         if self.arrow == "<->":
             self.bidirected += pairs
         else:

@@ -1,12 +1,13 @@
 """What a person already knows about a causal graph, checked and compiled into constraints on its edges.
 
-Five kinds of knowledge:
+Six kinds of knowledge:
 - required edges are in every answer;
 - forbidden edges are in none (the opposite direction stays open);
 - tiers, earliest first: a variable in a later tier never causes one in an earlier tier, neither directly nor through
   others, and every causal order has earlier tiers first. Edges within a tier are free, and a variable that is in no
   tier may stand anywhere;
-- roots have no causes among the variables, leaves no effects.
+- roots have no causes among the variables, leaves no effects;
+- two variables with no hidden cause share no cause that is not in the table.
 
 `decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
 """
@@ -22,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ PGMPY_NAMES = {
 }
 
 ARROW = re.compile(r"\s*(?:-+>|→)\s*")
+TWO_HEADED_ARROW = re.compile(r"\s*(?:<-+>|↔)\s*")
 LARGEST_FILE = 2**24
 """Bytes of a knowledge file: sixteen megabytes hold a million edges."""
 MOST_NAMED = 5
@@ -65,6 +67,8 @@ class Constraints:
     forbidden: NDArray[np.bool_]
     precedence: NDArray[np.bool_]
     wishes: tuple[NDArray[np.bool_], ...] = ()
+    unconfounded: NDArray[np.bool_] | Literal[False] = False
+    """Where two variables share no hidden cause: a symmetric matrix, or False for nowhere."""
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
         """Whether a graph contradicts nothing: required edges are there, forbidden ones are not, and no path leads from
@@ -87,18 +91,20 @@ class Constraints:
             forbidden=_read_only(self.forbidden[grid]),
             precedence=_read_only(self.precedence[grid]),
             wishes=tuple(_read_only(wish[grid]) for wish in self.wishes),
+            unconfounded=self.unconfounded if self.unconfounded is False else _read_only(self.unconfounded[grid]),
         )
 
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """Required and forbidden edges, tiers, roots and leaves, by the names of the variables.
+    """Required and forbidden edges, tiers, roots, leaves, and where no cause is hidden, by the names of the variables.
 
         Knowledge(required=[("smoking", "cancer")], forbidden=["cancer -> age"], tiers=[["age", "sex"], ["smoking"]])
 
     An edge is a pair of names or the text "cause -> effect". `search_space`, where given, lists the only edges that may
-    exist. The argument names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`,
-    `root_nodes`, `search_space`) mean the same here. What contradicts itself is refused at once with a KnowledgeError.
+    exist. `no_hidden_cause` lists pairs, as two names or as "a <-> b", that share no cause outside the table. The
+    argument names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`,
+    `search_space`) mean the same here. What contradicts itself is refused at once with a KnowledgeError.
     """
 
     required: tuple[Edge, ...]
@@ -107,6 +113,7 @@ class Knowledge:
     roots: tuple[str, ...]
     leaves: tuple[str, ...]
     search_space: tuple[Edge, ...]  # empty: every edge may exist, as in pgmpy
+    no_hidden_cause: tuple[Edge, ...]  # each pair in the order of the alphabet
 
     def __init__(
         self,
@@ -116,6 +123,7 @@ class Knowledge:
         roots: Iterable[Any] | str = (),
         leaves: Iterable[Any] | str = (),
         search_space: Iterable[Any] | str = (),
+        no_hidden_cause: Iterable[Any] | str = (),
         **pgmpy_names: Any,
     ) -> None:
         given: dict[str, list[Any]] = {
@@ -125,6 +133,7 @@ class Knowledge:
             "roots": _entries(roots, "roots"),
             "leaves": _entries(leaves, "leaves"),
             "search_space": _entries(search_space, "search_space"),
+            "no_hidden_cause": _entries(no_hidden_cause, "no_hidden_cause"),
         }
         for name, value in pgmpy_names.items():
             if (ours := PGMPY_NAMES.get(name)) is None:
@@ -132,7 +141,7 @@ class Knowledge:
             if given[ours]:
                 raise KnowledgeError(f"{name!r} and {ours!r} are the same thing: give one of the two.")
             given[ours] = _entries(value, name)
-        readers = {"tiers": _tiers, "roots": _names, "leaves": _names}
+        readers = {"tiers": _tiers, "roots": _names, "leaves": _names, "no_hidden_cause": _pairs}
         for name, value in given.items():
             object.__setattr__(self, name, readers.get(name, _edges)(value, name))
         _check(self)
@@ -216,7 +225,7 @@ class Knowledge:
 
     def variables(self) -> tuple[str, ...]:
         """Every name mentioned, each once, in the order of mention."""
-        edges = (*self.required, *self.forbidden, *self.search_space)
+        edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
         mentioned = [name for group in (*edges, *self.tiers) for name in group]
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves)))
 
@@ -249,6 +258,7 @@ class Knowledge:
         precedence = transitive_closure(required | earlier_tier)
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
+        unconfounded = _edge_matrix(self.no_hidden_cause, names)
         roots_first_leaves_last = is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf
         return Constraints(
             names=names,
@@ -256,6 +266,7 @@ class Knowledge:
             forbidden=_read_only(forbidden),
             precedence=_read_only(precedence),
             wishes=(_read_only(roots_first_leaves_last),),
+            unconfounded=_read_only(unconfounded | unconfounded.T),
         )
 
 
@@ -266,13 +277,33 @@ def unconstrained(names: Sequence[str]) -> Constraints:
 
 def parse_edge(edge: Any) -> Edge:
     """The (cause, effect) of a pair of names or of text such as "smoking -> cancer"."""
-    pair = ARROW.split(edge.strip()) if isinstance(edge, str) else _members(edge)
-    if pair is None or len(pair) != 2 or not all(_is_name(name) for name in pair):
+    two_headed = isinstance(edge, str) and TWO_HEADED_ARROW.search(edge)
+    pair = None if two_headed else _two_names(edge, ARROW)
+    if pair is None:
         raise KnowledgeError(f"Expected an edge such as 'cause -> effect' or ['cause', 'effect'], got {shown(edge)}.")
-    cause, effect = map(str, pair)
-    if cause == effect:
-        raise KnowledgeError(f"The edge {_arrow((cause, effect))} joins a variable to itself: remove it.")
-    return cause, effect
+    if pair[0] == pair[1]:
+        raise KnowledgeError(f"The edge {_arrow(pair)} joins a variable to itself: remove it.")
+    return pair
+
+
+def _two_names(entry: Any, arrow: re.Pattern[str]) -> Edge | None:
+    """The names that an arrow in a text, or a collection, holds; None unless they are two."""
+    pair = arrow.split(entry.strip()) if isinstance(entry, str) else _members(entry)
+    if pair is None or len(pair) != 2 or not all(_is_name(name) for name in pair):
+        return None
+    return str(pair[0]), str(pair[1])
+
+
+def _pairs(entries: list[Any], kind: str) -> tuple[Edge, ...]:
+    pairs = []
+    for entry in entries:
+        pair = _two_names(entry, TWO_HEADED_ARROW)
+        if pair is None or pair[0] == pair[1]:
+            raise KnowledgeError(
+                f"Expected two variables such as 'a <-> b' or ['a', 'b'] in {kind}, got {shown(entry)}."
+            )
+        pairs.append((min(pair), max(pair)))
+    return tuple(dict.fromkeys(pairs))
 
 
 def _edges(entries: list[Any], kind: str) -> tuple[Edge, ...]:
@@ -416,7 +447,7 @@ def _arrow(names: Iterable[str]) -> str:
 
 
 def _unknown_kind(name: Any) -> KnowledgeError:
-    kinds = [*PGMPY_NAMES.values(), "leaves", "search_space", *PGMPY_NAMES]
+    kinds = [*PGMPY_NAMES.values(), "leaves", "search_space", "no_hidden_cause", *PGMPY_NAMES]
     return KnowledgeError(f"Unknown kind of knowledge {shown(name)}{_did_you_mean(str(name), kinds)}.")
 
 

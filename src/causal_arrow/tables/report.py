@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import PYTHON, Remedy, Wording
 from causal_arrow.tables.dependencies import determined_groups, related_groups
-from causal_arrow.tables.reading import MISSING_DROP, MISSING_IMPUTE
-from causal_arrow.tables.table import KINDS, Column, Finding, Table, in_safe_units
+from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table, in_safe_units
 from causal_arrow.text import counted, listed
 
 # N observations, P variables
@@ -28,6 +27,8 @@ DOMINATED = 0.5  # ... and one with a value more frequent than this, lumpy
 HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
 FAR_OUT = 10.0  # standard deviations
 COPY = 1 - 1e-9  # correlation
+MANY_MISSING = 0.5  # share of a column from which on its edges rest on little
+RARE_LEVEL = 10  # observations of a category below which it says little
 MOST_GROUPS = 10  # of variables that determine each other, before the others are mentioned together
 AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
 AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
@@ -98,12 +99,15 @@ class TableReport:
         }
 
 
-def inspect_table(table: Table, training_range: TrainingRange | None = None) -> TableReport:
+def inspect_table(
+    table: Table, training_range: TrainingRange | None = None, abilities: Abilities = ANY_TABLE
+) -> TableReport:
     """The report card of a table. For one that may not be usable at all, read it with `strict=False`.
 
-    `training_range` is that of the network that will read the table; without it nothing is said about it.
+    `training_range` and `abilities` are those of the network that will read the table; without the first, nothing is
+    said about it.
     """
-    facts = _gather(table)
+    facts = _gather(table, abilities)
     findings = [*table.findings, *(_training_range(table, training_range) if training_range else [])]
     for check in _CHECKS:
         findings.extend(check(facts))
@@ -115,9 +119,13 @@ def inspect_table(table: Table, training_range: TrainingRange | None = None) -> 
 class _Facts:
     """Statistics of a table, one number for each variable (P,) unless said otherwise. Missing values count as means."""
 
-    names: tuple[str, ...]
+    columns: tuple[Column, ...]
     observations: int
+    abilities: Abilities
     known: frozenset[str]  # kinds of problems that are already among the findings
+    level_counts: dict[str, NDArray[np.intp]]  # of categories, by name: how often each level occurs
+    partitions: dict[str, bytes]  # of categories, by name: which observations have the same level
+    together: tuple[int, int, int] | None  # the two variables least often observed together, and how often
     missing: NDArray[np.intp]
     varies: NDArray[np.bool_]
     distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
@@ -128,18 +136,26 @@ class _Facts:
     autocorrelation: Floats  # of each observation with the next
     correlation: Floats  # (P, P)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def kind_of(self, name: str) -> str:
+        return self.columns[self.names.index(name)].kind
+
     def named(self, chosen: NDArray[Any]) -> tuple[str, ...]:
         """The names of the variables a mask chooses."""
         return tuple(self.names[place] for place in np.flatnonzero(chosen).tolist())
 
 
-def _gather(table: Table) -> _Facts:
+def _gather(table: Table, abilities: Abilities) -> _Facts:
     p, n = table.variables, table.observations
     missing = n - table.observed.sum(axis=0)
     values, _ = in_safe_units(table.values)  # every statistic below is the same in all units
     mean = np.nanmean(values, axis=0) if p else np.zeros(0)
     spread = np.nanstd(values, axis=0) * np.sqrt(1 - missing / n)  # with the missing values at the mean
-    varies = spread > 1e-13 * np.abs(mean)
+    categories = np.array([column.kind == "category" for column in table.columns], dtype=bool)
+    varies = (spread > 1e-13 * np.abs(mean)) & ~categories  # codes of categories have no size
     scale = np.where(varies, spread, 1.0)
 
     correlation = np.zeros((p, p))
@@ -155,9 +171,19 @@ def _gather(table: Table) -> _Facts:
         last = z[-1]
 
     counts = [_distinct_values(values[:, place]) for place in range(p)]
+    level_counts, partitions = {}, {}
+    for place in np.flatnonzero(categories).tolist():
+        codes = table.values[:, place]
+        _, first, same = np.unique(codes, return_index=True, return_inverse=True)
+        level_counts[table.names[place]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
+        partitions[table.names[place]] = first[same].tobytes()
     return _Facts(
-        names=table.names,
+        columns=table.columns,
         observations=n,
+        abilities=abilities,
+        level_counts=level_counts,
+        partitions=partitions,
+        together=_least_together(table.observed) if missing.any() else None,
         known=frozenset(finding.kind for finding in table.findings if finding.severity == "problem"),
         missing=missing,
         varies=varies,
@@ -169,6 +195,16 @@ def _gather(table: Table) -> _Facts:
         autocorrelation=neighbors / n,
         correlation=correlation / n,
     )
+
+
+def _least_together(observed: NDArray[np.bool_]) -> tuple[int, int, int] | None:
+    """The two variables that the fewest observations have both, and how many do."""
+    if observed.shape[1] < 2:
+        return None
+    weights = observed.astype(np.float32)
+    jointly = weights.T @ weights + len(observed) * np.eye(observed.shape[1], dtype=np.float32)
+    one, other = np.unravel_index(int(jointly.argmin()), jointly.shape)
+    return int(one), int(other), round(float(jointly[one, other]))
 
 
 def _distinct_values(column: Floats) -> tuple[int, float]:
@@ -226,20 +262,49 @@ def _missing_values(facts: _Facts) -> list[Finding]:
     count = int(facts.missing.sum())
     if not count or "missing" in facts.known:
         return []
+    n = facts.observations
     columns = facts.named(facts.missing > 0)
-    share = count / (facts.observations * len(facts.names))
+    share = count / (n * len(facts.names))
     message = (
-        f"{counted(count, 'value')} ({share:.1%}) {'is' if count == 1 else 'are'} missing, in {listed(columns)}. "
-        "Leaving out incomplete observations is fair if what is missing does not depend on the values; filling the "
-        "gaps makes relations look tidier than they are."
+        f"{counted(count, 'value')} ({share:.1%}) {'is' if count == 1 else 'are'} missing, in {listed(columns)}. The "
+        "network sees which; still, what is not there cannot be seen."
     )
-    return [Finding("missing", "problem", columns, message, (MISSING_DROP, MISSING_IMPUTE))]
+    worst = int(facts.missing.argmax())
+    message += f" {facts.names[worst]!r} has {counted(n - int(facts.missing[worst]), 'value')} in {n:,} observations"
+    if facts.together is not None and facts.together[2] < n - int(facts.missing[worst]):
+        one, other, both = facts.together
+        message += f", and only {both:,} have both {facts.names[one]!r} and {facts.names[other]!r}"
+    message += ": edges rest on that much."
+    severity = "warning" if facts.missing.max() > MANY_MISSING * n else "note"
+    return [Finding("missing", severity, columns, message)]
+
+
+def _rare_levels(facts: _Facts) -> list[Finding]:
+    rare = {name: int((counts < RARE_LEVEL).sum()) for name, counts in facts.level_counts.items()}
+    columns = tuple(name for name, count in rare.items() if count)
+    if not columns:
+        return []
+    some = ", ".join(f"{name!r} {rare[name]} of {len(facts.level_counts[name])}" for name in columns[:6])
+    rest = f" and {len(columns) - 6} more columns" if len(columns) > 6 else ""
+    message = (
+        f"Categories with fewer than {RARE_LEVEL} observations each: {some}{rest}. They say little; grouping them with "
+        "others may help."
+    )
+    return [Finding("rare_levels", "note", columns, message)]
 
 
 def _copies(facts: _Facts) -> list[Finding]:
     findings = []
-    for group in _groups_of_copies(facts):
-        columns = tuple(facts.names[place] for place in group)
+    groups = [tuple(facts.names[place] for place in group) for group in _groups_of_copies(facts)]
+    for partition in dict.fromkeys(facts.partitions.values()):
+        alike = tuple(name for name, each in facts.partitions.items() if each == partition)
+        if len(alike) > 1:
+            message = (
+                f"{listed(alike)} are the same category under other names: no data can tell which of them causes what. "
+                f"Keep one, such as {alike[0]!r}."
+            )
+            findings.append(Finding("copies", "warning", alike, message, (Remedy("drop", alike[1:]),)))
+    for columns in groups:
         message = (
             f"{listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
             f"Keep one, such as {columns[0]!r}."
@@ -287,12 +352,14 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
 
 
 def _discrete(facts: _Facts) -> list[Finding]:
+    read_as_such = np.array(["levels" in facts.abilities and column.unordered_levels > 0 for column in facts.columns])
+    varies = facts.varies & ~read_as_such
     kinds = (
-        ("binary", facts.varies & (facts.distinct == 2), "two values", ""),
-        ("discrete", facts.varies & (facts.distinct > 2) & (facts.distinct <= FEW_VALUES), "few distinct values", ""),
+        ("binary", varies & (facts.distinct == 2), "two values", ""),
+        ("discrete", varies & (facts.distinct > 2) & (facts.distinct <= FEW_VALUES), "few distinct values", ""),
         (
             "lumpy",
-            facts.varies & (facts.distinct > FEW_VALUES) & (facts.largest_share > DOMINATED),
+            varies & (facts.distinct > FEW_VALUES) & (facts.largest_share > DOMINATED),
             "the same value in most observations",
             " Often such a value, for example zero, means something else than a small number.",
         ),
@@ -302,11 +369,19 @@ def _discrete(facts: _Facts) -> list[Finding]:
         if chosen.any():
             columns = facts.named(chosen)
             has, is_ = ("has", "is") if len(columns) == 1 else ("have", "are")
-            message = (
-                f"{listed(columns)} {has} {what} and {is_} used as numbers. The network has mostly learned from "
-                f"continuous variables: trust such edges, and above all their directions, less.{more}"
-            )
-            findings.append(Finding(kind, "note", columns, message))
+            message = f"{listed(columns)} {has} {what} and {is_} used as numbers. "
+            remedies: tuple[Remedy, ...] = ()
+            if "levels" in facts.abilities:
+                message += f"That is right if they say how much there is of something.{more}"
+                numbers = [name for name in columns if facts.kind_of(name) == "number"]
+                if kind == "discrete" and numbers:
+                    remedies = (Remedy("kind", (numbers[0],), "category", about="numbers that stand for categories"),)
+            else:
+                message += (
+                    "The network has mostly learned from continuous variables: trust such edges, and above all their "
+                    f"directions, less.{more}"
+                )
+            findings.append(Finding(kind, "note", columns, message, remedies))
     return findings
 
 
@@ -332,6 +407,7 @@ _CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
     _ordered_in_time,
     _heavy_tails,
     _discrete,
+    _rare_levels,
 )
 
 

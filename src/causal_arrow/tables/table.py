@@ -21,6 +21,24 @@ Bools = NDArray[np.bool_]
 KINDS = ("number", "binary", "ordered", "category")
 """What a column can hold: numbers; yes or no; levels in an order; levels without one."""
 
+PARTS = ("levels", "observed", "intervened")
+"""What a network may be able to read beside numbers: categories, missing cells, cells that an experiment has set."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What the network that will read a table can make use of beside numbers, some of PARTS."""
+
+    model: str = "the network"
+    parts: frozenset[str] = frozenset(PARTS)
+
+    def __contains__(self, part: str) -> bool:
+        return part in self.parts
+
+
+ANY_TABLE = Abilities()
+"""Those of a network that reads every table."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -35,6 +53,12 @@ class Column:
 
     def __post_init__(self) -> None:
         check_choice("the kind of a column", self.kind, KINDS)
+
+    @property
+    def unordered_levels(self) -> int:
+        """How many levels without an order a network is told of: 0 for numbers, and for ordered levels, whose ranks
+        are numbers."""
+        return len(self.levels) if self.kind in ("binary", "category") else 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +97,9 @@ class Table:
     values: Floats  # (N, P), not writable; NaN where nothing was observed
     columns: tuple[Column, ...]  # (P,)
     findings: tuple[Finding, ...] = ()
+    intervened: Bools | None = None  # (N, P), where an experiment has set the value; None without experiments
+    environment: str | None = None
+    """The variable that tells where or when an observation was made, which nothing in the table causes."""
 
     @classmethod
     def of_numbers(cls, values: Floats, names: Sequence[str]) -> Table:
@@ -105,10 +132,11 @@ class Table:
 
         The report card and the choice of a scale both ask: computed once.
         """
+        numbers = np.array([column.kind == "number" for column in self.columns], dtype=bool)
         if self.observed.all():
-            return log_candidates(self.values)
+            return np.asarray(log_candidates(self.values) & numbers)
         values, _ = in_safe_units(self.values)
-        return log_candidates(np.where(self.observed, values, np.nanmean(values, axis=0)))
+        return np.asarray(log_candidates(np.where(self.observed, values, np.nanmean(values, axis=0))) & numbers)
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
