@@ -15,7 +15,7 @@ from causal_arrow.errors import COMMAND_LINE, ConfigurationError, TableError
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.table import Abilities, Table
 
 NAMES = ("age", "dose", "höhe", "x y")
 
@@ -23,6 +23,9 @@ NAMES = ("age", "dose", "höhe", "x y")
 @pytest.fixture
 def frame() -> pd.DataFrame:
     return pd.DataFrame(np.random.default_rng(0).normal(size=(120, 4)).round(6), columns=list(NAMES))
+
+
+NUMBERS_ONLY = Abilities("the model arrow-base", frozenset())
 
 
 def kinds(table: Table) -> set[str]:
@@ -106,7 +109,7 @@ def test_polars_frames_give_the_same_table(frame):
         polars.lit("a").alias("text"),
     )
     with pytest.raises(TableError, match=r"'text' .*is text.*100 values are missing \('flag' 60, 'count' 40\)"):
-        read_table(odd)
+        read_table(odd, abilities=NUMBERS_ONLY)
 
 
 def test_the_callers_data_never_change(frame):
@@ -239,10 +242,10 @@ def test_all_unusable_columns_are_named_in_one_error(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv", index=False)
     for source, place in ((frame, "observation 8"), (tmp_path / "t.csv", "line 9")):
         with pytest.raises(TableError) as refusal:
-            read_table(source)
+            read_table(source, abilities=NUMBERS_ONLY)
         message = refusal.value.worded(COMMAND_LINE)
         for words in (
-            "'city' (3 different values, such as 'Rome') is text",
+            "'city' (3 different values, such as 'Rome') is text: the model arrow-base reads numbers only",
             "hold",
             "'when'",
             "'nothing' has no values",
@@ -260,7 +263,7 @@ def test_without_strictness_problems_become_findings(frame):
     frame["city"] = ["Rome", "Oslo"] * 60
     frame["site"] = 41
     frame.loc[0, "age"] = np.nan
-    report = inspect_table(read_table(frame, strict=False))
+    report = inspect_table(read_table(frame, abilities=NUMBERS_ONLY, strict=False), abilities=NUMBERS_ONLY)
     problems = {problem.kind: problem.columns for problem in report.findings if problem.severity == "problem"}
     assert problems == {"text": ("city",), "constant": ("site",), "missing": ("age",)}
     assert [problem.severity for problem in report.findings] == ["problem"] * 3
@@ -283,9 +286,13 @@ def with_gaps(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def test_missing_values_are_counted_and_located_by_default(frame):
-    with pytest.raises(TableError, match=r"17 values are missing \('age' 10, 'höhe' 7\).*108 of 120 remain"):
-        read_table(with_gaps(frame))
+def test_missing_values_that_the_model_cannot_read_are_counted_and_located(frame):
+    for how in ({"abilities": NUMBERS_ONLY}, {"missing": "error"}):
+        with pytest.raises(TableError, match=r"17 values are missing \('age' 10, 'höhe' 7\).*108 of 120 remain"):
+            read_table(with_gaps(frame), **how)
+    with pytest.raises(TableError, match=r'^The model arrow-base cannot read missing values.*missing="drop"'):
+        read_table(with_gaps(frame), missing="model", abilities=NUMBERS_ONLY)
+    assert np.array_equal(read_table(with_gaps(frame)).observed, with_gaps(frame).notna().to_numpy())
 
 
 def test_dropping_keeps_the_complete_observations(frame):
@@ -566,7 +573,9 @@ def test_discrete_columns_are_reported_by_kind():
     values[:, 1] = values[:, 1].round().clip(-2, 2)
     values[:, 2] = values[:, 2].clip(0.1, None)
     table = read_table(values)
-    assert finding(table, "binary").columns == ("x1",)
+    (binary,) = [each for each in inspect_table(table, abilities=NUMBERS_ONLY).findings if each.kind == "binary"]
+    assert binary.columns == ("x1",)
+    assert "binary" not in kinds(table)  # for a network that reads yes and no as such there is nothing to say
     assert finding(table, "discrete").columns == ("x2",)
     assert finding(table, "lumpy").columns == ("x3",)
 

@@ -34,7 +34,7 @@ def check(
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
     header: options.Header = True,
-    kind: options.Kind = None,
+    kinds: options.Kinds = None,
     ordered: options.Ordered = None,
     interventions: options.Interventions = None,
     environments: options.Environments = None,
@@ -57,15 +57,16 @@ def check(
         decimal=decimal,
         sheet=sheet,
         header=header,
-        kind=kind,
+        kinds=kinds,
         ordered=ordered,
         interventions=interventions,
         environments=environments,
     )
     record = _record(model)
     able = _abilities(model, record)
-    trained = TrainingRange.from_record(record.get("extra", {}).get("training", {}))
-    report = inspect_table(read_table(table, **how, abilities=able, strict=False), trained, able)
+    trained = record.get("extra")
+    trained_on = TrainingRange.from_record(trained.get("training", {})) if isinstance(trained, dict) else None
+    report = inspect_table(read_table(table, **how, abilities=able, strict=False), trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
         print(json.dumps({"usable": not refused, **report.to_dict(COMMAND_LINE)}, indent=2, ensure_ascii=False))

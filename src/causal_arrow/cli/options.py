@@ -78,9 +78,10 @@ Header = Annotated[
     bool,
     typer.Option("--header/--no-header", help="Whether the first line holds the names.", rich_help_panel=TABLE_PANEL),
 ]
-Kind = Annotated[
+Kinds = Annotated[
     list[str] | None,
     typer.Option(
+        "--kind",
         metavar="COLUMN=KIND",
         help="What a column holds, where that should not be detected: number, binary, ordered or category; can be "
         "given several times.",
@@ -187,7 +188,7 @@ def reading(
     decimal: Decimal,
     sheet: Sheet,
     header: Header,
-    kind: Kind,
+    kinds: Kinds,
     ordered: Ordered,
     interventions: Interventions,
     environments: Environments,
@@ -205,7 +206,7 @@ def reading(
         "decimal": decimal,
         "sheet": sheet,
         "header": header,
-        "kinds": {name: value.strip() for name, value in _assignments("--kind", "zip=category", kind)} or None,
+        "kinds": {name: value.strip() for name, value in _assignments("--kind", "zip=category", kinds)} or None,
         "ordered": {
             name: several([value]) or []
             for name, value in _assignments("--ordered", "size=small,medium,large", ordered)

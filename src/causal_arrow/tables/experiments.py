@@ -144,13 +144,16 @@ def experiment_findings(intervened: Bools | None, names: Sequence[str]) -> list[
     places = np.argsort(-per_variable, kind="stable")[: np.count_nonzero(per_variable)].tolist()
     some = ", ".join(f"{names[place]!r} in {per_variable[place]}" for place in places[:8])
     rest = f" and {len(places) - 8} more" if len(places) > 8 else ""
-    message = f"Experiments, {count} of {counted(len(intervened), 'observation')}, have set {some}{rest}. Where a variable was set, its causes do not act on it."
+    message = (
+        f"Experiments, {count} of {counted(len(intervened), 'observation')}, have set {some}{rest}. Where a variable "
+        "was set, its causes do not act on it."
+    )
     findings = [Finding("experiments", "note", tuple(names[place] for place in places), message)]
     always = tuple(names[place] for place in places if per_variable[place] == len(intervened))
     if always:
         message = (
-            f"{listed(always)} {'was' if len(always) == 1 else 'were'} set in every observation: the table says nothing "
-            f"of what causes {'it' if len(always) == 1 else 'them'}."
+            f"{listed(always)} {'was' if len(always) == 1 else 'were'} set in every observation: the table says "
+            f"nothing of what causes {'it' if len(always) == 1 else 'them'}."
         )
         findings.append(Finding("experiments", "warning", always, message))
     return findings
