@@ -40,6 +40,17 @@ def small_model_folder(small_model: ArrowModel, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
+def any_table_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small random network that reads tables of any kind and tells hidden common causes."""
+    from causal_arrow.network.checkpoint import save_model
+    from small_network import random_network
+
+    folder = tmp_path_factory.mktemp("models") / "any-table"
+    save_model(random_network(any_table=True), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def usual_model(small_model_folder: Path) -> str:
     """What a person would use: the bundled model where there is one, the small one in a checkout without weights."""
     from causal_arrow.network.bundled import bundled_models

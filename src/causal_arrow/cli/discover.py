@@ -268,6 +268,7 @@ def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
 
 def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None:
     from causal_arrow.discovery.summary import order_sentence, remarks, title
+    from causal_arrow.discovery.uncertainty import hidden_causes_sentence
 
     screen = console()
     screen.print(f"[bold]{escape(f'{file}: {title(answer)}')}[/bold]\n")
@@ -283,6 +284,8 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
         screen.print(escape(remark))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
+        if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
+            screen.print(escape(sentence))
     for warning in answer.worded_warnings(COMMAND_LINE):
         screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 
@@ -310,8 +313,6 @@ def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> G
 
 def _print_indirect(answer: Answer, extras: Extras) -> None:
     """The most probable causes that are not direct ones in the graph."""
-    from causal_arrow.discovery.uncertainty import hidden_causes_sentence
-
     assert extras.ancestors is not None
     pairs = [
         (probability, answer.names[j], answer.names[k])
@@ -329,8 +330,6 @@ def _print_indirect(answer: Answer, extras: Extras) -> None:
     screen.print(table)
     if len(pairs) > MOST_INDIRECT:
         screen.print(f"... and {len(pairs) - MOST_INDIRECT} more: see ancestor_probabilities with --json or --output.")
-    if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
-        screen.print(escape(sentence))
 
 
 def _print_footer(output: Path | None, names: list[str], timing: str) -> None:

@@ -11,6 +11,7 @@ number of the column stands for them.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 import weakref
@@ -133,7 +134,7 @@ class _Plan(_Drawing):
         """Left, right, bottom and top of the picture."""
         wide = max(
             self.layout.width,
-            _text_size(self.title, FONT_SIZE + 1)[0],
+            1.15 * _text_size(self.title, FONT_SIZE + 1)[0],  # which is bold
             max((entry.x + entry.width for entry in self.legend), default=0.0),
         )
         aside = (wide - self.layout.width) / 2
@@ -386,30 +387,32 @@ def _paint_edge(
 
 # Hidden common causes
 
-ARC_POINTS = 80
-ARC_BULGE = 0.22  # of the distance between the two
-LEAST_BULGE = 14.0
+ARC_POINTS = 320
+ARC_BULGES = (0.2, -0.2, 0.35, -0.35, 0.55, -0.55, 0.8, -0.8, 1.2, -1.2)  # of the distance between the two
+LEAST_BULGE = 12.0
 
 
 def arc_between(layout: Layout, widths: Sequence[float], height: float, first: int, second: int) -> NDArray[np.float64]:
-    """Points of an arc from the border of one box to that of another, bulging outwards or up.  (M, 2)"""
-    start, end = np.asarray(layout.centers[first]), np.asarray(layout.centers[second])
-    if start[0] > end[0]:
-        start, end, first, second = end, start, second, first
-    across = end - start
-    distance = float(np.hypot(*across)) or 1.0
-    normal = np.array([-across[1], across[0]]) / distance
-    middle = (start + end) / 2
-    if abs(across[0]) < abs(across[1]):  # one above the other: away from the middle of the picture
-        outward = 1.0 if middle[0] >= layout.width / 2 else -1.0
-        normal *= outward if normal[0] >= 0 else -outward
-    control = middle + 2 * max(LEAST_BULGE, ARC_BULGE * distance) * normal
-    t = np.linspace(0, 1, 4 * ARC_POINTS)[:, None]
-    points = (1 - t) ** 2 * start + 2 * t * (1 - t) * control + t**2 * end
-    outside = np.ones(len(points), dtype=bool)
-    for center, width in ((start, widths[first]), (end, widths[second])):
-        outside &= (np.abs(points - center) > np.array([width / 2, height / 2]) + 1.0).any(axis=1)
-    return np.asarray(points[outside] if outside.sum() >= 2 else points[[0, -1]])
+    """Points of an arc from the border of one box to that of another, around the boxes between them.  (M, 2)"""
+    centers = np.asarray(layout.centers, dtype=float)
+    start, end = sorted((centers[first], centers[second]), key=tuple)
+    halves = np.stack([np.asarray(widths) / 2, np.full(len(widths), height / 2)], axis=1) + 2.0  # (P, 2)
+    ends = np.isin(np.arange(len(centers)), [first, second])
+    distance = float(np.hypot(*(end - start))) or 1.0
+    normal = np.array([start[1] - end[1], end[0] - start[0]]) / distance
+    t = np.linspace(0, 1, ARC_POINTS)[:, None]
+    best, least = np.stack([start, end]), math.inf
+    for bulge in ARC_BULGES:
+        control = (start + end) / 2 + 2 * np.sign(bulge) * max(LEAST_BULGE, abs(bulge) * distance) * normal
+        points = (1 - t) ** 2 * start + 2 * t * (1 - t) * control + t**2 * end
+        inside = (np.abs(points[:, None] - centers) < halves).all(axis=2)  # (M, P)
+        free = points[~inside[:, ends].any(axis=1)]
+        behind = int(inside[:, ~ends].sum())  # points behind the boxes of others
+        too_short = float(np.hypot(*np.diff(free, axis=0).T).sum()) < 4 * HEAD_LENGTH
+        cost = behind + (ARC_POINTS if too_short else 0)
+        if cost < least and len(free) >= 2:
+            best, least = free, cost
+    return best
 
 
 def _paint_arc(ax: Axes, probability: float, points: NDArray[np.float64], scale: float, zorder: float = 2.5) -> None:
@@ -528,7 +531,7 @@ def _paint_legend_entry(ax: Axes, entry: _LegendEntry, start: float, y: float, s
     if isinstance(entry.sample, BoxStyle):
         _paint_box(ax, (x + LEGEND_SAMPLE / 2, y), (LEGEND_SAMPLE, 0.55 * LEGEND_LINE), entry.sample, scale)
     elif isinstance(entry.sample, HiddenCause):
-        straight = np.linspace((x, y), (x + LEGEND_SAMPLE, y), ARC_POINTS)
+        straight = np.linspace((x, y), (x + LEGEND_SAMPLE, y), 30)
         _paint_arc(ax, entry.sample.probability, straight, scale)
     elif isinstance(entry.sample, str):
         _paint_count(ax, entry.sample, x + LEGEND_SAMPLE / 2, y, scale)

@@ -75,8 +75,9 @@ class TableReport:
         """The size of the table, and how many columns of each kind it has unless all hold numbers."""
         size = f"{counted(self.observations, 'observation')} of {counted(self.variables, 'variable')}"
         of_kind = {kind: [column.name for column in self.columns if column.kind == kind] for kind in KINDS}
+        nouns = {"number": "numbers", "category": "categories"}
         kinds = [
-            counted(len(names), "number") if kind == "number" else f"{len(names):,} {kind} ({listed(names, 4)})"
+            counted(len(names), kind, nouns.get(kind, kind)) + ("" if kind == "number" else f" ({listed(names, 4)})")
             for kind, names in of_kind.items()
             if names
         ]
@@ -139,9 +140,6 @@ class _Facts:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
-
-    def kind_of(self, name: str) -> str:
-        return self.columns[self.names.index(name)].kind
 
     def named(self, chosen: NDArray[Any]) -> tuple[str, ...]:
         """The names of the variables a mask chooses."""
@@ -352,7 +350,7 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
 
 
 def _discrete(facts: _Facts) -> list[Finding]:
-    read_as_such = np.array(["levels" in facts.abilities and column.unordered_levels > 0 for column in facts.columns])
+    read_as_such = np.array(["levels" in facts.abilities and column.kind != "number" for column in facts.columns])
     varies = facts.varies & ~read_as_such
     kinds = (
         ("binary", varies & (facts.distinct == 2), "two values", ""),
@@ -373,9 +371,8 @@ def _discrete(facts: _Facts) -> list[Finding]:
             remedies: tuple[Remedy, ...] = ()
             if "levels" in facts.abilities:
                 message += f"That is right if they say how much there is of something.{more}"
-                numbers = [name for name in columns if facts.kind_of(name) == "number"]
-                if kind == "discrete" and numbers:
-                    remedies = (Remedy("kind", (numbers[0],), "category", about="numbers that stand for categories"),)
+                if kind == "discrete":
+                    remedies = (Remedy("kind", columns[:1], "category", about="numbers that stand for categories"),)
             else:
                 message += (
                     "The network has mostly learned from continuous variables: trust such edges, and above all their "

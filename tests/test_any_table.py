@@ -1,0 +1,537 @@
+"""Tables as people have them: kinds of columns, holes, experiments, environments and hidden causes, from end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
+from causal_arrow.discovery import exports, pictures, summary
+from causal_arrow.discovery.jobs import run_job
+from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, TableError
+from causal_arrow.graphs.files import read_graph
+from causal_arrow.tables.reading import read_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
+
+Run = Callable[..., tuple[int, str, str]]
+
+SIZES = ["small", "medium", "large"]
+
+
+@pytest.fixture
+def people() -> pd.DataFrame:
+    """Numbers, categories, yes and no, levels in an order, with holes; 160 observations."""
+    random = np.random.default_rng(3)
+    n = 160
+    age, noise = random.normal(size=(2, n))
+    city = random.choice(["Rome", "Oslo", "Bonn", "Lima"], n, p=[0.4, 0.3, 0.2, 0.1])
+    dose = age + 2 * (city == "Rome") + 0.5 * noise
+    frame = pd.DataFrame(
+        {
+            "age": 40 + 9 * age,
+            "city": city,
+            "dose": dose,
+            "smoker": np.where(random.random(n) < 0.3, "yes", "no"),
+            "size": np.array(SIZES)[np.digitize(dose + random.normal(size=n), [0, 1.5])],
+            "ill": random.random(n) < 1 / (1 + np.exp(-dose)),
+        }
+    )
+    frame.loc[random.random(n) < 0.2, "dose"] = np.nan
+    frame.loc[random.random(n) < 0.3, "city"] = None
+    return frame
+
+
+@pytest.fixture
+def targets(people: pd.DataFrame) -> list[str | None]:
+    """What was set in each observation of `people`."""
+    random = np.random.default_rng(4)
+    return random.choice(np.array(["", "dose", "age; dose", None], dtype=object), len(people)).tolist()
+
+
+@pytest.fixture
+def able(any_table_model_folder: Path) -> Arrow:
+    return Arrow(any_table_model_folder, ordered={"size": SIZES})
+
+
+def distance(first: Arrow, second: Arrow) -> float:
+    """How far apart two answers on the same variables are, edges and hidden causes."""
+    names = list(first.answer_.names)
+    pairs = (
+        (first.edge_probabilities_, second.edge_probabilities_),
+        (first.confounding_probabilities_, second.confounding_probabilities_),
+    )
+    return max(float((a - b.loc[names, names]).abs().to_numpy().max()) for a, b in pairs)
+
+
+# Laws
+
+
+def test_renaming_levels_changes_nothing(able: Arrow, people: pd.DataFrame) -> None:
+    usual = able.fit(people)
+    words = {"Rome": "z", "Oslo": "7", "Bonn": "a", "Lima": "Bonn"}
+    renamed = people.assign(city=people["city"].map(words), smoker=people["smoker"].map({"yes": "ja", "no": "nein"}))
+    other = Arrow(able.model, ordered=able.ordered).fit(renamed)
+    assert distance(usual, other) < 1e-4
+    numbers = {"Rome": 3.0, "Oslo": 1.0, "Bonn": 2.0, "Lima": 0.0}
+    renumbered = people.assign(city=people["city"].map(numbers))
+    other = Arrow(able.model, ordered=able.ordered, kinds={"city": "category"}).fit(renumbered)
+    assert distance(usual, other) < 1e-4
+    # As numbers the levels would count: the law is one that can fail.
+    as_numbers = Arrow(able.model, ordered=able.ordered, kinds={"city": "number"}).fit(renumbered)
+    assert distance(usual, as_numbers) > 1e-3
+
+
+def test_a_pandas_category_a_text_and_a_declared_number_are_the_same_column(able: Arrow, people: pd.DataFrame) -> None:
+    as_text = able.fit(people).edge_probabilities_
+    people["city"] = pd.Categorical(people["city"], categories=["Lima", "Atlantis", "Bonn", "Rome", "Oslo"])
+    again = Arrow(able.model, ordered=able.ordered).fit(people)
+    np.testing.assert_array_equal(as_text, again.edge_probabilities_)
+    assert again.answer_.columns[1].levels == ("Bonn", "Lima", "Oslo", "Rome")  # those that occur
+
+
+def test_a_column_and_its_negative_are_one_variable(able: Arrow, people: pd.DataFrame, targets: list[Any]) -> None:
+    usual = able.fit(people, interventions=targets)
+    negated = people.assign(age=-people["age"], dose=-people["dose"], ill=~people["ill"])
+    other = Arrow(able.model, ordered={"size": SIZES[::-1]}).fit(negated, interventions=targets)
+    assert distance(usual, other) < 1e-4
+
+
+def test_a_hole_hides_its_value(able: Arrow, people: pd.DataFrame) -> None:
+    usual = able.fit(people)
+    marked = people.assign(dose=people["dose"].fillna(-999), city=people["city"].fillna("?"))
+    table = read_table(marked, na=["-999", "?"], ordered=able.ordered)
+    other = Arrow(able.model).fit(table)
+    assert distance(usual, other) == 0
+    assert distance(usual, Arrow(able.model, ordered=able.ordered).fit(marked)) > 1e-3
+
+
+def test_labels_and_masks_of_experiments_agree(able: Arrow, people: pd.DataFrame, targets: list[Any]) -> None:
+    by_label = able.fit(people, interventions=targets)
+    mask = pd.DataFrame(False, index=people.index, columns=people.columns)
+    mask["dose"] = [label in ("dose", "age; dose") for label in targets]
+    mask["age"] = [label == "age; dose" for label in targets]
+    lists = [label.split("; ") if label else [] for label in targets]
+    inside = people.assign(what=targets)
+    for table, given in (
+        (people, mask),
+        (people, mask[list(people.columns[::-1])]),
+        (people, mask.to_numpy()),
+        (people, lists),
+        (people, pd.Series(targets)),
+        (inside, "what"),
+    ):
+        other = Arrow(able.model, ordered=able.ordered).fit(table, interventions=given)
+        assert other.answer_.names == tuple(people.columns)
+        assert other.answer_.to_dict() == by_label.answer_.to_dict()
+    assert by_label.answer_.experiments == {"age": int(mask["age"].sum()), "dose": int(mask["dose"].sum())}
+    assert distance(by_label, Arrow(able.model, ordered=able.ordered).fit(people)) > 1e-3
+
+
+def test_the_order_of_columns_and_observations_relabels(able: Arrow, people: pd.DataFrame, targets: list[Any]) -> None:
+    usual = able.fit(people.assign(what=targets), interventions="what", environments="smoker")
+    random = np.random.default_rng(0)
+    shuffled = people.assign(what=targets).iloc[random.permutation(len(people)), random.permutation(7)]
+    other = Arrow(able.model, ordered=able.ordered).fit(shuffled, interventions="what", environments="smoker")
+    assert distance(usual, other) == 0
+    assert usual.answer_.table_checksum == other.answer_.table_checksum
+    fewer = [None if label == "dose" else label for label in targets]
+    changed = Arrow(able.model, ordered=able.ordered).fit(people, interventions=fewer, environments="smoker")
+    assert usual.answer_.table_checksum != changed.answer_.table_checksum
+
+
+def test_observations_left_out_take_their_labels_along(able: Arrow, people: pd.DataFrame, targets: list[Any]) -> None:
+    complete = people.notna().all(axis=1).to_numpy()
+    kept = [label for label, whole in zip(targets, complete, strict=True) if whole]
+    there = Arrow(able.model, ordered=able.ordered, missing="drop").fit(people, interventions=targets)
+    here = Arrow(able.model, ordered=able.ordered).fit(people[complete], interventions=kept)
+    assert distance(there, here) == 0
+    filled = Arrow(able.model, ordered=able.ordered, missing="impute").fit(people, interventions=targets)
+    assert [column.kind for column in filled.answer_.columns] == [
+        "number",
+        "category",
+        "number",
+        "binary",
+        "ordered",
+        "binary",
+    ]
+    with pytest.raises(TableError, match=r"values are missing \('city'"):
+        Arrow(able.model, ordered=able.ordered, missing="error").fit(people)
+
+
+# Environments
+
+
+def test_nothing_causes_the_environment_and_the_answer_says_what_it_shifts(able: Arrow, people: pd.DataFrame) -> None:
+    site = np.random.default_rng(5).choice([3, 1, 2], len(people))
+    arrow = able.fit(people.assign(site=site), environments="site")
+    assert not arrow.edge_probabilities_["site"].any()
+    assert arrow.answer_.columns[-1].kind == "category"
+    shifted = {edge.target for edge in arrow.edges_ if edge.source == "site"}
+    assert {edge.target for edge in arrow.answer_.shifted} == shifted
+    assert "between environments (site)" in arrow.summary()
+    for name in shifted:
+        assert name in next(line for line in arrow.summary().split("\n") if "between environments" in line)
+    # Labels beside the table are one more column; knowledge that comes later does not forget what they are.
+    beside = Arrow(able.model, ordered=able.ordered).fit(people, environments=site.tolist())
+    assert distance(arrow, _renamed(beside, "environment", "site")) < 1e-6
+    refined = beside.refine(knowledge=Knowledge(leaves=["age"]), decode="f1")
+    assert not refined.edge_probabilities_["environment"].any()
+    with pytest.raises(KnowledgeError, match="'environment' is a root"):
+        beside.refine(knowledge={"required": ["age -> environment"]})
+
+
+def _renamed(arrow: Arrow, name: str, other: str) -> Arrow:
+    """The same answer with another name for the environment."""
+    renamed = arrow.refine()
+    renamed.answer_ = Answer(
+        tuple(other if each == name else each for each in arrow.answer_.names),
+        arrow.answer_.distribution,
+        arrangement=arrow.answer_.arrangement,
+        environment=other,
+    )
+    return renamed
+
+
+# Saved answers, jobs, resampling, the command line
+
+
+def test_a_saved_answer_is_refined_as_the_live_one(able: Arrow, people: pd.DataFrame, targets: list[Any]) -> None:
+    live = able.fit(people, interventions=targets, environments="smoker").answer_
+    saved = Answer.from_dict(json.loads(json.dumps(live.to_dict())))
+    assert saved.to_dict() == live.to_dict()
+    assert (saved.experiments, saved.environment, saved.hidden_causes) == (
+        live.experiments,
+        "smoker",
+        live.hidden_causes,
+    )
+    known = Knowledge(no_hidden_cause=["age <-> dose"], roots=["age"])
+    assert saved.refine(knowledge=known).to_dict() == live.refine(knowledge=known).to_dict()
+    for change in ({"environment": "nowhere"}, {"experiments": {"nobody": 3}}, {"experiments": 3}):
+        with pytest.raises(ConfigurationError):
+            Answer.from_dict({**live.to_dict(), **change})
+
+
+def test_every_way_in_gives_the_same_answer(
+    able: Arrow, people: pd.DataFrame, targets: list[Any], tmp_path: Path, run: Run
+) -> None:
+    whole = people.assign(what=targets)
+    file = tmp_path / "people.csv"
+    whole.to_csv(file, index=False)
+    live = able.fit(file, interventions="what", environments="smoker").answer_.to_dict()
+    status, out, _ = run(
+        "discover", file, "--model", able.model, "--json", "--ordered", "size=small,medium,large",
+        "--interventions", "what", "--environments", "smoker",
+    )  # fmt: skip
+    assert status == 0
+    assert json.loads(out) == live
+    job = {
+        "kind": "discover",
+        "table": str(file),
+        "settings": json.loads(json.dumps(Settings(able.model, ordered=able.ordered).to_dict())),
+        "reading": {"interventions": "what", "environments": "smoker"},
+    }
+    assert run_job(json.loads(json.dumps(job)))["answer"] == live
+    in_memory = Arrow(able.model, ordered=able.ordered).fit(whole, interventions="what", environments="smoker")
+    assert in_memory.answer_.to_dict()["distribution"] == live["distribution"]
+
+
+def test_resampled_tables_keep_kinds_holes_and_experiments(
+    able: Arrow, people: pd.DataFrame, targets: list[Any]
+) -> None:
+    arrow = able.fit(people, interventions=targets, environments="smoker")
+    stability = arrow.bootstrap(people, k=4, progress=False)
+    assert stability.names == tuple(people.columns)
+    assert not stability.frequencies[:, 3].any()  # nothing causes the environment
+    with pytest.raises(TableError, match="another one"):
+        arrow.bootstrap(people.assign(city=people["city"].replace("Rome", "Paris")), k=2)
+
+
+def test_check_shows_kinds_and_every_detection_can_be_overruled(
+    able: Arrow, people: pd.DataFrame, tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / "people.csv"
+    people.assign(zip=np.arange(len(people)) % 5).to_csv(file, index=False)
+
+    def kinds(*options: str) -> dict[str, str]:
+        status, out, _ = run("check", file, "--json", "--model", able.model, *options)
+        assert status == 0
+        return {column["name"]: column["kind"] for column in json.loads(out)["columns"]}
+
+    usual = {"age": "number", "city": "category", "dose": "number", "smoker": "binary", "ill": "binary"}
+    assert kinds() == {**usual, "size": "category", "zip": "number"}
+    assert kinds("--ordered", "size=small,medium,large", "--kind", "zip=category", "--kind", "ill=number") == {
+        **usual,
+        "size": "ordered",
+        "zip": "category",
+        "ill": "number",
+    }
+    assert kinds("--kind", "zip=ordered")["zip"] == "ordered"
+    out = run("check", file, "--model", able.model)[1]
+    assert "3 numbers, 2 binary ('smoker' and 'ill'), 2 categories ('city' and 'size')" in out
+    assert "have both 'city' and 'dose'" in out
+    assert "--kind zip=category" in out
+    assert run("check", file)[0] == 1  # arrow-base reads numbers only
+
+
+# What arrow-base cannot read
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({}, "the model SMALL reads numbers only"),
+        (
+            {"drop": ["city", "size", "dose"], "environments": "ill", "interventions": ["age"] * 160},
+            "cannot read exper",
+        ),
+        ({"drop": ["city", "size"]}, "values are missing"),
+        ({"columns": ["age", "ill"], "environments": "size"}, "'size' (3 levels) is a category: the model SMALL reads"),
+    ],
+)
+def test_a_model_of_numbers_refuses_the_rest_in_one_sentence(
+    how: dict[str, Any], words: str, small_model_folder: Path, people: pd.DataFrame
+) -> None:
+    with pytest.raises(TableError) as refusal:
+        discover(people, Settings(small_model_folder), **how)
+    assert words.replace("SMALL", str(small_model_folder)) in str(refusal.value)
+    assert "To go on" in str(refusal.value) or "For the" in str(refusal.value)
+
+
+def test_a_table_read_for_any_network_is_checked_before_another_reads_it(
+    small_model_folder: Path, people: pd.DataFrame, targets: list[Any]
+) -> None:
+    table = read_table(people, interventions=targets)
+    with pytest.raises(TableError) as refusal:
+        Arrow(small_model_folder).fit(table)
+    for words in ("'city' (4 levels)", "cannot read experiments", "values are missing"):
+        assert words in str(refusal.value)
+    numbers = read_table(people, columns=["age", "dose", "ill"])
+    assert Arrow(small_model_folder, missing="drop").fit(numbers).answer_.observations == people["dose"].notna().sum()
+
+
+def test_a_model_without_that_head_says_nothing_of_hidden_causes(small_model_folder: Path, table: pd.DataFrame) -> None:
+    arrow = Arrow(small_model_folder).fit(table)
+    assert arrow.hidden_causes_ == []
+    assert arrow.answer_.to_dict()["hidden_causes"] is None
+    with pytest.raises(ConfigurationError, match="says nothing of hidden common causes"):
+        _ = arrow.confounding_probabilities_
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"interventions": ["doses"] * 160}, "'doses' on observation 1, which is no variable.*did you mean 'dose'"),
+        ({"interventions": [""] * 160}, "mark no observation"),
+        ({"interventions": [["age", "city", "dose", "smoker", "size", "ill"]] * 160}, "every variable was set"),
+        ({"interventions": ["dose"] * 3}, "for each of 160 observations, got 3 labels"),
+        ({"interventions": np.ones((160, 2))}, "for each of 6 variables, got a table with 2 columns"),
+        ({"interventions": np.full((160, 6), 7)}, "true and false alone"),
+        ({"interventions": 7}, "one label for each observation"),
+        ({"interventions": "what"}, "'what' is not in the table"),
+        ({"environments": "smokers"}, "did you mean 'smoker'"),
+        ({"environments": ["a"] * 160}, "All observations come from one environment"),
+        ({"environments": ["a", "b"]}, "for each of 160 observations, got 2 labels"),
+        ({"environments": "city"}, "'city' are missing in .* the first on observation"),
+        ({"environments": 7}, "one label for each observation"),
+        ({"environments": "age"}, "'age' .*has a value of its own in each row"),
+        ({"environments": "size", "ordered": {"size": SIZES}}, "read as a category: they have no other kind"),
+        ({"kinds": {"citi": "category"}}, "did you mean 'city'"),
+        ({"kinds": {"city": "text"}}, "one of number, binary, ordered, category"),
+        ({"kinds": ["city"]}, "Expected kinds as a mapping"),
+        ({"kinds": {"city": "number"}}, "'city' .*is text"),
+        ({"kinds": {"city": "binary"}}, "'city' .*is not yes or no"),
+        ({"kinds": {"city": "ordered"}}, "'city' .*is text without an order"),
+        ({"kinds": {"size": "category"}, "ordered": {"size": SIZES}}, "choose one"),
+        ({"ordered": {"size": ["small"]}}, "two or more different levels"),
+        ({"ordered": {"size": "small"}}, "two or more different levels"),
+        ({"ordered": {"size": ["small", "Large", "medium"]}}, "'large', did you mean 'Large'"),
+        ({"missing": "mean"}, "Expected missing to be one of auto, model, error, drop, impute"),
+    ],
+)  # fmt: skip
+def test_bad_words_about_a_table_are_one_sentence(how: dict[str, Any], words: str, people: pd.DataFrame) -> None:
+    with pytest.raises(ArrowError, match=words):
+        read_table(people, **how)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ([f"person {n}" for n in range(160)], "has a value of its own in each row"),
+        ([f"group {n % 150}" for n in range(160)], r"\(150, such as 'group 0'\) has too many categories: up to 100"),
+        ([None] * 160, "has no values at all"),
+        ([1.5, 2.5, 3.5] + [None] * 157, "is missing in more than 90%"),
+        (["Rome"] * 160, "'extra' .*every value is 'Rome'.* is constant"),
+        (pd.date_range("2024-01-01", periods=160), "holds dates or times: turn them into a number"),
+    ],
+)
+def test_columns_that_say_nothing_are_refused_in_one_sentence(
+    column: Any, words: str, people: pd.DataFrame, able: Arrow
+) -> None:
+    with pytest.raises(TableError, match=words):
+        able.fit(people.assign(extra=column))
+    assert read_table(people.assign(extra=column), strict=False).findings
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--kind", "city"), ("--kind", "=category"), ("--ordered", "size"), ("--kind", "city=words")],
+)
+def test_bad_options_are_one_sentence(options: tuple[str, ...], run: Run, people: pd.DataFrame, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    people.to_csv(file, index=False)
+    for command in ("discover", "check"):
+        status, _, err = run(command, file, *options)
+        assert status == 2
+        assert "Expected" in err
+        assert "Traceback" not in err
+
+
+def test_up_to_nine_tenths_of_a_column_may_be_missing_and_the_report_says_what_that_costs(
+    able: Arrow, people: pd.DataFrame
+) -> None:
+    people.loc[people.index >= 20, "age"] = np.nan  # 87.5%
+    arrow = able.fit(people)
+    (cost,) = [finding for finding in arrow.report_.findings if finding.kind == "missing"]
+    assert cost.severity == "warning"
+    assert "'age' has 20 values in 160 observations" in cost.message
+
+
+def test_categories_that_are_copies_or_rare_are_reported(able: Arrow, people: pd.DataFrame) -> None:
+    words = {"Rome": "x", "Oslo": "y", "Bonn": "z", "Lima": "w"}
+    people["town"] = people["city"].map(words)
+    people["rare"] = ["a", "b", "b", "c"] * 39 + ["d", "b", "c", "e"]
+    findings = {finding.kind: finding for finding in able.fit(people).report_.findings}
+    assert findings["copies"].columns == ("city", "town")
+    assert "'rare' 2 of 5" in findings["rare_levels"].message
+
+
+# Hidden common causes
+
+
+@pytest.fixture
+def confounded(able: Arrow, people: pd.DataFrame) -> Arrow:
+    arrow = able.fit(people)
+    assert len(arrow.hidden_causes_) >= 2  # the weights are random, and seeded
+    return arrow
+
+
+def test_probabilities_of_hidden_causes_are_symmetric_and_knowledge_rules_them_out(confounded: Arrow) -> None:
+    probabilities = confounded.confounding_probabilities_
+    np.testing.assert_array_equal(probabilities, probabilities.T)
+    assert not np.diag(probabilities).any()
+    first = confounded.hidden_causes_[0]
+    assert probabilities.loc[first.first, first.second] == first.probability
+    known = {"no_hidden_cause": [f"{first.second} <-> {first.first}"]}
+    refined = confounded.refine(knowledge=known)
+    assert refined.hidden_causes_ == confounded.hidden_causes_[1:]
+    assert refined.confounding_probabilities_.loc[first.first, first.second] == 0
+    assert Knowledge.from_dict(Knowledge(**known).to_dict()) == Knowledge(**known)
+    with pytest.raises(KnowledgeError, match="did you mean 'city'"):
+        confounded.refine(knowledge={"no_hidden_cause": ["citi <-> age"]})
+
+
+@pytest.mark.parametrize("entry", ["a -> b", "a", "a <-> a", ["a"], ["a", "b", "c"], 7])
+def test_what_is_no_pair_of_variables_is_refused(entry: Any) -> None:
+    with pytest.raises(KnowledgeError, match="no_hidden_cause"):
+        Knowledge(no_hidden_cause=[entry] if not isinstance(entry, int) else entry)
+    with pytest.raises(KnowledgeError, match="Expected an edge"):
+        Knowledge(required=["a <-> b"])
+
+
+@pytest.mark.parametrize("file", ["graph.json", "graph.dot", "graph.dagitty.txt", "graph.graphml", "graph.gml"])
+def test_files_hold_hidden_causes_and_give_them_back(file: str, confounded: Arrow, tmp_path: Path) -> None:
+    answer = confounded.answer_
+    path = tmp_path / file
+    path.write_text(exports.TEXT_FORMATS[file](answer), encoding="utf-8")
+    graph = read_graph(path).arranged_as(answer.names)
+    assert answer.edges
+    np.testing.assert_array_equal(graph.adjacency, answer.adjacency)
+    np.testing.assert_array_equal(graph.bidirected, answer.graph.bidirected)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("digraph { a -> a [dir=both] }", "would share a hidden cause with itself"),
+        ('{"variables": ["a", "b"], "edges": [], "hidden_causes": 7}', "list of 'hidden_causes'"),
+        ('{"variables": ["a", "b"], "edges": [], "hidden_causes": [["a"]]}', "'first' and 'second'"),
+        ('{"variables": ["a", "b"], "edges": [], "hidden_causes": [["a", "c"]]}', "'c', not among"),
+    ],
+)
+def test_hidden_causes_that_cannot_be_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / ("graph.json" if text.startswith("{") else "graph.dot")
+    path.write_text(text)
+    with pytest.raises(ArrowError, match=words):
+        read_graph(path)
+
+
+def test_edges_with_two_heads_in_graphviz_are_no_directed_edges(tmp_path: Path) -> None:
+    (tmp_path / "g.dot").write_text('digraph { a -> b; b -> c -> d [style=dashed, dir="both"]; a -> d [dir=forward] }')
+    graph = read_graph(tmp_path / "g.dot")
+    assert graph.edges() == [("a", "b"), ("a", "d")]
+    assert graph.bidirected is not None
+    assert {(graph.names[j], graph.names[k]) for j, k in np.argwhere(np.triu(graph.bidirected))} == {
+        ("b", "c"),
+        ("c", "d"),
+    }
+
+
+def test_other_packages_are_told_what_is_left_out(confounded: Arrow) -> None:
+    with pytest.warns(ArrowWarning, match=r"to_lingam hands over directed edges alone: \d+ hidden common causes left"):
+        confounded.to_lingam()
+    with pytest.warns(ArrowWarning, match="to_dowhy"):
+        confounded.to_dowhy()
+    pairs = confounded.to_networkx().graph["hidden_causes"]
+    assert [(a, b) for a, b, _ in pairs] == [(pair.first, pair.second) for pair in confounded.hidden_causes_]
+
+
+def test_paths_and_adjustment_sets_say_that_hidden_causes_are_left_aside(confounded: Arrow) -> None:
+    pair = confounded.hidden_causes_[0]
+    with pytest.warns(ArrowWarning, match=f"hidden common causes into account.*{pair.first} ↔ {pair.second}"):
+        confounded.adjustment_set_frequencies(pair.first, pair.second, k=50)
+    with pytest.warns(ArrowWarning, match="hidden common causes into account"):
+        confounded.path_probability(pair.first, pair.second, k=50)
+
+
+def test_hidden_causes_are_in_words_on_every_surface(
+    confounded: Arrow, people: pd.DataFrame, tmp_path: Path, run: Run
+) -> None:
+    pair = confounded.hidden_causes_[0]
+    words = f"{pair.first} ↔ {pair.second} ({pair.probability:.2f})"
+    assert words in confounded.summary()
+    assert words in summary.to_html(confounded.answer_)
+    file = tmp_path / "people.csv"
+    people.to_csv(file, index=False)
+    how = ("--model", confounded.model, "--ordered", "size=small,medium,large")
+    status, out, _ = run("discover", file, *how, "--samples", 20)
+    assert status == 0
+    assert words in " ".join(out.split())
+    assert "do not take hidden common causes into account" in " ".join(out.split())
+    status, out, _ = run("discover", file, *how, "--no-hidden-cause", f"{pair.first} <-> {pair.second}")
+    assert status == 0
+    assert words not in " ".join(out.split())
+
+
+def test_pictures_have_an_arc_for_each_hidden_cause_that_ends_at_its_boxes(confounded: Arrow, tmp_path: Path) -> None:
+    answer = confounded.answer_
+    drawing = pictures._drawing(answer, pictures.MOST_EDGES)
+    assert [pair for pair, _ in drawing.arcs] == list(answer.hidden_causes)
+    for pair, points in drawing.arcs:
+        for name in (pair.first, pair.second):
+            place = answer.place_of(name)
+            half = np.array([drawing.widths[place], drawing.height]) / 2
+            away = np.abs(points - drawing.layout.centers[place]) - half  # beyond the border of the box
+            assert (away.max(axis=1) > 0).all()
+            assert min(away[0].max(), away[-1].max()) < 6  # points
+    pictures.save_graph(answer, tmp_path / "graph.svg")
+    assert "hidden common cause" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
