@@ -54,9 +54,11 @@ from causal_arrow.cli.console import UNFINISHED
 from causal_arrow.errors import ArrowError, ArrowWarning
 from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model, save_model
 from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.table import Abilities
 from small_network import random_network
 
 WORKS, REFUSED, EITHER = "works", "refused", "either"
+NUMBERS_ONLY = Abilities("the model", frozenset())
 MOST_SECONDS = 20
 SUBPROCESSES = 0.005  # share of command lines that run as programs of their own
 
@@ -359,7 +361,7 @@ def try_files(world: World, made: Any, expected: str) -> None:
     if "drop" in given:
         given["drop"] = [name for row in csv.reader([given["drop"]]) for name in row]
     if surface == "read_table" or given:
-        attempt(lambda: read_table(world.pick(path, str(path)), **given), expected)
+        attempt(lambda: read_table(world.pick(path, str(path)), **given, abilities=NUMBERS_ONLY), expected)
     else:
         attempt(lambda: check_arrow(world, Arrow(world.model).fit(path)), expected)
 
@@ -525,7 +527,9 @@ def _same_index(world: World) -> pd.DataFrame:
 def try_frames(world: World, table: Any, expected: str) -> None:
     before = _frozen(table)
     if world.random.random() < 0.4:
-        attempt(lambda: read_table(table), expected)
+        attempt(lambda: read_table(table, abilities=NUMBERS_ONLY), expected)
+    elif world.random.random() < 0.2:
+        attempt(lambda: read_table(table), EITHER)  # for a network that reads more
     else:
         attempt(lambda: check_arrow(world, Arrow(world.model).fit(table)), expected)
     if before is not None and _frozen(table) != before:
@@ -748,6 +752,16 @@ def _parameter(name: str, *values: Any) -> Maker:
     return make
 
 
+def _said(name: str, *values: Any) -> Maker:
+    """Something said about a table to a reader that would believe it."""
+
+    def make(world: World) -> Callable[[], Any]:
+        said = world.pick(*values)
+        return lambda: read_table(world.frame(40, columns=4), **{name: said})
+
+    return make
+
+
 DISCOVER = ("discover", "TABLE", "--model", "MODEL")
 EFFECT = ("effect", "TABLE", "--model", "MODEL", "--samples", "10")
 enter_all(
@@ -843,6 +857,59 @@ enter_all(
         "parameter_decode": _parameter("decode", None, 5, "", "best", [], {}),
         "parameter_scale": _parameter("scale", None, 5, "", "best", [], {}),
         "parameter_missing": _parameter("missing", None, 5, "", "best", [], {}),
+        "kind": lambda world: [
+            *DISCOVER,
+            "--kind",
+            world.pick("", "a", "=", "a=", "=number", "a=text", "z=number", "a=NUMBER", "a=number=category"),
+        ],
+        "ordered": lambda world: [
+            *DISCOVER,
+            "--ordered",
+            world.pick("", "a", "=", "a=", "a=1", "a=1,1", "a=x,y", "z=1,2", "a=,,"),
+        ],
+        "interventions": lambda world: [*DISCOVER, "--interventions", world.pick("", "z", "a", "A", "\n")],
+        "environments": lambda world: [*DISCOVER, "--environments", world.pick("", "z", "a", "A", "\n")],
+        "no_hidden_cause": lambda world: [
+            *DISCOVER,
+            "--no-hidden-cause",
+            world.pick("", "a", "a -> b", "a <-> a", "a <-> z", "<->", "a <->", "a <-> b <-> c"),
+        ],
+        "said_kinds": _said("kinds", 5, "a", [], ["a"], {"a": 5}, {"a": None}, {"z": "number"}, {None: "number"}),
+        "said_order": _said("ordered", 5, "a", ["a"], {"a": 5}, {"a": []}, {"a": ["x"]}, {"a": [1, 1]}, {"z": [1, 2]}),
+        "said_interventions": _said(
+            "interventions",
+            5,
+            "z",
+            [],
+            ["z"] * 40,
+            [None] * 40,
+            ["a"] * 39,
+            [["a", "b", "c", "d"]] * 40,
+            np.zeros((40, 4)),
+            np.ones((40, 4)),
+            np.ones((40, 3)),
+            np.full((40, 4), "x"),
+            {"a": 1},
+            1j,
+            [{}] * 40,
+        ),
+        "said_environments": _said(
+            "environments",
+            5,
+            "z",
+            "a",
+            [],
+            ["x"] * 40,
+            list(range(40)),
+            ["x"] * 39,
+            [None] * 40,
+            [["x"]] * 40,
+            1j,
+            ["x"] * 20 + [None] * 20,
+            np.zeros((40, 2)),
+        ),
+        "parameter_kinds": _parameter("kinds", 5, "a", [], {"a": "text"}, {"z": "number"}),
+        "parameter_ordered": _parameter("ordered", 5, "a", {"a": 5}, {"a": ["x", "y"]}),
         "parameter_chunk": _parameter("observations_per_chunk", -1, 0, 1.5, "3", float("nan"), []),
         "parameter_knowledge": _parameter("knowledge", 5, "no-such-file.toml", [1], object(), {"roots": ["z"]}),
         "sample_graphs": _fitted(

@@ -31,7 +31,7 @@ def random_network(any_table: bool = False) -> ArrowModel:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(0.5 * torch.randn_like(parameter))
-            model.encoder.skeleton_head.out.bias.fill_(1.0 if any_table else 0.0)
+            model.encoder.skeleton_head.out.bias.fill_(7.0 if any_table else 0.0)
             if any_table:
                 model.encoder.confounding_head.out.bias.zero_()
     return model.eval()

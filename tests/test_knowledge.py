@@ -295,20 +295,28 @@ def test_every_field_survives_a_round_trip_through_a_dictionary():
         roots=["a->b"],
         leaves=["d"],
         search_space=[("a->b", "c "), ("c ", "d")],
+        no_hidden_cause=["d <-> c", ("c ", "d")],
     )
+    assert knowledge.no_hidden_cause == (("c", "d"), ("c ", "d"))
     assert set(knowledge.to_dict()) == {field.name for field in fields(Knowledge)}
     assert Knowledge.from_dict(json.loads(json.dumps(knowledge.to_dict()))) == knowledge
     assert Knowledge.from_dict(Knowledge().to_dict()) == Knowledge()
 
 
 def test_rearranging_constraints_is_compiling_for_other_columns():
-    knowledge = Knowledge(required=["smoking -> tar"], tiers=[["age"], ["cancer"]], roots="age", leaves=["cancer"])
+    knowledge = Knowledge(
+        required=["smoking -> tar"],
+        tiers=[["age"], ["cancer"]],
+        roots="age",
+        leaves=["cancer"],
+        no_hidden_cause=["tar <-> age"],
+    )
     places = np.array([2, 0, 3, 1])
     moved, again = knowledge.compile(NAMES).rearranged(places), knowledge.compile([NAMES[place] for place in places])
     assert moved.names == again.names
     for here, there in zip(
-        (moved.required, moved.forbidden, moved.precedence, *moved.wishes),
-        (again.required, again.forbidden, again.precedence, *again.wishes),
+        (moved.required, moved.forbidden, moved.precedence, *moved.wishes, moved.unconfounded),
+        (again.required, again.forbidden, again.precedence, *again.wishes, again.unconfounded),
         strict=True,
     ):
         assert np.array_equal(here, there)

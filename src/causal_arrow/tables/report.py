@@ -350,8 +350,8 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
 
 
 def _discrete(facts: _Facts) -> list[Finding]:
-    read_as_such = np.array(["levels" in facts.abilities and column.kind != "number" for column in facts.columns])
-    varies = facts.varies & ~read_as_such
+    as_such = ["levels" in facts.abilities and column.kind != "number" for column in facts.columns]
+    varies = facts.varies & ~np.array(as_such, dtype=bool)
     kinds = (
         ("binary", varies & (facts.distinct == 2), "two values", ""),
         ("discrete", varies & (facts.distinct > 2) & (facts.distinct <= FEW_VALUES), "few distinct values", ""),
