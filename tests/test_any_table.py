@@ -12,10 +12,13 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
+from causal_arrow.cli.check import _facts_of
 from causal_arrow.discovery import exports, pictures, summary
+from causal_arrow.discovery.inference import abilities
 from causal_arrow.discovery.jobs import run_job
 from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.files import read_graph
+from causal_arrow.network.checkpoint import load_model
 from causal_arrow.tables.reading import read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
@@ -278,6 +281,14 @@ def test_check_shows_kinds_and_every_detection_can_be_overruled(
     assert "have both 'city' and 'dose'" in out
     assert "--kind zip=category" in out
     assert run("check", file)[0] == 1  # arrow-base reads numbers only
+
+
+def test_check_knows_what_a_model_reads_without_loading_it(
+    any_table_model_folder: Path, small_model_folder: Path
+) -> None:
+    for folder in (any_table_model_folder, small_model_folder):
+        able, _ = _facts_of(str(folder))
+        assert able == abilities(folder, load_model(folder))
 
 
 # What arrow-base cannot read

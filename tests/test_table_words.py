@@ -233,17 +233,18 @@ def test_columns_with_line_breaks_can_be_dropped(run: Run, tmp_path: Path) -> No
 def test_check_knows_the_training_range_of_the_default_model(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = check_module._record("arrow-base")["extra"]["training"]
-    assert TrainingRange.from_record(record) == TrainingRange((20, 2000), (2, 110))
+    assert check_module._facts_of("arrow-base") == (NUMBERS_ONLY, TrainingRange((20, 2000), (2, 110)))
     wide = pd.DataFrame(np.random.default_rng(1).normal(size=(600, 111)))
     wide.to_csv(tmp_path / "t.csv", index=False)
     assert "111 variables are more than the network has learned from (2 to 110)" in run("check", tmp_path / "t.csv")[1]
     folder = tmp_path / "weights" / "arrow-base"
     folder.mkdir(parents=True)
     monkeypatch.setattr(check_module, "BUNDLED_FOLDER", folder.parent)
-    for record in ("{}", "no json", '{"extra": {"training": {}}}'):
+    (folder / "config.json").write_text('{"model": {"encoder": "paper"}, "extra": {"training": {}}}')
+    assert "learned from" not in run("check", tmp_path / "t.csv")[1].replace("mostly learned from", "")
+    for record in ("{}", "no json", "[]", '{"model": 5}'):  # then the weights themselves are asked
         (folder / "config.json").write_text(record)
-        assert "learned from" not in run("check", tmp_path / "t.csv")[1].replace("mostly learned from", "")
+        assert run("check", tmp_path / "t.csv")[0] == 0
 
 
 def test_check_does_not_load_torch(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -15,17 +15,17 @@ from causal_arrow.errors import COMMAND_LINE
 from causal_arrow.network.bundled import BUNDLED_FOLDER, DEFAULT_MODEL
 
 if TYPE_CHECKING:
+    from causal_arrow.tables.report import TrainingRange
     from causal_arrow.tables.table import Abilities
 
+OUR_ENCODERS = ("pairwise", "paper")
 COLORS = {"problem": "red", "warning": "yellow", "note": "cyan"}
 
 
 def check(
     table: options.TableArgument,
     as_json: options.AsJson = False,
-    model: Annotated[
-        str, typer.Option(help="The model that will read the table: a bundled one (see `models`), a folder, or a file.")
-    ] = DEFAULT_MODEL,
+    model: options.Model = DEFAULT_MODEL,
     columns: options.Columns = None,
     drop: options.Drop = None,
     missing: options.Missing = "auto",
@@ -46,7 +46,7 @@ def check(
     Exits with status 1 if `discover` would refuse the table as it is, else 0.
     """
     from causal_arrow.tables.reading import read_table
-    from causal_arrow.tables.report import TrainingRange, inspect_table
+    from causal_arrow.tables.report import inspect_table
 
     how = options.reading(
         columns=columns,
@@ -62,10 +62,7 @@ def check(
         interventions=interventions,
         environments=environments,
     )
-    record = _record(model)
-    able = _abilities(model, record)
-    trained = record.get("extra")
-    trained_on = TrainingRange.from_record(trained.get("training", {})) if isinstance(trained, dict) else None
+    able, trained_on = _facts_of(model)
     report = inspect_table(read_table(table, **how, abilities=able, strict=False), trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
@@ -82,29 +79,29 @@ def check(
         raise typer.Exit(1)
 
 
-def _record(model: str) -> dict[str, Any]:
-    """What the file beside the weights of a model says of it; empty if there is none."""
-    bundled = BUNDLED_FOLDER / model
-    config = (bundled if bundled.is_dir() else Path(model)) / "config.json"
-    try:
-        record = json.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
+def _facts_of(model: str) -> tuple[Abilities, TrainingRange | None]:
+    """What a model can read beside numbers, and the sizes of tables that it has learned from, by its own record.
 
-
-def _abilities(model: str, record: dict[str, Any]) -> Abilities:
-    """What a model can read beside numbers."""
+    Not by loading it, if that can be: the record is JSON, and torch alone takes longer than the rest of this command.
+    """
+    from causal_arrow.network.encoders.parts import parts_read
+    from causal_arrow.tables.report import TrainingRange
     from causal_arrow.tables.table import Abilities
 
-    # Not by loading it, if it need not be: torch alone takes longer than all the rest of this command. A network of
-    # version 0.1 does not say what it is fed, and reads numbers.
-    settings = record.get("model")
-    if isinstance(settings, dict) and not {"channels", "statistics"} & settings.keys():
-        return Abilities(f"the model {model}", frozenset())
+    bundled = BUNDLED_FOLDER / model
+    try:
+        folder = bundled if model and bundled.is_dir() else Path(model)
+        record = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        settings, extra = record["model"], record.get("extra") or {}
+        if settings["encoder"] in OUR_ENCODERS:
+            inputs = [*settings.get("channels", ()), *settings.get("statistics", ())]
+            trained_on = TrainingRange.from_record(extra.get("training", {}))
+            return Abilities(f"the model {model}", parts_read(inputs)), trained_on
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
     from causal_arrow.discovery import inference
 
-    return inference.abilities(model, inference.ready_model(model, "cpu"))
+    return inference.abilities(model, inference.ready_model(model, "cpu")), inference.training_range(model)
 
 
 EXAMPLES = {

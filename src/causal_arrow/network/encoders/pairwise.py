@@ -25,6 +25,7 @@ from torch.nn import functional as F
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders.parts import parts_read
 from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput, check_chunk
 from causal_arrow.network.encoders.statistics import (
     CHANNELS,
@@ -351,14 +352,6 @@ CELL_SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
 """A few shapes of each channel, so that the first layer need not learn them."""
 
 
-INPUTS_OF_PARTS = {
-    "levels": {"functions", "basis_correlations", "kinds"},
-    "observed": {"holes", "observed_shares"},
-    "intervened": {"interventions", "intervention_shifts"},
-}
-"""The inputs without which an encoder would overlook a part of a table."""
-
-
 class PairwiseEncoder(Encoder):
     """Standardized tables (B, N, P) to skeleton logits (B, P, P) and order scores (B, P)."""
 
@@ -368,7 +361,7 @@ class PairwiseEncoder(Encoder):
 
     def __init__(self, config: PairwiseConfig) -> None:
         super().__init__(config)
-        self.reads = frozenset(part for part, inputs in INPUTS_OF_PARTS.items() if inputs <= set(config.inputs()))
+        self.reads = parts_read(config.inputs())
         self.cell_embedding = Linear(len(config.cell_inputs()), config.cell_width, bias=True)
         self.pair_embedding = Linear(len(config.pair_inputs()), config.pair_width, bias=True)
         self.first_pair_blocks = pair_blocks(config)
