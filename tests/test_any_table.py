@@ -133,6 +133,8 @@ def test_labels_and_masks_of_experiments_agree(able: Arrow, people: pd.DataFrame
         other = Arrow(able.model, ordered=able.ordered).fit(table, interventions=given)
         assert other.answer_.names == tuple(people.columns)
         assert other.answer_.to_dict() == by_label.answer_.to_dict()
+    marked = read_table(inside.assign(what=inside["what"].fillna("-")), na=["-"], interventions="what")
+    assert np.array_equal(marked.intervened, mask)
     assert by_label.answer_.experiments == {"age": int(mask["age"].sum()), "dose": int(mask["dose"].sum())}
     assert distance(by_label, Arrow(able.model, ordered=able.ordered).fit(people)) > 1e-3
 

@@ -108,7 +108,7 @@ def read_table(
     chosen = names.choose(columns, drop)
     if isinstance(interventions, str):
         (labels,) = names.places([interventions])
-        interventions = read.frame.iloc[:, labels]
+        interventions = [None if str(label).strip() in markers else label for label in read.frame.iloc[:, labels]]
         chosen = [place for place in chosen if place != labels]
     environment = None if environments is None else names.places([environments])[0]
     if environment is not None and environment not in chosen:
