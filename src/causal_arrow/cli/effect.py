@@ -67,12 +67,16 @@ def effect(
     knowledge: options.KnowledgeFile = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
-    missing: options.Missing = "error",
+    missing: options.Missing = "auto",
     na: options.NotAvailable = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
     header: options.Header = True,
+    kinds: options.Kinds = None,
+    ordered: options.Ordered = None,
+    interventions: options.Interventions = None,
+    environments: options.Environments = None,
 ) -> None:
     """Estimate what happens to an outcome when a treatment changes.
 
@@ -100,9 +104,21 @@ def effect(
         decimal=decimal,
         sheet=sheet,
         header=header,
+        kinds=kinds,
+        ordered=ordered,
+        interventions=interventions,
+        environments=environments,
     )
-    settings = pipeline.Settings(model=model, device=device, knowledge=known, scale=scale, missing=missing)
-    found = pipeline.discover(table, settings, **{name: value for name, value in how.items() if name != "missing"})
+    settings = pipeline.Settings(
+        model=model,
+        device=device,
+        knowledge=known,
+        scale=scale,
+        missing=how.pop("missing"),
+        kinds=how.pop("kinds"),
+        ordered=how.pop("ordered"),
+    )
+    found = pipeline.discover(table, settings, **how)
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs

@@ -118,7 +118,6 @@ Environments = Annotated[
         show_default=False,
     ),
 ]
-Model = Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")]
 Scale = Annotated[
     Literal["auto", "given", "log"],
     typer.Option(

@@ -27,6 +27,7 @@ from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowle
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 

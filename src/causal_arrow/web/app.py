@@ -18,7 +18,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.inference import model_name
+from causal_arrow.discovery.inference import abilities, model_name, ready_model
 from causal_arrow.discovery.pipeline import Discovery, Settings, discover
 from causal_arrow.errors import ArrowError
 from causal_arrow.tables.reading import read_table
@@ -95,9 +95,10 @@ class Page:
 
         def read() -> Session:
             self.limits.check_file(file)
-            table = read_table(file, strict=False)
+            able = abilities(self.settings.model, ready_model(self.settings.model, self.settings.device))
+            table = read_table(file, strict=False, missing="error", abilities=able)
             self.limits.check_table(table)
-            return Session(file, inspect_table(table))
+            return Session(file, inspect_table(table, abilities=able))
 
         return self.sessions.add(await self.aside(read))
 
