@@ -65,6 +65,7 @@ def effect(
     forbid: options.Forbid = None,
     tiers: options.Tiers = None,
     knowledge: options.KnowledgeFile = None,
+    no_hidden_cause: options.NoHiddenCause = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
     missing: options.Missing = "auto",
@@ -87,7 +88,7 @@ def effect(
     between = _between(from_, to, treatment)
     if plot is not None and plot.suffix.lower() not in PICTURE_ENDINGS:
         raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{plot.name}'.")
-    known = read_knowledge(require, forbid, tiers, knowledge)
+    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     import numpy as np
     import torch
