@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causal_arrow.graphs.causal_graph import CausalGraph
+from causal_arrow.tables.table import Column, Table
+
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -20,12 +23,29 @@ PAPER_EDGES_PER_VARIABLE = 4
 
 @dataclass(frozen=True)
 class Dataset:
-    """Observations on their own scale, and the graph that generated them or that experts agree on."""
+    """Observations on their own scale, and the graph that generated them or that experts agree on.
 
-    data: FloatArray  # (N, P)
+    Without the optional parts: complete observations of numbers, no experiments, no hidden causes.
+    """
+
+    data: FloatArray  # (N, P); the codes of levels; nan where nothing was observed
     adjacency: BoolArray  # (P, P), [j, k] when j → k
     names: tuple[str, ...]  # of the P variables
     details: Mapping[str, Any] = field(default_factory=dict)  # what a record should say of it; plain JSON values
+    columns: tuple[Column, ...] | None = None  # (P,) kinds and levels; None: all are numbers
+    intervened: BoolArray | None = None  # (N, P), where an experiment set the value
+    confounded: BoolArray | None = None  # (P, P), symmetric: pairs that share a cause which is not in the table
+    twin: Dataset | None = None  # the same table seen another way, which should get the same answer; no graph is known
+
+    @property
+    def table(self) -> Table:
+        """The observations with the kinds of their columns, as a method may see them."""
+        return Table.of_numbers(self.data, self.names) if self.columns is None else Table(self.data, self.columns)
+
+    @property
+    def graph(self) -> CausalGraph:
+        """The graph with the pairs that share a hidden cause."""
+        return CausalGraph(self.adjacency, self.confounded)
 
 
 def unnamed(data: FloatArray, adjacency: BoolArray, **details: Any) -> Dataset:
@@ -36,12 +56,26 @@ def unnamed(data: FloatArray, adjacency: BoolArray, **details: Any) -> Dataset:
 
 def shuffle_variables(dataset: Dataset, generator: np.random.Generator) -> Dataset:
     """The same dataset with its variables in random order, so that their order says nothing about causes."""
-    order = generator.permutation(len(dataset.names))
+    return in_order(dataset, generator.permutation(len(dataset.names)))
+
+
+def in_order(dataset: Dataset, order: npt.NDArray[np.int64]) -> Dataset:
+    """The same dataset with some of its variables, in this order; the twin's variables follow those they share."""
+    names = tuple(dataset.names[position] for position in order)
+    twin = dataset.twin
+    if twin is not None:
+        shared = [twin.names.index(name) for name in names if name in twin.names]
+        twin = in_order(twin, np.array(shared + [place for place in range(len(twin.names)) if place not in shared]))
+    pairs = np.ix_(order, order)
     return replace(
         dataset,
         data=np.ascontiguousarray(dataset.data[:, order]),
-        adjacency=dataset.adjacency[np.ix_(order, order)],
-        names=tuple(dataset.names[position] for position in order),
+        adjacency=dataset.adjacency[pairs],
+        names=names,
+        columns=None if dataset.columns is None else tuple(dataset.columns[position] for position in order),
+        intervened=None if dataset.intervened is None else dataset.intervened[:, order],
+        confounded=None if dataset.confounded is None else dataset.confounded[pairs],
+        twin=twin,
     )
 
 

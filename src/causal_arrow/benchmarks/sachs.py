@@ -51,6 +51,28 @@ def observational_cells(log_scale: bool, edges: int, generator: np.random.Genera
     return Dataset(np.log(observational) if log_scale else observational, consensus_graph(edges), names)
 
 
+@cache
+def load_conditions() -> BoolArray:
+    """Where the condition of a cell acts on the variable itself: inhibitors and activators (read-only, (7466, 11))."""
+    values, names = load_sachs()
+    intervened = np.zeros(values.shape, dtype=bool)
+    with (_DATA / "sachs-conditions.csv").open(encoding="utf-8") as file:
+        for condition in csv.DictReader(file):
+            if condition["targets"]:
+                rows = slice(int(condition["first_row"]), int(condition["last_row"]) + 1)
+                intervened[rows, names.index(condition["targets"])] = True
+    intervened.flags.writeable = False
+    return intervened
+
+
+def experimental_cells(observations: int, log_scale: bool, generator: np.random.Generator) -> Dataset:
+    """Cells drawn without replacement from all conditions, with the variable that each condition acts on."""
+    values, names = load_sachs()
+    chosen = generator.choice(len(values), size=observations, replace=False)
+    data = np.log(values[chosen]) if log_scale else values[chosen]
+    return Dataset(data, consensus_graph(20), names, intervened=load_conditions()[chosen])
+
+
 def independent_cells(observations: int, generator: np.random.Generator) -> Dataset:
     """Real distributions without any relation: every variable from cells of its own. The graph is empty."""
     values, names = load_sachs()

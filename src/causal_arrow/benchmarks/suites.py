@@ -17,7 +17,24 @@ from typing import Any
 
 import numpy as np
 
+from causal_arrow.benchmarks.any_table import (
+    HOLES,
+    INDEPENDENT_LAWS,
+    MIXTURES,
+    TEXTBOOK_GRAPHS,
+    TEXTBOOK_LAWS,
+    draw_hidden_dataset,
+    draw_independent_columns,
+    draw_instruments_dataset,
+    draw_interventional_dataset,
+    draw_measured_dataset,
+    draw_missing_dataset,
+    draw_mixed_dataset,
+    draw_network_with_hidden_variables,
+    draw_textbook_dataset,
+)
 from causal_arrow.benchmarks.datasets import Dataset, shuffle_variables
+from causal_arrow.benchmarks.discrete_networks import DISCRETE_NETWORKS, draw_discrete_dataset
 from causal_arrow.benchmarks.generated import (
     INDEPENDENT_NOISE,
     MOST_HIDDEN,
@@ -30,7 +47,8 @@ from causal_arrow.benchmarks.generated import (
 )
 from causal_arrow.benchmarks.herman import HERMAN_MODELS, draw_herman_dataset
 from causal_arrow.benchmarks.networks import NETWORK_FILES, draw_network_dataset
-from causal_arrow.benchmarks.sachs import independent_cells, observational_cells, pooled_cells
+from causal_arrow.benchmarks.sachs import experimental_cells, independent_cells, observational_cells, pooled_cells
+from causal_arrow.benchmarks.symmetries import CHANGES, DETERMINED, SYMMETRY_TABLES, draw_symmetry_dataset
 from causal_arrow.errors import BenchmarkError
 
 # Change this when a suite changes in a way that makes old records incomparable: every seed changes with it.
@@ -38,6 +56,8 @@ EDITION = "1"
 
 NETWORK_OBSERVATIONS = 100
 SACHS_OBSERVATIONS = 100
+DISCRETE_OBSERVATIONS = (500, 2000)
+EXPERIMENTAL_CELLS = 1000
 AXES = {"observations": "n", "variables": "p"}  # in the names of rows
 
 
@@ -81,6 +101,8 @@ class Suite:
     description: str
     members: tuple[Row, ...]
     frozen: bool = False  # run once per release, when named; never among "all" suites
+    further_measures: tuple[str, ...] = ()  # beyond `metrics.evaluate`: names in `benchmarks.measures.FURTHER`
+    shown: tuple[str, ...] = ("nshd", "f1", "ap", "seconds")  # measures of its main table, the paper's by default
 
     def rows(self, panel: str | None = None) -> tuple[Row, ...]:
         """All rows in the order of the tables, or those of one panel."""
@@ -228,6 +250,238 @@ def _controls() -> list[Row]:
     return [*generated, Row("controls", "empty-sachs", partial(independent_cells, SACHS_OBSERVATIONS), "empty")]
 
 
+# Tables of every kind: suites for development, which weights may be chosen by.
+
+
+def _discrete() -> list[Row]:
+    return [
+        Row(
+            "discrete",
+            f"{name}-{observations}",
+            partial(draw_discrete_dataset, name, observations),
+            f"n={observations}",
+            {"network": name},
+        )
+        for observations in DISCRETE_OBSERVATIONS
+        for name in DISCRETE_NETWORKS
+    ]
+
+
+def _mixed() -> list[Row]:
+    return [
+        Row("mixed", mixture, partial(draw_mixed_dataset, mixture=mixture), "kinds", {"kinds": mixture})
+        for mixture in MIXTURES
+    ]
+
+
+def _missing() -> list[Row]:
+    holes = [
+        Row(
+            "missing",
+            f"{reason}-{share:.0%}",
+            partial(draw_missing_dataset, reason=reason, share=share),
+            reason,
+            {"missing_by": reason, "missing_share": share},
+        )
+        for reason in HOLES
+        for share in (0.1, 0.3, 0.5)
+    ]
+    complete = partial(draw_missing_dataset, reason=None, share=0.0)
+    return [Row("missing", "complete", complete, "complete", {"missing_share": 0.0}), *holes]
+
+
+def _interventional() -> list[Row]:
+    shapes = (("linear", 200, 10), ("nonlinear", 200, 10), ("linear", 1000, 20), ("nonlinear", 1000, 20))
+    tasks = [
+        Row(
+            "interventional",
+            f"{function}-{n}x{p}",
+            partial(draw_interventional_dataset, observations=n, variables=p, function=function),
+            "drawn",
+            {"function": function},
+        )
+        for function, n, p in shapes
+    ]
+    cells = [
+        Row(
+            "interventional",
+            f"sachs-{scale}",
+            partial(experimental_cells, EXPERIMENTAL_CELLS, scale == "log"),
+            "sachs",
+            {"scale": scale, "consensus_edges": 20},
+        )
+        for scale in ("raw", "log")
+    ]
+    return tasks + cells
+
+
+def _hidden() -> list[Row]:
+    tasks = [
+        Row(
+            "hidden",
+            f"{n}x{p}",
+            partial(draw_hidden_dataset, observations=n, variables=p, hidden=hidden),
+            "drawn",
+            {"hidden": hidden},
+        )
+        for n, p, hidden in ((500, 20, 4), (1000, 40, 8))
+    ]
+    networks = [
+        Row(
+            "hidden",
+            name,
+            partial(draw_network_with_hidden_variables, name=name, observations=observations),
+            "network",
+            {"network": name},
+        )
+        for name, observations in (("ECOLI70", 500), ("ALARM", 2000))
+    ]
+    return tasks + networks
+
+
+def _instruments() -> list[Row]:
+    shown = [
+        Row(
+            "instruments",
+            f"{count}-each" if count else "none",
+            partial(draw_instruments_dataset, instruments=count),
+            "instruments",
+            {"instruments": count},
+        )
+        for count in (0, 2, 4)
+    ]
+    alone = partial(draw_instruments_dataset, instruments=3, causes_shown=False)
+    return [*shown, Row("instruments", "3-each-alone", alone, "alone", {"instruments": 3})]
+
+
+def _measurement_error() -> list[Row]:
+    return [
+        Row(
+            "measurement-error",
+            f"{error:.0%}",
+            partial(draw_measured_dataset, error=error),
+            "error",
+            {"error_share": error},
+        )
+        for error in (0.0, 0.1, 0.3, 0.5)
+    ]
+
+
+def _textbook() -> list[Row]:
+    by_law = [
+        Row(
+            "textbook",
+            f"{law}-{n}",
+            partial(draw_textbook_dataset, observations=n, law=law),
+            f"laws, n={n}",
+            {"law": law},
+        )
+        for n in (200, 1000)
+        for law in TEXTBOOK_LAWS
+    ]
+    by_graph = [
+        Row(
+            "textbook",
+            f"{graph}-1000",
+            partial(draw_textbook_dataset, observations=1000, graph=graph),
+            "graphs",
+            {"graph": graph},
+        )
+        for graph in TEXTBOOK_GRAPHS
+    ]
+    return by_law + by_graph
+
+
+def _independent() -> list[Row]:
+    return [
+        Row("independent", law, partial(draw_independent_columns, law=law), "law", {"law": law})
+        for law in (*INDEPENDENT_LAWS, "mixed")
+    ]
+
+
+def _symmetries() -> list[Row]:
+    return [
+        Row(
+            "symmetries",
+            f"{table}-{change}",
+            partial(draw_symmetry_dataset, table=table, change=change),
+            change,
+            {"table": table, "change": change},
+            distinct_datasets=1 if change in DETERMINED else None,
+        )
+        for change in CHANGES
+        for table in SYMMETRY_TABLES
+    ]
+
+
+def _development(
+    name: str, description: str, rows: list[Row], measures: tuple[str, ...] = (), shown: tuple[str, ...] | None = None
+) -> Suite:
+    """A suite that weights may be chosen by; its description says so."""
+    built = Suite(name, f"{description}. For development", tuple(rows), further_measures=measures)
+    return built if shown is None else replace(built, shown=shown)
+
+
+DEVELOPMENT_SUITES = (
+    _development(
+        "discrete",
+        "Discrete networks of the literature, n = 500 and 2000, levels in random order",
+        _discrete(),
+    ),
+    _development("mixed", "Equations between columns of several kinds, 500 × 20", _mixed()),
+    _development(
+        "missing",
+        "Cells missing by chance, because of another column, or because of their own value, 500 × 20",
+        _missing(),
+    ),
+    _development(
+        "interventional",
+        "Experiments whose targets are known: drawn tasks, and the conditions of Sachs et al.",
+        _interventional(),
+    ),
+    _development(
+        "hidden",
+        "Hidden common causes: drawn tasks, and networks without a fifth of their variables",
+        _hidden(),
+        ("hidden_ap",),
+        ("nshd", "f1", "ap", "hidden_ap", "seconds"),
+    ),
+    _development(
+        "instruments",
+        "Instruments that read six variables through rising curves with little noise, with or without these, n = 500",
+        _instruments(),
+        ("hidden_ap", "expected_edges"),
+        ("f1", "ap", "shd", "expected_edges", "hidden_ap", "seconds"),
+    ),
+    _development(
+        "measurement-error",
+        "Columns measured with noise, a share of their variance, 500 × 20",
+        _measurement_error(),
+    ),
+    _development(
+        "textbook",
+        "Chain, fork, collider, mediator, confounder, diamond, M and star; for linear equations with normal noise the "
+        "equivalence class has to be right, else the graph",
+        _textbook(),
+        ("right", "class_right", "graph_right"),
+        ("right", "class_right", "graph_right", "ap", "seconds"),
+    ),
+    _development(
+        "independent",
+        "Eight independent columns, n = 500: every edge is false",
+        _independent(),
+        ("expected_edges",),
+        ("expected_edges", "estimated_edges", "seconds"),
+    ),
+    _development(
+        "symmetries",
+        "Tables of scikit-learn and the same seen another way: how many edges change",
+        _symmetries(),
+        (),
+        ("estimated_edges", "edges_changed", "share_changed", "largest_change", "seconds"),
+    ),
+)
+
 # Sections of the paper are named where the protocol is the paper's. Its text does not give the n and p of its curves
 # over n and over p; these are ours. `wide` and `long` hold one shape seen in training to start from.
 SUITES = {
@@ -279,5 +533,6 @@ SUITES = {
         ),
         Suite("confounded", "Hidden common causes", tuple(_confounded())),
         Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
+        *DEVELOPMENT_SUITES,
     )
 }
