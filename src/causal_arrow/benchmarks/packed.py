@@ -6,7 +6,7 @@ other line is a block, all datasets of one row of a suite by one method, in colu
     {"suite": ..., "row": ..., "method": 0, "run": 0, "index": [0, 1, ...], "nshd": [...], ...}
 
 Counts are kept as they are, other numbers to four significant digits, seconds to three. Reliability tables are added up
-over the block. Of a dataset its observations, variables and edges are kept; the rest follows from suite, row and index.
+over the block; how the method read the tables is said once. Of a dataset its observations, variables and edges are kept; the rest follows from suite, row and index.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ def _columns(records: list[Record]) -> dict[str, Any]:
     }
     if unfinished:
         columns["unfinished"] = unfinished
+    readings = [record.reading for record in records if record.reading is not None]
+    if readings:
+        columns["reading"] = dict(readings[0])
     for name in ("reliability", "reliability_above_floor"):
         tables: list[Reliability] = [table for record in records if (table := getattr(record, name)) is not None]
         if tables:
@@ -124,6 +127,7 @@ def _unpack(block: dict[str, Any], header: dict[str, Any]) -> Iterator[Record]:
             measures=measures if status == "ok" else {},
             dataset={name: column[place] for name, column in block["dataset"].items()},
             run=header["runs"][block["run"]],
+            reading=block.get("reading"),
             **(tables if place == 0 else {}),
         )
 

@@ -44,6 +44,7 @@ class Record:
     reliability: Reliability | None = None  # over all ordered pairs
     reliability_above_floor: Reliability | None = None  # over those with a probability of at least 0.05
     run: Mapping[str, Any] = field(default_factory=dict)  # machine, versions of the rest, time limit
+    reading: Mapping[str, str] | None = None  # how the method read categories, holes and experiments; None: as they are
 
     @property
     def method_identity(self) -> str:

@@ -109,7 +109,7 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     """Title, main table and remarks of one suite."""
     rows = summary.of_suite(suite)
     only_empty = all(row_entry.empty_truths == len(row_entry.finished) for row in rows for row_entry in row.entries)
-    names = CONTROL_MEASURES if only_empty else PAPER_MEASURES
+    names = measures_of_suite(suite, only_empty)
     lines = [line for row in rows for line in _lines_of_row(row, names, paper)]
     arrows = {True: " ↓", False: " ↑", None: ""}
     titles = CONTROL_TITLES if only_empty else {}
@@ -120,6 +120,12 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     blocks.append(Grid(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
     blocks += [Paragraph(remark) for remark in _remarks(rows, only_empty, paper)]
     return blocks
+
+
+def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:
+    """The measures of a suite's main table: its own if it has any, else the paper's, or those of empty graphs."""
+    shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
+    return CONTROL_MEASURES if only_empty and shown == PAPER_MEASURES else shown
 
 
 def _lines_of_row(row: RowSummary, names: Sequence[str], paper: PublishedResults | None) -> list[tuple[Cell, ...]]:

@@ -37,6 +37,14 @@ MEASURES = {
     "estimated_edges": Measure("Edges found", None, 1),
     "true_edges": Measure("True edges", None, 1),
     "acyclic": Measure("Acyclic", None),
+    "hidden_ap": Measure("AP of hidden causes", False),
+    "expected_edges": Measure("Expected edges", None, 1),
+    "right": Measure("Right", False),
+    "class_right": Measure("Class right", False),
+    "graph_right": Measure("Graph right", False),
+    "edges_changed": Measure("Edges changed", True, 1),
+    "share_changed": Measure("Share changed", True),
+    "largest_change": Measure("Largest change", True),
 }
 # These know the answer: a line to compare with, and not a competitor.
 ORACLES = ("class-oracle",)
@@ -118,7 +126,7 @@ class Entry:
     @property
     def empty_truths(self) -> int:
         """Datasets whose true graph has no edge: they have no nSHD and no AP."""
-        return sum(record.measures["true_edges"] == 0 for record in self.finished)
+        return sum(record.measures.get("true_edges") == 0 for record in self.finished)
 
     def values(self, measure: str) -> list[float]:
         """The measure for each dataset with an answer; nan where it has no meaning."""

@@ -21,6 +21,7 @@ import torch
 from causal_arrow.benchmarks.datasets import Dataset
 from causal_arrow.benchmarks.evaluate import usable_cores
 from causal_arrow.benchmarks.methods.arrow import infer
+from causal_arrow.benchmarks.methods.protocol import Observed
 from causal_arrow.benchmarks.suites import Row, rows_named, suite
 from causal_arrow.benchmarks.summaries import MEASURES, Estimate
 from causal_arrow.errors import ArrowError
@@ -106,5 +107,5 @@ def _draw(place: tuple[str, str, int]) -> Dataset:
 
 def judged(model: ArrowModel, dataset: Dataset) -> dict[str, float]:
     """All measures of the most probable graph and of the edge probabilities."""
-    adjacency, probabilities = infer(model, dataset.data)
+    adjacency, probabilities = infer(model, Observed(dataset.table, dataset.intervened))
     return metrics.evaluate(dataset.adjacency, adjacency, scores=probabilities)

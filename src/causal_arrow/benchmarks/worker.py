@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.benchmarks.datasets import Dataset
-from causal_arrow.benchmarks.methods import Estimate, Method, MethodOptions, Solve, prepare
+from causal_arrow.benchmarks.datasets import Dataset, FloatArray
+from causal_arrow.benchmarks.measures import FURTHER, compare_twins
+from causal_arrow.benchmarks.methods import Estimate, Method, MethodOptions, Observed, Solve, prepare
 from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.discovery.jobs import Say, run_job
+from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import metrics
 
 
@@ -55,27 +57,53 @@ def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     """One method on one dataset, and how good its answer is. A job of the kind "benchmark"."""
     dataset = _dataset(job["suite"], job["row"], job["index"])
     method, solve = _started(job["method"], json.dumps(job["options"]))
-    shown = dataset.adjacency.astype(np.float64) if method.is_oracle else dataset.data.copy()
+    shown = what_a_method_sees(dataset, method)
     seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
     say({"event": "started"})
     answer = solve(shown, np.random.default_rng(seed))
+    if dataset.twin is not None:
+        answer_for_twin = solve(what_a_method_sees(dataset.twin, method), np.random.default_rng(seed))
     say({"event": "answered"})
-    return {"dataset": dataset_record(dataset), **measure(dataset, answer)}
+    described = {"dataset": dataset_record(dataset)}
+    if reading := answer.reading if method.reads_tables else _reading_of_numbers(dataset, method):
+        described["reading"] = dict(reading)
+    if dataset.twin is not None:
+        return {**described, **_result(answer, compare_twins(dataset, answer, answer_for_twin))}
+    return {**described, **measure(dataset, answer, suite(job["suite"]).further_measures)}
 
 
-def measure(dataset: Dataset, answer: Estimate) -> dict[str, Any]:
-    """The part of a record that tells how good an answer is."""
+def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed:
+    """The truth for an oracle, everything but the truth for a method that reads tables, else complete numbers."""
+    if method.is_oracle:
+        return dataset.adjacency.astype(np.float64)
+    if method.reads_tables:
+        return Observed(dataset.table, dataset.intervened)
+    if np.isnan(dataset.data).any():
+        raise BenchmarkError(f"The method {method.name} cannot read missing values.")
+    return dataset.data.copy()
+
+
+def _reading_of_numbers(dataset: Dataset, method: Method) -> dict[str, str]:
+    return {} if method.is_oracle else Observed(dataset.table, dataset.intervened).as_numbers
+
+
+def measure(dataset: Dataset, answer: Estimate, further: Sequence[str] = ()) -> dict[str, Any]:
+    """The part of a record that tells how good an answer is, with further measures of the suite."""
     truth, probabilities = dataset.adjacency, answer.probabilities
     measures = metrics.evaluate(truth, answer.adjacency, scores=answer.scores, probabilities=probabilities)
-    result: dict[str, Any] = {
-        "seconds": answer.seconds,
-        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
-    }
+    result = _result(answer, {**measures, **{name: FURTHER[name](dataset, answer) for name in further}})
     if probabilities is not None:
         floor = metrics.CALIBRATION_FLOOR
         result["reliability"] = table_to_lists(metrics.reliability_of(truth, probabilities))
         result["reliability_above_floor"] = table_to_lists(metrics.reliability_of(truth, probabilities, floor=floor))
     return result
+
+
+def _result(answer: Estimate, measures: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "seconds": answer.seconds,
+        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
+    }
 
 
 def dataset_record(dataset: Dataset) -> dict[str, Any]:

@@ -7,23 +7,25 @@ answer = solve(data, generator)                 (N, P) -> Estimate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from causal_arrow._version import __version__
-from causal_arrow.benchmarks.methods import arrow, baselines, causal_learn, continuous, isolated
+from causal_arrow.benchmarks.methods import any_table, arrow, baselines, causal_learn, continuous, isolated
 from causal_arrow.benchmarks.methods.protocol import (
     Estimate,
     Method,
     MethodKind,
     MethodOptions,
+    Observed,
     Solve,
     method_of_package,
     refuse_argument,
 )
 from causal_arrow.errors import BenchmarkError
 
-__all__ = ["METHODS", "Estimate", "Method", "MethodKind", "MethodOptions", "Solve", "prepare", "title_of"]
+__all__ = ["METHODS", "Estimate", "Method", "MethodKind", "MethodOptions", "Observed", "Solve", "prepare", "title_of"]
 
 
 def prepare(text: str, options: MethodOptions) -> Method:
@@ -51,6 +53,13 @@ def _baseline(
         return Method(name, {}, {"causal-arrow": __version__}, start, is_oracle)
 
     return prepare_baseline
+
+
+def _of_tables(
+    name: str, distribution: str, settings: Mapping[str, Any], start: Callable[[], Solve], extra: str = "benchmark"
+) -> Callable[[str, MethodOptions], Method]:
+    """The `prepare` of a method of a package that reads kinds, holes or experiments."""
+    return method_of_package(name, distribution, settings, start, reads_tables=True, extra=extra)
 
 
 METHODS = {
@@ -98,6 +107,69 @@ METHODS = {
             causal_learn.DIRECT_LINGAM_SETTINGS,
             causal_learn.start_direct_lingam,
         ),
+    ),
+    "boss-indicators": MethodKind(
+        "BOSS, indicators",
+        "BOSS with the degenerate Gaussian score: categories as indicator columns (causal-learn)",
+        _of_tables(
+            "boss-indicators",
+            "causal-learn",
+            any_table.BOSS_INDICATORS_SETTINGS,
+            any_table.start_boss_on_indicators,
+        ),
+    ),
+    "boss-imputed": MethodKind(
+        "BOSS, imputed",
+        "BOSS after missing cells were filled by linear predictions (causal-learn)",
+        _of_tables(
+            "boss-imputed",
+            "causal-learn",
+            any_table.boss_after_settings("impute"),
+            any_table.start_boss_after("impute"),
+        ),
+    ),
+    "boss-complete": MethodKind(
+        "BOSS, complete cases",
+        "BOSS on the observations without a missing cell (causal-learn)",
+        _of_tables(
+            "boss-complete",
+            "causal-learn",
+            any_table.boss_after_settings("drop"),
+            any_table.start_boss_after("drop"),
+        ),
+    ),
+    "pc-chi2": MethodKind(
+        "PC, χ²",
+        "PC with χ² tests, for categories (causal-learn)",
+        _of_tables("pc-chi2", "causal-learn", any_table.PC_CHI2_SETTINGS, any_table.start_pc_chi2),
+    ),
+    "fci": MethodKind(
+        "FCI",
+        "Fast causal inference, which allows for hidden causes (causal-learn)",
+        _of_tables("fci", "causal-learn", any_table.FCI_SETTINGS, any_table.start_fci),
+    ),
+    "hc-bic": MethodKind(
+        "Hill climbing, BIC",
+        "Hill climbing for categories with the BIC (pgmpy)",
+        _of_tables(
+            "hc-bic", "pgmpy", any_table.HILL_CLIMBING_SETTINGS["bic"], any_table.start_hill_climbing("bic"), "handover"
+        ),
+    ),
+    "hc-bdeu": MethodKind(
+        "Hill climbing, BDeu",
+        "Hill climbing for categories with the BDeu score (pgmpy)",
+        _of_tables(
+            "hc-bdeu",
+            "pgmpy",
+            any_table.HILL_CLIMBING_SETTINGS["bdeu"],
+            any_table.start_hill_climbing("bdeu"),
+            "handover",
+        ),
+    ),
+    "gies": MethodKind(
+        "GIES",
+        "Greedy interventional equivalence search, which reads experiments (gies)",
+        _of_tables("gies", "gies", any_table.GIES_SETTINGS, any_table.start_gies),
     ),
     "dagma": MethodKind(
         "DAGMA",

@@ -9,9 +9,19 @@ import numpy as np
 
 from causal_arrow._version import __version__
 from causal_arrow.benchmarks.datasets import FloatArray
-from causal_arrow.benchmarks.methods.protocol import Estimate, Method, MethodOptions, Solve, file_checksum, timed
+from causal_arrow.benchmarks.methods.protocol import (
+    Estimate,
+    Method,
+    MethodOptions,
+    Observed,
+    Solve,
+    complete,
+    file_checksum,
+    timed,
+)
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
     from causal_arrow.network.model import ArrowModel
@@ -27,6 +37,7 @@ def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str
         settings={"weights": label, "weights_checksum": checksum, "rule": rule},
         versions={"causal-arrow": __version__},
         start=lambda: start_arrow(source, rule),
+        reads_tables=True,
     )
 
 
@@ -41,30 +52,53 @@ def start_arrow(source: str, rule: str) -> Solve:
     import torch
 
     from causal_arrow.discovery.inference import ready_model
+    from causal_arrow.discovery.pipeline import Settings, discover
 
     torch.set_num_threads(1)
     model = ready_model(source, "cpu")
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        (adjacency, probabilities), seconds = timed(lambda: infer(model, data, rule))
-        # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
-        return Estimate(adjacency, probabilities, probabilities if rule == "map" else None, seconds)
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        table, reading = numbers_alone(observed)
+        answer, seconds = timed(lambda: discover(table, Settings(model=model, decode=rule)).answer)
+        probabilities = answer.edge_probabilities
+        return Estimate(
+            answer.adjacency,
+            probabilities,
+            # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
+            probabilities if rule == "map" else None,
+            seconds,
+            answer.confounding_probabilities,
+            reading or None,
+        )
 
     solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
     return solve
 
 
-def infer(model: ArrowModel, data: FloatArray, rule: str = "map") -> tuple[np.ndarray, np.ndarray]:
+def infer(model: ArrowModel, data: FloatArray | Observed, rule: str = "map") -> tuple[np.ndarray, np.ndarray]:
     """A graph by the rule, and the probability of every edge, by a model on whatever device.  (P, P) each
 
     What users get, by the same pipeline: `discover` does all the work.
     """
     from causal_arrow.discovery.pipeline import Settings, discover
-    from causal_arrow.tables.table import Table
 
-    table = Table.of_numbers(np.asarray(data, dtype=np.float64), [f"x{place + 1}" for place in range(data.shape[1])])
+    table, _ = numbers_alone(Observed.of(data))
     answer = discover(table, Settings(model=model, decode=rule)).answer
     return answer.adjacency, answer.edge_probabilities
+
+
+def numbers_alone(observed: Observed) -> tuple[Table, dict[str, str]]:
+    """The table as complete numbers, and how everything else in it was read, by name.
+
+    This is what a network that reads numbers alone can make of a table: codes of levels for categories, imputed cells,
+    and no word of experiments.
+    """
+    table, reading = observed.table, observed.as_numbers
+    if not table.observed.all():
+        reading["missing"] = "impute"
+        table = complete(table, "impute")
+    return Table.of_numbers(table.values, table.names), reading
 
 
 def _weights_file(source: str) -> Path:

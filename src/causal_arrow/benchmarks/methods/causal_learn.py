@@ -1,4 +1,4 @@
-"""Methods of causal-learn: BOSS, GRaSP, PC, GES, and DirectLiNGAM (its copy of the lingam package)."""
+"""Methods of causal-learn: BOSS, GRaSP, PC, GES, FCI, and DirectLiNGAM (its copy of the lingam package)."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def _solve_by_graph(search: Callable[[FloatArray], Any]) -> Solve:
         with seeded_global_random(generator), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "number of features is much larger than the sample size", whenever n < p
             graph, seconds = timed(lambda: search(data.copy()))
-        return answer_from_pdag(_pdag(graph.graph), seconds)
+        return answer_from_pdag(pdag_of(graph.graph), seconds)
 
     return solve
 
 
-def _pdag(endpoints: FloatArray) -> BoolArray:
+def pdag_of(endpoints: FloatArray) -> BoolArray:
     """causal-learn's endpoint matrix in our convention.  (P, P)
 
     [j, k] holds the mark at j of the edge between j and k: −1 a tail, 1 an arrowhead. PC may return j ↔ k, two

@@ -17,6 +17,7 @@ import numpy as np
 from causal_arrow.benchmarks.datasets import BoolArray, FloatArray
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
+from causal_arrow.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +28,48 @@ class Estimate:
     scores: FloatArray  # (P, P), the larger the surer of j → k; they rank the ordered pairs for average precision
     probabilities: FloatArray | None  # (P, P) of j → k, where the method gives any
     seconds: float  # of the method alone, without imports, loading or conversions
+    confounding: FloatArray | None = None  # (P, P), symmetric: the larger, the surer that two share a hidden cause
+    reading: Mapping[str, str] | None = None  # how it read what it cannot take as it is; None for complete numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """All that a method may see of a dataset: kinds of columns, holes and experiments, and nothing of the truth."""
+
+    table: Table
+    intervened: BoolArray | None = None  # (N, P), where an experiment set the value
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether any column holds something else than numbers."""
+        return any(column.kind != "number" for column in self.table.columns)
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """What a method without a way to read experiments leaves out, for `Estimate.reading`."""
+        return {} if self.intervened is None else {"experiments": "ignored"}
+
+    @property
+    def as_numbers(self) -> dict[str, str]:
+        """How a method of numbers alone reads the rest of the table, for `Estimate.reading`."""
+        return {**({"categories": "codes"} if self.has_levels else {}), **self.ignored}
+
+    @classmethod
+    def of(cls, data: FloatArray | Observed) -> Observed:
+        """Bare numbers as observations of variables x1, x2, ..."""
+        if isinstance(data, Observed):
+            return data
+        names = [f"x{place + 1}" for place in range(data.shape[1])]
+        return cls(Table.of_numbers(np.asarray(data, dtype=np.float64), names))
 
 
 class Solve(Protocol):
-    """A method ready to work. Its randomness comes from the generator. (An oracle gets the true graph as `data`.)"""
+    """A method ready to work. Its randomness comes from the generator.
 
-    def __call__(self, data: FloatArray, generator: np.random.Generator) -> Estimate: ...
+    An oracle gets the true graph as `data`, a method that reads tables an `Observed`; it takes bare numbers too.
+    """
+
+    def __call__(self, data: Any, generator: np.random.Generator) -> Estimate: ...
 
 
 @dataclass(frozen=True)
@@ -53,6 +90,7 @@ class Method:
     versions: Mapping[str, str]
     start: Callable[[], Solve]  # imports and loads; called once in each worker process
     is_oracle: bool = False  # it is given the true graph instead of the table
+    reads_tables: bool = False  # it is given kinds, holes and experiments with the numbers
 
 
 @dataclass(frozen=True)
@@ -68,7 +106,13 @@ class MethodKind:
 
 
 def method_of_package(
-    name: str, distribution: str, settings: Mapping[str, Any], start: Callable[[], Solve]
+    name: str,
+    distribution: str,
+    settings: Mapping[str, Any],
+    start: Callable[[], Solve],
+    *,
+    reads_tables: bool = False,
+    extra: str = "benchmark",
 ) -> Callable[[str, MethodOptions], Method]:
     """The `prepare` of a method that an installed package provides."""
 
@@ -79,9 +123,9 @@ def method_of_package(
         except metadata.PackageNotFoundError as error:
             raise BenchmarkError(
                 f"The method {name} needs the package {distribution}. Install it with: "
-                'pip install "causal-arrow[benchmark]"'
+                f'pip install "causal-arrow[{extra}]"'
             ) from error
-        return Method(name, settings, {distribution: version}, start)
+        return Method(name, settings, {distribution: version}, start, reads_tables=reads_tables)
 
     return prepare
 
@@ -130,6 +174,15 @@ def standardized(data: FloatArray) -> FloatArray:
     centered = data - data.mean(axis=0)
     deviations = centered.std(axis=0)
     return np.asarray(centered / np.where(deviations > 0, deviations, 1.0))
+
+
+def complete(table: Table, missing: str) -> Table:
+    """The table without holes, by one of the ways that users have: "impute" or "drop"."""
+    import pandas as pd
+
+    from causal_arrow.tables.reading import read_table
+
+    return read_table(pd.DataFrame(table.values, columns=list(table.names)), missing=missing)
 
 
 def answer_from_pdag(pdag: BoolArray, seconds: float) -> Estimate:
