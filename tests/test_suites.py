@@ -36,12 +36,15 @@ def test_every_row_gives_a_finite_table_and_a_dag_over_its_variables(row: Row) -
     dataset = row.dataset(0)
     observations, variables = dataset.data.shape
     assert dataset.data.dtype == np.float64
-    assert np.isfinite(dataset.data).all()
-    assert dataset.data.std(axis=0).min() > 0
+    assert np.isfinite(dataset.data[~np.isnan(dataset.data)]).all()
+    assert np.isnan(dataset.data).any() == (row.settings.get("missing_share", 0) > 0)
+    assert np.nanstd(dataset.data, axis=0).min() > 0
     assert dataset.adjacency.dtype == np.bool_
     assert dataset.adjacency.shape == (variables, variables)
     assert dag.is_acyclic(dataset.adjacency)
     assert len(set(dataset.names)) == variables
+    assert dataset.table.names == dataset.names
+    assert dataset.graph.variables == variables
     assert dataset.details["observations"] == observations
     assert dataset.details["edges"] == dataset.adjacency.sum()
     for setting, value in row.settings.items():
@@ -49,10 +52,14 @@ def test_every_row_gives_a_finite_table_and_a_dag_over_its_variables(row: Row) -
 
 
 @pytest.mark.parametrize(
-    "name", ["in-distribution", "shifted", "held-out", "networks", "herman", "sachs", "small", "confounded", "controls"]
+    "name",
+    [
+        *("in-distribution", "shifted", "held-out", "networks", "herman", "sachs", "small", "confounded", "controls"),
+        *("discrete", "mixed", "missing", "interventional", "hidden", "instruments", "measurement-error", "textbook"),
+    ],
 )
 def test_suite_row_and_index_determine_the_dataset(name: str) -> None:
-    row = suite(name).rows()[0]
+    row = suite(name).rows()[-1 if name == "missing" else 0]
     first, again, second = row.dataset(3), row.dataset(3), row.dataset(4)
     np.testing.assert_array_equal(first.data, again.data)
     np.testing.assert_array_equal(first.adjacency, again.adjacency)

@@ -1,4 +1,4 @@
-"""Datasets of the tables people have: kinds of columns, holes, experiments, hidden causes, instruments, bad measurements.
+"""Datasets of the tables people have: kinds of columns, holes, experiments, hidden causes, errors of measurement.
 
 For development: weights may be chosen by what these suites say. The frozen suite is `held-out`.
 """
@@ -146,9 +146,7 @@ def hide(dataset: Dataset, taken: np.ndarray) -> Dataset:
     return replace(in_order(dataset, kept), adjacency=graph.directed, confounded=graph.bidirected, details=details)
 
 
-def draw_hidden_dataset(
-    generator: np.random.Generator, *, observations: int, variables: int, hidden: int
-) -> Dataset:
+def draw_hidden_dataset(generator: np.random.Generator, *, observations: int, variables: int, hidden: int) -> Dataset:
     """Equations with hidden causes of two to four variables each."""
     seen, function, noise = draw_equations(generator, variables)
     adjacency = np.zeros((variables + hidden, variables + hidden), dtype=bool)
@@ -173,9 +171,7 @@ def draw_network_with_hidden_variables(generator: np.random.Generator, *, name: 
 # Instruments and bad measurements
 
 
-def draw_instruments_dataset(
-    generator: np.random.Generator, *, instruments: int, causes_shown: bool = True
-) -> Dataset:
+def draw_instruments_dataset(generator: np.random.Generator, *, instruments: int, causes_shown: bool = True) -> Dataset:
     """Six variables, and instruments that read each of them through their own rising curve with little noise.
 
     Instruments cause nothing. Without the variables that they read, pairs of instruments share hidden causes, and there

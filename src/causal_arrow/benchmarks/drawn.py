@@ -48,8 +48,8 @@ def linear(parents: FloatArray, generator: np.random.Generator) -> FloatArray:
 
 def nonlinear(parents: FloatArray, generator: np.random.Generator) -> FloatArray:
     """A weighted sum of one curve for each parent.  (N,)"""
-    chosen = generator.integers(len(CURVES), size=parents.shape[1])
-    bent = np.column_stack([standard(CURVES[curve](parent)) for curve, parent in zip(chosen, parents.T, strict=True)])
+    chosen = generator.integers(len(CURVES), size=(parents.shape[1],))
+    bent = np.column_stack([standard(CURVES[curve](parents[:, place])) for place, curve in enumerate(chosen.tolist())])
     return np.asarray(bent @ _weights(parents.shape[1], generator))
 
 

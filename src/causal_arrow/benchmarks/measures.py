@@ -1,4 +1,4 @@
-"""Measures of some suites alone, beyond those of `graphs.metrics`: hidden pairs, textbook graphs, false edges, twins."""
+"""Measures of some suites alone: hidden pairs, textbook graphs, false edges, twins."""
 
 from __future__ import annotations
 

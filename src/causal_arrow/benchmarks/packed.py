@@ -6,7 +6,8 @@ other line is a block, all datasets of one row of a suite by one method, in colu
     {"suite": ..., "row": ..., "method": 0, "run": 0, "index": [0, 1, ...], "nshd": [...], ...}
 
 Counts are kept as they are, other numbers to four significant digits, seconds to three. Reliability tables are added up
-over the block; how the method read the tables is said once. Of a dataset its observations, variables and edges are kept; the rest follows from suite, row and index.
+over the block; how the method read the tables is said once. Of a dataset its observations, variables and edges are
+kept; the rest follows from suite, row and index.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from causal_arrow.benchmarks.published import PublishedResults, published_result
 from causal_arrow.benchmarks.records import Record, identity_of_method
 from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
+    DEVELOPMENT,
     FURTHER_MEASURES,
     MEASURES,
     ORACLES,
@@ -32,6 +33,8 @@ from causal_arrow.graphs import metrics
 CONTROL_MEASURES = ("shd", "f1", "seconds")
 CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 
+REPORT_TITLE = "Benchmark report"
+
 FORMATS = {"markdown": ".md", "html": ".html"}
 
 
@@ -43,6 +46,7 @@ def write_report(
     figures: bool = True,
     figure_format: str = "png",
     output: Path | None = None,
+    title: str = REPORT_TITLE,
 ) -> Path:
     """Write the report of a folder or file of records; where it was written. Figures go to a folder beside it."""
     records = read_records(source)
@@ -53,7 +57,7 @@ def write_report(
     output = output or (source if source.is_dir() else source.parent) / f"report{FORMATS[format]}"
     summary = summarize(records)
     pictures = _draw(summary, output, figure_format) if figures else {}
-    blocks = report_blocks(records, summary, pictures, published=published)
+    blocks = report_blocks(records, summary, pictures, published=published, title=title)
     write_blocks(blocks, output, format)
     return output
 
@@ -71,12 +75,17 @@ def write_blocks(blocks: Sequence[Block], output: Path, format: str) -> None:
 
 
 def report_blocks(
-    records: Sequence[Record], summary: Summary, pictures: dict[str, list[Picture]], *, published: bool = True
+    records: Sequence[Record],
+    summary: Summary,
+    pictures: dict[str, list[Picture]],
+    *,
+    published: bool = True,
+    title: str = REPORT_TITLE,
 ) -> list[Block]:
     """The whole document. `pictures` holds those of each suite."""
     paper = published_results() if published else None
     blocks: list[Block] = [
-        Heading("Benchmark report", 1),
+        Heading(title, 1),
         *_circumstances(records),
         Paragraph(
             "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for "
@@ -84,6 +93,7 @@ def report_blocks(
             "distance divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP "
             "is the average precision over all ordered pairs; seconds are those of the method alone, on one core."
         ),
+        *_development_remarks(summary),
         Heading("Methods"),
         _methods_table(summary, records),
     ]
@@ -119,7 +129,37 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
         blocks.append(Paragraph(f"{SUITES[suite].description}."))
     blocks.append(Grid(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
     blocks += [Paragraph(remark) for remark in _remarks(rows, only_empty, paper)]
+    if readings := _readings(rows):
+        blocks.append(Paragraph(f"How tables were read: {readings}."))
     return blocks
+
+
+def _readings(rows: Sequence[RowSummary]) -> str:
+    """What methods made of categories, holes and experiments that they cannot read as they are."""
+    by_method: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for entry in row.entries:
+            for record in entry.finished:
+                parts = [f"{what}: {how}" for what, how in (record.reading or {}).items()]
+                by_method.setdefault(entry.variant.label, {}).update(dict.fromkeys(parts))
+    return "; ".join(f"{label} ({', '.join(parts)})" for label, parts in by_method.items() if parts)
+
+
+def _development_remarks(summary: Summary) -> list[Block]:
+    """What a reader must know of the suites for development, if there are any."""
+    names = [suite for suite in summary.suites if suite in DEVELOPMENT]
+    if not names:
+        return []
+    return [
+        Paragraph(
+            f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they say what a network "
+            "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that. Bold "
+            "marks the best mean in these suites, and methods "
+            "that are not worse by more than two standard errors of the difference, paired on the same datasets. Of "
+            "FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts "
+            "half, and ↔ is a hidden cause."
+        )
+    ]
 
 
 def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:
@@ -187,9 +227,14 @@ def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResul
 
 def _further_blocks(summary: Summary, suite: str) -> list[Block]:
     rows = summary.of_suite(suite)
+    shown = SUITES[suite].shown if suite in DEVELOPMENT else ()
     names = [
-        name for name in FURTHER_MEASURES if any(entry.estimate(name).count for row in rows for entry in row.entries)
+        name
+        for name in FURTHER_MEASURES
+        if name not in shown and any(entry.estimate(name).count for row in rows for entry in row.entries)
     ]
+    if not names:
+        return []
     lines = []
     for row in rows:
         best = {name: row.best(name) for name in names}

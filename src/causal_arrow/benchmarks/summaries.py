@@ -11,7 +11,7 @@ import numpy as np
 
 from causal_arrow.benchmarks.methods import METHODS, title_of
 from causal_arrow.benchmarks.records import Record, count_by_status
-from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
 from causal_arrow.graphs.metrics import Reliability, pool
 
 
@@ -50,6 +50,9 @@ MEASURES = {
 ORACLES = ("class-oracle",)
 # These do not look at the table. That they are fast is no achievement.
 INSTANT = ("empty", "random", *ORACLES)
+
+# The paper's rule for bold is for the paper's suites; in these, differences are paired.
+DEVELOPMENT = frozenset(suite.name for suite in DEVELOPMENT_SUITES)
 
 PAPER_MEASURES = ("nshd", "f1", "ap", "seconds")
 FURTHER_MEASURES = (
@@ -94,6 +97,32 @@ def best_of(estimates: Mapping[str, Estimate], lower_is_better: bool) -> set[str
     sign = 1 if lower_is_better else -1
     best = min(known.values(), key=lambda estimate: sign * estimate.mean)
     return {name for name, estimate in known.items() if estimate.overlaps(best)}
+
+
+def paired_difference(first: Entry, second: Entry, measure: str) -> Estimate:
+    """The first method minus the second over the datasets that both have a value for, with its standard error."""
+    values = [
+        {record.index: value for record, value in zip(entry.finished, entry.values(measure), strict=True)}
+        for entry in (first, second)
+    ]
+    common = [index for index in values[0] if index in values[1]]
+    return Estimate.of(values[0][index] - values[1][index] for index in common)
+
+
+def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: bool) -> set[str]:
+    """The best by its mean, and those that are not worse by more than two standard errors of the paired difference."""
+    means = {name: entry.estimate(measure).mean for name, entry in entries.items()}
+    known = {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    if not known:
+        return set()
+    sign = 1 if lower_is_better else -1
+    best = min(known, key=lambda name: sign * known[name])
+
+    def ties(name: str) -> bool:
+        apart = paired_difference(entries[name], entries[best], measure)
+        return abs(apart.mean) <= 2 * float(np.nan_to_num(apart.standard_error)) + 1e-12
+
+    return {name for name in known if name == best or ties(name)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,13 +193,15 @@ class RowSummary:
         if lower_is_better is None:
             return set()
         compared = {
-            entry.variant.label: entry.estimate(measure)
+            entry.variant.label: entry
             for entry in self.entries
             if entry.complete
             and entry.variant.method not in ORACLES
             and not (measure == "seconds" and entry.variant.method in INSTANT)
         }
-        return best_of(compared, lower_is_better)
+        if self.suite in DEVELOPMENT:
+            return best_paired(compared, measure, lower_is_better)
+        return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
 
 
 @dataclass(frozen=True, eq=False)

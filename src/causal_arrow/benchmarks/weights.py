@@ -20,6 +20,7 @@ import torch
 
 from causal_arrow.benchmarks.datasets import Dataset
 from causal_arrow.benchmarks.evaluate import usable_cores
+from causal_arrow.benchmarks.measures import FURTHER, compare_twins
 from causal_arrow.benchmarks.methods.arrow import infer
 from causal_arrow.benchmarks.methods.protocol import Observed
 from causal_arrow.benchmarks.suites import Row, rows_named, suite
@@ -53,13 +54,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     names = [f"{row.suite}/{row.name}" for row in rows]
     widths = max(map(len, names)), max(map(len, models))
-    print(_line("row", "weights", [MEASURES[name].title for name in SHOWN], widths))
+    shown = measures_to_show(rows)
+    print(_line("row", "weights", [MEASURES[name].title for name in shown], widths))
     for row, datasets in drawn(rows, options.datasets, options.processes):
         for name, model in models.items():
-            measures = [judged(model, dataset) for dataset in datasets]
-            estimates = [Estimate.of(each[measure] for each in measures) for measure in SHOWN]
+            measures = [judged(model, dataset, suite(row.suite).further_measures) for dataset in datasets]
+            estimates = [Estimate.of(each.get(measure, math.nan) for each in measures) for measure in shown]
             print(_line(f"{row.suite}/{row.name}", name, [_cell(one) for one in estimates], widths), flush=True)
     return 0
+
+
+def measures_to_show(rows: Sequence[Row]) -> list[str]:
+    """The usual measures, and those that the suites of these rows add to them."""
+    added = [name for row in rows for name in (*suite(row.suite).further_measures, *suite(row.suite).shown)]
+    return list(dict.fromkeys([*SHOWN, *(name for name in added if name != "seconds")]))
 
 
 def _line(row: str, weights: str, cells: Sequence[str], widths: tuple[int, int]) -> str:
@@ -105,7 +113,10 @@ def _draw(place: tuple[str, str, int]) -> Dataset:
     return suite(suite_name).row(row_name).dataset(index)
 
 
-def judged(model: ArrowModel, dataset: Dataset) -> dict[str, float]:
-    """All measures of the most probable graph and of the edge probabilities."""
-    adjacency, probabilities = infer(model, Observed(dataset.table, dataset.intervened))
-    return metrics.evaluate(dataset.adjacency, adjacency, scores=probabilities)
+def judged(model: ArrowModel, dataset: Dataset, further: Sequence[str] = ()) -> dict[str, float]:
+    """All measures of the most probable graph and of the edge probabilities, and further ones of a suite."""
+    answer = infer(model, Observed(dataset.table, dataset.intervened))
+    if dataset.twin is not None:
+        return compare_twins(dataset, answer, infer(model, Observed(dataset.twin.table, dataset.twin.intervened)))
+    measures = metrics.evaluate(dataset.adjacency, answer.adjacency, scores=answer.scores)
+    return {**measures, **{name: FURTHER[name](dataset, answer) for name in further}}

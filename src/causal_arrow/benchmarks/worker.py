@@ -75,12 +75,12 @@ def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
 def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed:
     """The truth for an oracle, everything but the truth for a method that reads tables, else complete numbers."""
     if method.is_oracle:
-        return dataset.adjacency.astype(np.float64)
+        return np.asarray(dataset.adjacency, dtype=np.float64)
     if method.reads_tables:
         return Observed(dataset.table, dataset.intervened)
     if np.isnan(dataset.data).any():
         raise BenchmarkError(f"The method {method.name} cannot read missing values.")
-    return dataset.data.copy()
+    return np.array(dataset.data)
 
 
 def _reading_of_numbers(dataset: Dataset, method: Method) -> dict[str, str]:

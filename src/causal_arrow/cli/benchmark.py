@@ -100,6 +100,7 @@ def report(
         Path | None,
         typer.Option(help="Where to write; by default report.md or report.html in the folder.", parser=file),
     ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of a report of benchmark records.")] = None,
     pack: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +111,7 @@ def report(
     """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""
     from causal_arrow.benchmarks.collected import read_records
     from causal_arrow.benchmarks.packed import write_packed
-    from causal_arrow.benchmarks.report import write_report
+    from causal_arrow.benchmarks.report import REPORT_TITLE, write_report
     from causal_arrow.benchmarks.training import is_training_run, write_comparison, write_training_report
 
     source = sources[0]
@@ -133,6 +134,7 @@ def report(
             figures=figures,
             figure_format=figure_format,
             output=output,
+            title=title or REPORT_TITLE,
         )
     typer.echo(f"Wrote {written}")
 
@@ -314,12 +316,16 @@ EXAMPLES = {
 
 `causal-arrow benchmark shifted/all herman --methods arrow:runs/base/weights,arrow --output results`
 
+`causal-arrow benchmark discrete/ALARM-2000 missing --methods arrow,boss-indicators,hc-bic,boss-imputed --datasets 5`
+
 `causal-arrow benchmark --install sdcd`
 """,
     "report": """
 **Examples**
 
 `causal-arrow report results --format html`
+
+`causal-arrow report results --title "Tables of every kind" --no-figures`
 
 `causal-arrow report results --pack results.jsonl.gz`
 

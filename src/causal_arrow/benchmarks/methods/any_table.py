@@ -40,7 +40,7 @@ HILL_CLIMBING_SETTINGS: dict[str, dict[str, Any]] = {
     "bic": {"score": "bic-d", "numbers": f"{LEVELS} levels"},
     "bdeu": {"score": "bdeu", "equivalent_sample_size": 10, "numbers": f"{LEVELS} levels"},
 }
-BOSS_INDICATORS_SETTINGS = {"score": "degenerate Gaussian BIC", "lambda_value": 1, "ridge": 1e-4}
+BOSS_INDICATORS_SETTINGS: dict[str, Any] = {"score": "degenerate Gaussian BIC", "lambda_value": 1, "ridge": 1e-4}
 GIES_SETTINGS = {"score": "GaussIntL0Pen"}
 FCI_SETTINGS = {"alpha": 0.05, "numbers": "fisherz", "categories": f"chisq, numbers in {LEVELS} levels"}
 
@@ -172,7 +172,7 @@ def indicator_blocks(table: Table) -> list[FloatArray]:
 
 def start_boss_on_indicators() -> Solve:
     """BOSS with the degenerate Gaussian score."""
-    module = import_module("causallearn.search.PermutationBased.BOSS")
+    module: Any = import_module("causallearn.search.PermutationBased.BOSS")
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
         observed = Observed.of(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
+    from causal_arrow.discovery.answer import Answer
     from causal_arrow.network.model import ArrowModel
 
 
@@ -52,40 +54,40 @@ def start_arrow(source: str, rule: str) -> Solve:
     import torch
 
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.discovery.pipeline import Settings, discover
 
     torch.set_num_threads(1)
     model = ready_model(source, "cpu")
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        table, reading = numbers_alone(observed)
-        answer, seconds = timed(lambda: discover(table, Settings(model=model, decode=rule)).answer)
-        probabilities = answer.edge_probabilities
-        return Estimate(
-            answer.adjacency,
-            probabilities,
-            # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
-            probabilities if rule == "map" else None,
-            seconds,
-            answer.confounding_probabilities,
-            reading or None,
-        )
+        estimate = infer(model, Observed.of(data), rule)
+        # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
+        return estimate if rule == "map" else replace(estimate, probabilities=None)
 
     solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
     return solve
 
 
-def infer(model: ArrowModel, data: FloatArray | Observed, rule: str = "map") -> tuple[np.ndarray, np.ndarray]:
-    """A graph by the rule, and the probability of every edge, by a model on whatever device.  (P, P) each
+def infer(model: ArrowModel, observed: Observed, rule: str = "map") -> Estimate:
+    """A graph by the rule, and the probability of every edge, by a model on whatever device.
 
     What users get, by the same pipeline: `discover` does all the work.
     """
     from causal_arrow.discovery.pipeline import Settings, discover
 
-    table, _ = numbers_alone(Observed.of(data))
-    answer = discover(table, Settings(model=model, decode=rule)).answer
-    return answer.adjacency, answer.edge_probabilities
+    def work() -> tuple[Answer, dict[str, str]]:
+        table, reading = numbers_alone(observed)
+        return discover(table, Settings(model=model, decode=rule)).answer, reading
+
+    (answer, reading), seconds = timed(work)
+    probabilities = answer.edge_probabilities
+    return Estimate(
+        answer.adjacency,
+        probabilities,
+        probabilities,
+        seconds,
+        answer.confounding_probabilities,
+        reading or None,
+    )
 
 
 def numbers_alone(observed: Observed) -> tuple[Table, dict[str, str]]:
