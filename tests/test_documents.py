@@ -68,6 +68,21 @@ def test_the_page_of_benchmarks_is_the_report_of_the_records_beside_it(tmp_path:
     assert all((ROOT / "docs" / path).is_file() for path in re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page))
 
 
+def test_the_page_of_tables_of_every_kind_is_the_report_of_its_records(tmp_path: Path) -> None:
+    """Its title and its note are the first two lines."""
+    page = (ROOT / "docs" / "any-table.md").read_text(encoding="utf-8")
+    title, _, note = page.splitlines()[:3]
+    written = write_report(
+        ROOT / "docs" / "any-table.jsonl.gz",
+        published=False,
+        figures=False,
+        output=tmp_path / "any-table.md",
+        title=title.removeprefix("# "),
+        note=note,
+    )
+    assert page == written.read_text(encoding="utf-8")
+
+
 def test_the_reference_documents_every_public_name() -> None:
     documented = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     for name in set(causal_arrow.__all__) - {"__version__"}:

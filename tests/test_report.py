@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,39 @@ def lines_of(summary: Summary, name: str = "networks", published: bool = False) 
     blocks = suite_blocks(summary, name, published_results() if published else None)
     (table,) = [block for block in blocks if isinstance(block, Grid)]
     return {line[1].text: list(line) for line in table.rows}
+
+
+# Title and note
+
+
+def test_a_report_has_the_title_and_the_note_that_were_asked_for(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    writer = RecordWriter(tmp_path)
+    writer.write(record())
+    writer.close()
+    page = tmp_path / "page.md"
+    asked = ["report", tmp_path, "--no-figures", "--output", page]
+    assert run(*asked, "--title", "Tables\nof \udcff every kind", "--note", " Busy. ")[0] == 0
+    assert page.read_text(encoding="utf-8").splitlines()[:3] == ["# Tables of \\udcff every kind", "", "Busy."]
+    assert run(*asked)[0] == 0
+    assert page.read_text(encoding="utf-8").startswith("# Benchmark report\n\nMeasured")
+
+
+def test_reports_say_which_suites_are_for_development_and_how_tables_were_read() -> None:
+    read = replace(record("nominal", suite="mixed", f1=0.5), reading={"categories": "codes"})
+    others = [record("mediator-1000", suite="textbook", right=1.0, class_right=1.0, graph_right=0.0)]
+    records = [read, *others]
+    blocks = report_blocks(records, summarize(records), {}, published=False)
+    text = to_markdown(blocks, Path())
+    assert "Suites for development: mixed, textbook." in text
+    assert "How tables were read: BOSS (categories: codes)." in text
+    assert text.count("How tables were read") == 1
+    header = next(
+        block for block in suite_blocks(summarize(others), "textbook", None) if isinstance(block, Grid)
+    ).header
+    assert header[2:5] == ("Right ↑", "Class right ↑", "Graph right ↑")
+    assert "Suites for development" not in to_markdown(report_blocks([record()], summarize([record()]), {}), Path())
 
 
 # Numbers

@@ -47,6 +47,7 @@ def write_report(
     figure_format: str = "png",
     output: Path | None = None,
     title: str = REPORT_TITLE,
+    note: str = "",
 ) -> Path:
     """Write the report of a folder or file of records; where it was written. Figures go to a folder beside it."""
     records = read_records(source)
@@ -57,7 +58,7 @@ def write_report(
     output = output or (source if source.is_dir() else source.parent) / f"report{FORMATS[format]}"
     summary = summarize(records)
     pictures = _draw(summary, output, figure_format) if figures else {}
-    blocks = report_blocks(records, summary, pictures, published=published, title=title)
+    blocks = report_blocks(records, summary, pictures, published=published, title=title, note=note)
     write_blocks(blocks, output, format)
     return output
 
@@ -81,11 +82,13 @@ def report_blocks(
     *,
     published: bool = True,
     title: str = REPORT_TITLE,
+    note: str = "",
 ) -> list[Block]:
-    """The whole document. `pictures` holds those of each suite."""
+    """The whole document, a note after its title. `pictures` holds those of each suite."""
     paper = published_results() if published else None
     blocks: list[Block] = [
         Heading(title, 1),
+        *([Paragraph(note)] if note else []),
         *_circumstances(records),
         Paragraph(
             "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for "

@@ -12,6 +12,7 @@ import typer
 
 from causal_arrow.cli.console import PIPED_WIDTH, console, file, folder, grid
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from causal_arrow.benchmarks.document import Grid
@@ -101,6 +102,7 @@ def report(
         typer.Option(help="Where to write; by default report.md or report.html in the folder.", parser=file),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of a report of benchmark records.")] = None,
+    note: Annotated[str, typer.Option(help="A paragraph under that title.")] = "",
     pack: Annotated[
         Path | None,
         typer.Option(
@@ -134,9 +136,15 @@ def report(
             figures=figures,
             figure_format=figure_format,
             output=output,
-            title=title or REPORT_TITLE,
+            title=one_line(title or "") or REPORT_TITLE,
+            note=one_line(note),
         )
     typer.echo(f"Wrote {written}")
+
+
+def one_line(text: str) -> str:
+    """Words of the command line as one line of a document."""
+    return " ".join(visible(text).split())
 
 
 def select_rows(names: Sequence[str]) -> list[Row]:
@@ -156,10 +164,10 @@ def _list_suites_and_methods() -> None:
 
     typer.echo("Suites:")
     for name, suite in SUITES.items():
-        typer.echo(f"  {name:16} {suite.description} ({len(suite.rows())} rows)")
+        typer.echo(f"  {name:18} {suite.description} ({len(suite.rows())} rows)")
     typer.echo("\nMethods:")
     for name, kind in METHODS.items():
-        typer.echo(f"  {name:16} {kind.description}")
+        typer.echo(f"  {name:18} {kind.description}")
     typer.echo("\nFor example: causal-arrow benchmark networks --methods arrow,boss,dagma --datasets 5")
 
 
