@@ -1,4 +1,4 @@
-"""Laws of the methods for tables with categories, holes, experiments and hidden causes, and of how Arrow reads these."""
+"""Laws of the methods for tables with categories, holes, experiments or hidden causes; how Arrow reads them."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_how_a_table_was_read_survives_packing(tmp_path: Path) -> None:
 
 
 def test_bold_in_suites_for_development_goes_by_differences_on_the_same_datasets() -> None:
-    """Scores that vary much from dataset to dataset, by .1 apart on every one: intervals overlap, the methods differ."""
+    """Scores vary much from dataset to dataset and are .1 apart on each: intervals overlap, the methods differ."""
     scores = [0.1, 0.3, 0.5, 0.7, 0.9]
     records = [made_record(index, "boss", score) for index, score in enumerate(scores)]
     records += [made_record(index, "pc", score - 0.1 + 0.01 * (index % 2)) for index, score in enumerate(scores)]

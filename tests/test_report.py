@@ -119,10 +119,9 @@ def test_reports_say_which_suites_are_for_development_and_how_tables_were_read()
     assert "Suites for development: mixed, textbook." in text
     assert "How tables were read: BOSS (categories: codes)." in text
     assert text.count("How tables were read") == 1
-    header = next(
-        block for block in suite_blocks(summarize(others), "textbook", None) if isinstance(block, Grid)
-    ).header
-    assert header[2:5] == ("Right ↑", "Class right ↑", "Graph right ↑")
+    blocks = suite_blocks(summarize(others), "textbook", None)
+    (table,) = [block for block in blocks if isinstance(block, Grid)]
+    assert table.header[2:5] == ("Right ↑", "Class right ↑", "Graph right ↑")
     assert "Suites for development" not in to_markdown(report_blocks([record()], summarize([record()]), {}), Path())
 
 
