@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from causal_arrow.benchmarks.document import Cell, Grid
 from causal_arrow.benchmarks.methods import MethodOptions, Observed, prepare
 from causal_arrow.benchmarks.methods.any_table import (
     CIRCLE,
@@ -22,6 +23,7 @@ from causal_arrow.benchmarks.methods.any_table import (
 from causal_arrow.benchmarks.methods.arrow import numbers_alone
 from causal_arrow.benchmarks.packed import read_packed, write_packed
 from causal_arrow.benchmarks.records import Record
+from causal_arrow.benchmarks.report import report_blocks
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.benchmarks.summaries import best_paired, paired_difference, summarize
 from causal_arrow.benchmarks.worker import options_to_json
@@ -115,6 +117,12 @@ def test_boss_without_holes_is_boss_on_the_table_without_them(name: str, missing
     expected = prepare("boss", MethodOptions()).start()(table.values, np.random.default_rng(1))
     np.testing.assert_array_equal(answer.adjacency, expected.adjacency)
     assert answer.reading == {"missing": missing}
+
+
+def test_too_few_complete_observations_are_one_sentence() -> None:
+    require("boss-complete")
+    result = run_job(job("missing/itself-50%", "boss-complete"))
+    assert result == {"status": "failed", "error": "Fewer than 20 observations have no missing cell."}
 
 
 # Experiments
@@ -247,3 +255,11 @@ def test_bold_in_suites_for_development_goes_by_differences_on_the_same_datasets
     assert apart.standard_error < 0.01 < entries["BOSS"].estimate("f1").standard_error
     assert best_paired(entries, "f1", lower_is_better=False) == {"BOSS", "GES"}
     assert row.best("f1") == {"BOSS", "GES"}
+    records += [made_record(index, "arrow", score + 0.1 + 0.01 * (index % 2)) for index, score in enumerate(scores)]
+    blocks = report_blocks(records, summarize(records), {}, published=False)
+    (paired,) = [block for block in blocks if isinstance(block, Grid) and block.header[1] == "Methods"]
+    differences = {line[1].text: line[paired.header.index("F1")] for line in paired.rows}
+    assert differences["Arrow − BOSS"] == Cell("+0.10 (0.00)", bold=True)
+    assert differences["Arrow − GES"].text.startswith("+0.10 (0.2")
+    assert not differences["Arrow − GES"].bold
+    assert best_paired({"BOSS": entries["BOSS"]}, "f1", lower_is_better=False) == set()

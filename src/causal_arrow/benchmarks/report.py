@@ -23,6 +23,7 @@ from causal_arrow.benchmarks.summaries import (
     RowSummary,
     Summary,
     differing_datasets,
+    paired_difference,
     reliability_by_method,
     summarize,
 )
@@ -111,6 +112,7 @@ def report_blocks(
     for suite in summary.suites:
         blocks += suite_blocks(summary, suite, paper)
         blocks += pictures.get(suite, [])
+        blocks += _paired_blocks(summary, suite)
         blocks += _further_blocks(summary, suite)
     blocks += _calibration(summary)
     blocks += pictures.get("calibration", [])
@@ -226,6 +228,37 @@ def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResul
             "our means and bold."
         )
     return remarks
+
+
+def _paired_blocks(summary: Summary, suite: str) -> list[Block]:
+    """Arrow minus each other method on the datasets that both answered, in a suite for development."""
+    if suite not in DEVELOPMENT:
+        return []
+    names = [name for name in SUITES[suite].shown if name != "seconds" and MEASURES[name].lower_is_better is not None]
+    lines = []
+    for row in summary.of_suite(suite):
+        arrow = next((entry for entry in row.entries if entry.variant.method == "arrow"), None)
+        others = [entry for entry in row.entries if entry.variant.method.partition(":")[0] != "arrow"]
+        for number, other in enumerate(others if arrow is not None else []):
+            assert arrow is not None
+            apart = [paired_difference(arrow, other, name) for name in names]
+            cells = (
+                Cell(_signed(one, name), bold=abs(one.mean) > 2 * one.standard_error)
+                for one, name in zip(apart, names, strict=True)
+            )
+            label = f"Arrow − {other.variant.label}"
+            lines.append((Cell(row.row if number == 0 else ""), Cell(label), *cells))
+    if not lines:
+        return []
+    header = ("Data", "Methods", *(MEASURES[name].title for name in names))
+    explained = Paragraph("On the datasets that both answered; bold where more than two standard errors apart.")
+    return [Heading(f"{suite}: paired differences", 3), explained, Grid(header, tuple(lines), text_columns=2)]
+
+
+def _signed(difference: Estimate, measure: str) -> str:
+    """A difference with its sign and its standard error."""
+    text = format_estimate(difference, measure)
+    return f"+{text}" if difference.mean > 0 else text.replace("-", "−")
 
 
 def _further_blocks(summary: Summary, suite: str) -> list[Block]:

@@ -436,7 +436,7 @@ DEVELOPMENT_SUITES = (
     ),
     _development(
         "interventional",
-        "Experiments whose targets are known: drawn tasks, and the conditions of Sachs et al.",
+        "Experiments whose targets are known: drawn tasks, and the cells of Sachs et al. with their conditions",
         _interventional(),
     ),
     _development(

@@ -113,7 +113,7 @@ def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: boo
     """The best by its mean, and those that are not worse by more than two standard errors of the paired difference."""
     means = {name: entry.estimate(measure).mean for name, entry in entries.items()}
     known = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    if not known:
+    if len(known) < 2:  # the only one is no winner
         return set()
     sign = 1 if lower_is_better else -1
     best = min(known, key=lambda name: sign * known[name])

@@ -28,6 +28,7 @@ from causal_arrow.benchmarks.methods.protocol import (
 )
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
+from causal_arrow.tables.reading import FEWEST_OBSERVATIONS
 from causal_arrow.tables.table import Table
 
 # N observations, P variables
@@ -210,6 +211,8 @@ def start_boss_after(missing: str) -> Callable[[], Solve]:
             observed = Observed.of(data)
             if observed.table.observed.all():
                 return replace(boss(observed.table.values, generator), reading=observed.as_numbers or None)
+            if missing == "drop" and observed.table.observed.all(axis=1).sum() < FEWEST_OBSERVATIONS:
+                raise BenchmarkError(f"Fewer than {FEWEST_OBSERVATIONS} observations have no missing cell.")
             table, seconds = timed(lambda: complete(observed.table, missing))
             answer = boss(table.values, generator)
             reading = {"missing": missing, **observed.as_numbers}
