@@ -188,7 +188,8 @@ class RowSummary:
     entries: tuple[Entry, ...]
 
     def best(self, measure: str) -> set[str]:
-        """Labels of the best methods by a measure. Who did not answer every dataset is not compared."""
+        """Labels of the best methods by a measure. Who did not answer every dataset is not compared; in suites for
+        development, neither is who was run on fewer of them."""
         lower_is_better = MEASURES[measure].lower_is_better
         if lower_is_better is None:
             return set()
@@ -200,7 +201,9 @@ class RowSummary:
             and not (measure == "seconds" and entry.variant.method in INSTANT)
         }
         if self.suite in DEVELOPMENT:
-            return best_paired(compared, measure, lower_is_better)
+            most = max(len(entry.records) for entry in self.entries)
+            full = {label: entry for label, entry in compared.items() if len(entry.records) == most}
+            return best_paired(full, measure, lower_is_better)
         return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
 
 
