@@ -159,9 +159,9 @@ def _development_remarks(summary: Summary) -> list[Block]:
         Paragraph(
             f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they say what a network "
             "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that. Bold "
-            "marks the best mean in these suites, and methods "
-            "that are not worse by more than two standard errors of the difference, paired on the same datasets, among "
-            "those that were run on all of a row's datasets. Of FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts "
+            "marks the best mean in these suites, and methods that are not worse by more than two standard errors of "
+            "the difference, paired on the same datasets, among those that were run on all of a row's datasets. Of "
+            "FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts "
             "half, and ↔ is a hidden cause."
         )
     ]
