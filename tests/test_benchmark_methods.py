@@ -21,7 +21,7 @@ from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.model import ArrowConfig, ArrowModel
 
 CHEAP = ["arrow", "arrow-shd", "arrow-f1", "varsort", "r2sort", "random", "empty"]
-CAUSAL_LEARN = ["boss", "grasp", "pc", "ges", "direct-lingam"]
+CAUSAL_LEARN = ["boss", "boss-1", "grasp", "pc", "ges", "direct-lingam"]
 PACKAGES = {**dict.fromkeys(CAUSAL_LEARN, "causallearn"), "dagma": "dagma"}
 
 
@@ -78,6 +78,17 @@ def test_causal_learn_and_we_mean_the_same_by_an_arrow(name: str) -> None:
     np.testing.assert_array_equal(np.argwhere(answer.adjacency), [[0, 2], [1, 2]])
     assert answer.scores[0, 2] > answer.scores[2, 0]
     assert answer.scores[1, 2] > answer.scores[2, 1]
+
+
+def test_half_the_penalty_gives_boss_more_edges() -> None:
+    require("boss")
+    random = np.random.default_rng(4)
+    table = random.standard_normal((200, 12)) @ (np.eye(12) + 0.25 * np.triu(random.standard_normal((12, 12)), k=1))
+    edges = [
+        prepare(name, MethodOptions()).start()(table, np.random.default_rng(1)).adjacency.sum()
+        for name in ("boss", "boss-1")
+    ]
+    assert edges[0] < edges[1]
 
 
 def test_dagma_weights_are_those_of_each_variable_regressed_on_its_causes() -> None:

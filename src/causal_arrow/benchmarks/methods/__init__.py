@@ -83,6 +83,16 @@ METHODS = {
         "Best order score search (causal-learn)",
         method_of_package("boss", "causal-learn", causal_learn.BOSS_SETTINGS, causal_learn.start_boss),
     ),
+    "boss-1": MethodKind(
+        "BOSS, λ = 1",
+        "BOSS with half the penalty on edges (causal-learn)",
+        method_of_package(
+            "boss-1",
+            "causal-learn",
+            causal_learn.BOSS_1_SETTINGS,
+            partial(causal_learn.start_boss, causal_learn.BOSS_1_SETTINGS),
+        ),
+    ),
     "grasp": MethodKind(
         "GRaSP",
         "Greedy relaxations of the sparsest permutation (causal-learn)",

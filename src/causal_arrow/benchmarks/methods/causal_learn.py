@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -22,20 +22,21 @@ from causal_arrow.benchmarks.methods.protocol import (
 
 # The package's own choices, written down so that records say them and a later release cannot change them unseen.
 BOSS_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2}
+BOSS_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # half the penalty on edges
 GRASP_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2, "depth": 3}
 PC_SETTINGS = {"test": "fisherz", "alpha": 0.05}
 GES_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 0.5}
 DIRECT_LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
 
 
-def start_boss() -> Solve:
+def start_boss(settings: Mapping[str, Any] = BOSS_SETTINGS) -> Solve:
     """Best order score search (Andrews et al. 2023)."""
     boss = import_module("causallearn.search.PermutationBased.BOSS").boss
     return _solve_by_graph(
         lambda data: boss(
             data,
-            score_func=BOSS_SETTINGS["score"],
-            parameters={"lambda_value": BOSS_SETTINGS["lambda_value"]},
+            score_func=settings["score"],
+            parameters={"lambda_value": settings["lambda_value"]},
             verbose=False,
         )
     )
