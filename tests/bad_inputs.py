@@ -827,17 +827,23 @@ enter_all(
         ],
         "benchmark_suite": lambda world: [
             "benchmark",
-            world.pick("none", "networks/none", "", "/", "/none", "a\nb"),
+            world.pick("none", "networks/none", "", "/", "/none", "a\nb", "discrete/alarm", "missing/chance-30"),
         ],
         "benchmark_method": lambda world: [
             "benchmark",
             "networks",
             "--methods",
-            world.pick("none", ":", "arrow:none", "ä"),
+            world.pick("none", ":", "arrow:none", "ä", "hc-bic:5", "gies:x"),
             "--datasets",
             "1",
         ],
         "report_source": lambda world: ["report", world.pick("none", "TABLE", ".", "/dev/null", "a" * 300)],
+        "report_title": lambda world: [
+            "report",
+            world.pick("none", ".", "TABLE"),
+            world.pick("--title", "--note"),
+            world.pick("", "\n", "a" * 5000, "|", "<b>", "\udcff"),
+        ],
         "compare_files": lambda world: [
             "compare",
             world.pick("none.json", ".", "TABLE"),
