@@ -42,6 +42,7 @@ WORKER_VARIABLES = {
     "NUMEXPR_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
     "TQDM_DISABLE": "1",  # progress bars, which nobody would see
+    "PYTHONHASHSEED": "0",  # hill climbing breaks ties in the order of sets, which would differ from run to run
 }
 
 
