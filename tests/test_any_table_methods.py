@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from causal_arrow.benchmarks.methods.any_table import (
     read_as_levels,
     regimes_of,
 )
-from causal_arrow.benchmarks.methods.arrow import numbers_alone
+from causal_arrow.benchmarks.methods.arrow import as_far_as_it_reads
 from causal_arrow.benchmarks.packed import read_packed, write_packed
 from causal_arrow.benchmarks.records import Record
 from causal_arrow.benchmarks.report import report_blocks
@@ -194,16 +195,30 @@ def test_fci_tells_a_hidden_cause_from_an_arrow() -> None:
 
 def test_a_network_of_numbers_reads_codes_fills_holes_and_hears_of_no_experiment() -> None:
     observed = nominal_collider(60)
-    table, reading = numbers_alone(observed)
+    table, reading = as_far_as_it_reads(observed, frozenset())
     assert reading == {"categories": "codes"}
     np.testing.assert_array_equal(table.values, observed.table.values)
     assert {column.kind for column in table.columns} == {"number"}
     dataset = suite("missing").row("itself-30%").dataset(0)
-    table, reading = numbers_alone(Observed(dataset.table, np.zeros(dataset.data.shape, dtype=bool)))
+    table, reading = as_far_as_it_reads(Observed(dataset.table, np.zeros(dataset.data.shape, dtype=bool)), frozenset())
     assert reading == {"experiments": "ignored", "missing": "impute"}
     np.testing.assert_array_equal(table.values, read_table(dataset.data, missing="impute").values)
     complete = np.random.default_rng(0).standard_normal((30, 3))
-    assert numbers_alone(Observed.of(complete))[1] == {}
+    assert as_far_as_it_reads(Observed.of(complete), frozenset())[1] == {}
+
+
+def test_a_network_that_reads_more_is_given_more() -> None:
+    reads = frozenset({"levels", "observed", "intervened"})
+    observed = nominal_collider(60)
+    mask = np.zeros(observed.table.values.shape, dtype=bool)
+    mask[:5, 0] = True
+    holed = np.where(mask, np.nan, observed.table.values)
+    given = Observed(replace(observed.table, values=holed), mask)
+    table, reading = as_far_as_it_reads(given, reads)
+    assert reading == {}
+    assert table.columns == observed.table.columns
+    np.testing.assert_array_equal(table.values, holed)
+    np.testing.assert_array_equal(table.intervened, mask)
 
 
 def job(place: str, method: str) -> dict[str, object]:

@@ -230,10 +230,13 @@ def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str
     """Tables made of these observations (B, N), as the network reads them: without parts that say nothing."""
     values = arranged.values[rows]  # (B, N, P)
     holes = np.isnan(values)
-    levels = torch.tensor([column.unordered_levels for column in arranged.columns])
+    levels = torch.tensor([column.level_count for column in arranged.columns])
+    ordered = torch.tensor([column.kind == "ordered" for column in arranged.columns])
+    read_levels = "levels" in reads and bool(levels.any())
     return TableBatch(
         torch.from_numpy(np.where(holes, 0.0, values)),
         observed=torch.from_numpy(~holes) if holes.any() else None,
         intervened=None if arranged.intervened is None else torch.from_numpy(arranged.intervened[rows]),
-        levels=levels.expand(len(rows), -1) if "levels" in reads and bool(levels.any()) else None,
+        levels=levels.expand(len(rows), -1) if read_levels else None,
+        ordered=ordered.expand(len(rows), -1) if read_levels else None,
     )

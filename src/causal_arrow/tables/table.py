@@ -55,10 +55,9 @@ class Column:
         check_choice("the kind of a column", self.kind, KINDS)
 
     @property
-    def unordered_levels(self) -> int:
-        """How many levels without an order a network is told of: 0 for numbers, and for ordered levels, whose ranks
-        are numbers."""
-        return len(self.levels) if self.kind in ("binary", "category") else 0
+    def level_count(self) -> int:
+        """How many levels a network is told of: 0 for numbers."""
+        return len(self.levels)
 
 
 @dataclass(frozen=True)

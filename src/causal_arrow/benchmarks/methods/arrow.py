@@ -75,7 +75,7 @@ def infer(model: ArrowModel, observed: Observed, rule: str = "map") -> Estimate:
     from causal_arrow.discovery.pipeline import Settings, discover
 
     def work() -> tuple[Answer, dict[str, str]]:
-        table, reading = numbers_alone(observed)
+        table, reading = as_far_as_it_reads(observed, model.encoder.reads)
         return discover(table, Settings(model=model, decode=rule)).answer, reading
 
     (answer, reading), seconds = timed(work)
@@ -90,17 +90,23 @@ def infer(model: ArrowModel, observed: Observed, rule: str = "map") -> Estimate:
     )
 
 
-def numbers_alone(observed: Observed) -> tuple[Table, dict[str, str]]:
-    """The table as complete numbers, and how everything else in it was read, by name.
+def as_far_as_it_reads(observed: Observed, reads: frozenset[str]) -> tuple[Table, dict[str, str]]:
+    """The table for a network that reads these parts of one, and how what it does not read was put, by name.
 
-    This is what a network that reads numbers alone can make of a table: codes of levels for categories, imputed cells,
-    and no word of experiments.
+    What a network of numbers alone can make of a table: codes of levels for categories, imputed cells, and no word of
+    experiments.
     """
-    table, reading = observed.table, observed.as_numbers
-    if not table.observed.all():
+    table, reading = observed.table, {}
+    if observed.has_levels and "levels" not in reads:
+        reading["categories"] = "codes"
+    if observed.intervened is not None and "intervened" not in reads:
+        reading["experiments"] = "ignored"
+    if not table.observed.all() and "observed" not in reads:
         reading["missing"] = "impute"
         table = complete(table, "impute")
-    return Table.of_numbers(table.values, table.names), reading
+    if "levels" not in reads:
+        table = Table.of_numbers(table.values, table.names)
+    return replace(table, intervened=observed.intervened if "intervened" in reads else None), reading
 
 
 def _weights_file(source: str) -> Path:
