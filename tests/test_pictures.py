@@ -16,9 +16,10 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Curve
 
-from causal_arrow.discovery import exports, pictures
+from causal_arrow.discovery import exports, labels, pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
+from causal_arrow.discovery.labels import shortened
 from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
@@ -146,7 +147,7 @@ def test_a_layout_of_a_cycle_is_refused() -> None:
     ],
 )
 def test_long_names_are_wrapped_and_cut_but_keep_their_end(name: str, shown: str) -> None:
-    assert pictures.shortened(name) == shown
+    assert shortened(name) == shown
 
 
 def test_labels_fit_their_boxes() -> None:
@@ -167,7 +168,7 @@ def test_labels_fit_their_boxes() -> None:
     boxes = [patch for patch in axes.patches if patch.__class__.__name__ == "FancyBboxPatch"]
     assert len(boxes) == 7
     for name, box in zip(names, boxes, strict=True):
-        text = labels[pictures.shortened(name)].get_window_extent(renderer)
+        text = labels[shortened(name)].get_window_extent(renderer)
         outline = box.get_window_extent(renderer)
         assert text.x0 >= outline.x0
         assert text.x1 <= outline.x1
@@ -272,7 +273,7 @@ STRANGE = ["年齢", "性別", "血圧_mmHg", "bell\x07", "half \ud83d", "line\n
 def test_names_that_no_font_has_are_numbered_in_pixels_and_whole_in_svg(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("a^"))  # as if only the usual font were installed
+    monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("a^"))  # as if only the usual font were installed
     answer = random_answer(8, 9, seed=7, names=STRANGE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -291,9 +292,9 @@ def test_names_that_no_font_has_are_numbered_in_pixels_and_whole_in_svg(
 def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     letter = "\u1d81"  # which matplotlib's own DejaVu Sans lacks and its STIXGeneral has
     with mpl.rc_context({"font.family": ["DejaVu Sans"]}):
-        monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("a^"))
+        monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("a^"))
         assert pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0].get_text() == "column 1"
-        monkeypatch.setattr(pictures, "WIDE_FONTS", re.compile("^STIXGeneral$"))
+        monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("^STIXGeneral$"))
         text = pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0]
     assert text.get_text() == letter
     assert text.get_fontfamily() == ["DejaVu Sans", "STIXGeneral"]

@@ -103,7 +103,7 @@ def discover(
         check_output(output, names, overwrite)
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
-    from causal_arrow.discovery import pipeline, uncertainty
+    from causal_arrow.discovery import uncertainty
 
     how = options.reading(
         columns=columns,
@@ -119,18 +119,16 @@ def discover(
         interventions=interventions,
         environments=environments,
     )
-    settings = pipeline.Settings(
+    found = options.discovery(
+        table,
+        how,
         model=model,
         device=device,
         decode=decode,
         threshold=threshold,
         knowledge=known,
         scale=scale,
-        missing=how.pop("missing"),
-        kinds=how.pop("kinds"),
-        ordered=how.pop("ordered"),
     )
-    found = pipeline.discover(table, settings, **how)
     answer = found.answer
     seconds = time.perf_counter() - started
     extras = Extras()

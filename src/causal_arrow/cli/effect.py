@@ -93,7 +93,6 @@ def effect(
     import numpy as np
     import torch
 
-    from causal_arrow.discovery import pipeline
     from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 
     how = options.reading(
@@ -110,16 +109,14 @@ def effect(
         interventions=interventions,
         environments=environments,
     )
-    settings = pipeline.Settings(
+    found = options.discovery(
+        table,
+        how,
         model=model,
         device=device,
         knowledge=known,
         scale=scale,
-        missing=how.pop("missing"),
-        kinds=how.pop("kinds"),
-        ordered=how.pop("ordered"),
     )
-    found = pipeline.discover(table, settings, **how)
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from causal_arrow.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.pipeline import Discovery
 
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "What is already known"
@@ -176,6 +180,16 @@ Seed = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
+
+
+def discovery(table: Path, how: Mapping[str, Any], **settings: Any) -> Discovery:
+    """The answer for a table that is read as `reading` says, with these settings of the pipeline."""
+    from causal_arrow.discovery import pipeline
+
+    shared = ("missing", "kinds", "ordered")  # of the pipeline's settings, which hand them on to `read_table`
+    settings |= {name: how[name] for name in shared}
+    rest = {name: value for name, value in how.items() if name not in shared}
+    return pipeline.discover(table, pipeline.Settings(**settings), **rest)
 
 
 def reading(

@@ -12,11 +12,10 @@ number of the column stands for them.
 from __future__ import annotations
 
 import math
-import re
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
+from causal_arrow.discovery.labels import FONT_SIZE, LINE_LENGTH, MOST_LINES, Labels, text_size
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
-from causal_arrow.text import counted, visible
+from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +38,6 @@ MOST_EDGES = 120
 """Edges drawn unless asked for more, the most probable first: beyond that a picture tells nothing."""
 
 # All lengths are points, 1/72 inch, at the natural size of the picture.
-FONT_SIZE = 9.0
-LINE_LENGTH = 14  # characters of a name before it is wrapped
-MOST_LINES = 2
 PADDING = (8.0, 5.0)
 MARGIN = 12.0
 COUNT_FONT = 5.5
@@ -113,7 +110,7 @@ def layout_of(answer: Answer, most_edges: int = MOST_EDGES) -> Layout:
 class _Drawing:
     """Boxes and routes of an answer, with lengths in points. The origin is the lower left corner of the layout."""
 
-    labels: _Labels
+    labels: Labels
     widths: list[float]
     height: float
     layout: Layout
@@ -134,7 +131,7 @@ class _Plan(_Drawing):
         """Left, right, bottom and top of the picture."""
         wide = max(
             self.layout.width,
-            1.15 * _text_size(self.title, FONT_SIZE + 1)[0],  # which is bold
+            1.15 * text_size(self.title, FONT_SIZE + 1)[0],  # which is bold
             max((entry.x + entry.width for entry in self.legend), default=0.0),
         )
         aside = (wide - self.layout.width) / 2
@@ -201,7 +198,7 @@ def _drawn(answer: Answer, most_edges: int) -> _Drawing:
     for pair in edges:
         adjacency[pair] = True
     undrawn = Counter(name for edge in answer.edges[most_edges:] for name in (edge.source, edge.target))
-    labels = _Labels.of(answer.names, lines=MOST_LINES, length=LINE_LENGTH)
+    labels = Labels.of(answer.names, lines=MOST_LINES, length=LINE_LENGTH)
     sizes = [
         np.max([labels.size(full), labels.size(safe)], axis=0)
         for full, safe in zip(labels.full, labels.safe, strict=True)
@@ -481,7 +478,7 @@ def _legend(drawing: _Drawing) -> list[_LegendEntry]:
         *_box_samples(drawing),
     ]
     for sample, label in samples:
-        width = LEGEND_SAMPLE + 6 + 1.06 * _text_size(label, LEGEND_FONT)[0]  # letters on a grid of pixels run wider
+        width = LEGEND_SAMPLE + 6 + 1.06 * text_size(label, LEGEND_FONT)[0]  # letters on a grid of pixels run wider
         if x and x + width > max(drawing.layout.width, 300.0):
             x, row = 0.0, row + 1
         entries.append(_LegendEntry(sample, label, x, row, width))
@@ -586,8 +583,8 @@ def save_probabilities(answer: Answer, *paths: str | Path, dpi: int = 150) -> No
         _save(figure, files, dpi)
 
 
-def _map_labels(answer: Answer) -> _Labels:
-    return _Labels.of(answer.names, lines=1, length=20)
+def _map_labels(answer: Answer) -> Labels:
+    return Labels.of(answer.names, lines=1, length=20)
 
 
 def _map_inches(answer: Answer) -> tuple[float, float]:
@@ -618,148 +615,7 @@ def _paint_map(answer: Answer, ax: Axes, labels: Sequence[str], families: Sequen
     ax.spines[:].set_visible(False)
 
 
-# Names
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """The names of variables as a picture shows them."""
-
-    full: list[str]
-    safe: list[str]  # with the column's number where a font lacks the letters
-    families: list[str]
-    unshowable: frozenset[str]  # letters that none of the fonts has
-
-    @classmethod
-    def of(cls, names: Sequence[str], *, lines: int, length: int) -> _Labels:
-        texts = [" ".join(visible(name).split()) for name in names]
-        families, unshowable = _fonts_for(set("".join(texts)))
-        full = [shortened(text, lines, length) for text in texts]
-        safe = [
-            shortened(_numbered(text, number, unshowable), lines, length) for number, text in enumerate(texts, start=1)
-        ]
-        return cls(full, safe, families, unshowable)
-
-    def size(self, label: str) -> tuple[float, float]:
-        """Width and height in points; letters without a glyph here are taken to be wide."""
-        shown = "".join("W" if letter in self.unshowable else letter for letter in label)
-        return _text_size(shown, families=self.families)
-
-    def for_files(self, paths: Sequence[str | Path]) -> list[tuple[list[str], list[str | Path]]]:
-        """Which labels go into which files: SVG leaves letters to the fonts of whoever looks at it."""
-        if self.full == self.safe:
-            return [(self.safe, list(paths))]
-        vector = [path for path in paths if str(path).lower().endswith(".svg")]
-        other = [path for path in paths if path not in vector]
-        return [(labels, files) for labels, files in ((self.full, vector), (self.safe, other)) if files]
-
-
-def _numbered(name: str, number: int, unshowable: frozenset[str]) -> str:
-    """The name, or what can be shown of it behind the number of its column."""
-    if not unshowable & set(name):
-        return name
-    rest = re.sub("…+", "…", "".join("…" if letter in unshowable else letter for letter in name))
-    return f"{number}: {rest}" if any(letter.isalnum() for letter in rest) else f"column {number}"
-
-
-# Fonts that have the letters of many languages, by parts of their names.
-WIDE_FONTS = re.compile(
-    "CJK|Noto Sans|Unicode|Source Han|Hei|Gothic|Mincho|Ming|Song|Fallback|Unifont|Nanum|Meiryo|PingFang|Hiragino|YaHei"
-)
-
-
-def _fonts_for(letters: set[str]) -> tuple[list[str], frozenset[str]]:
-    """Font families that together have as many of the letters as possible, and the letters that none has.
-
-    The usual family comes first; others are looked through only if it lacks a letter.
-    """
-    import matplotlib as mpl
-    from matplotlib import font_manager
-
-    families = list(mpl.rcParams["font.family"])
-    lacking = {letter for letter in letters if not letter.isspace()}
-    for family in families:
-        lacking = _lacking(lacking, family)
-    others = sorted({font.name for font in font_manager.fontManager.ttflist if WIDE_FONTS.search(font.name)})
-    while lacking and others:
-        left = {family: _lacking(lacking, family) for family in others}
-        best = min(left, key=lambda family: len(left[family]))
-        if left[best] == lacking:
-            break
-        families.append(best)
-        others.remove(best)
-        lacking = left[best]
-    return families, frozenset(lacking)
-
-
-def _lacking(letters: Iterable[str], family: str) -> set[str]:
-    """The letters that a font has no glyph for."""
-    from matplotlib import font_manager
-
-    try:
-        font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties(family=[family])))
-    except (OSError, RuntimeError):  # a file that is not what its name says
-        return set(letters)
-    return {letter for letter in letters if font.get_char_index(ord(letter)) == 0}
-
-
-def shortened(name: str, lines: int = MOST_LINES, length: int = LINE_LENGTH) -> str:
-    """A name as a picture shows it: wrapped between words, and cut with an ellipsis where it needs more room.
-
-    Words end at blanks, underscores, dots, slashes and hyphens, and where a small letter meets a capital.
-    """
-    words = WORD_ENDS.split(name)
-    rows = [""]
-    for word in words:
-        if rows[-1] and len((rows[-1] + word).rstrip()) > length:
-            rows.append(word)
-        else:
-            rows[-1] += word
-    rows = [row.strip() for row in rows if row.strip()] or [" "]
-    if len(rows) > lines > 1:
-        # The end stays: it is often all that tells two long names apart.
-        rows = [*rows[: lines - 1], "…" + _last_words(name.rstrip(), length - 1)]
-    elif len(rows) > lines:
-        rows = [name.strip()]
-    return "\n".join(_cut(row, length) for row in rows)
-
-
-WORD_ENDS = re.compile(r"(?<=[\s_./-])(?![\s_./-])|(?<=[a-z])(?=[A-Z])")
-
-
-def _cut(row: str, length: int) -> str:
-    """A row with its middle left out if it is too long."""
-    if len(row) <= length:
-        return row
-    end = _last_words(row, length // 2)
-    start = row[: length - len(end) - 1]
-    words = [word.end() for word in WORD_ENDS.finditer(row) if len(start) / 2 <= word.end() <= len(start)]
-    return (row[: words[-1]] if words else start).rstrip() + "…" + end
-
-
-def _last_words(text: str, length: int) -> str:
-    """The end of a text: whole words if they fill half of the room, otherwise as many letters as fit."""
-    end = text[-length:]
-    words = [len(text) - word.end() for word in WORD_ENDS.finditer(text)]
-    return (
-        text[-max(fitting) :] if (fitting := [size for size in words if length / 2 <= size <= length]) else end.lstrip()
-    )
-
-
-# Text and files
-
-
-def _text_size(text: str, size: float = FONT_SIZE, families: Sequence[str] | None = None) -> tuple[float, float]:
-    """Width and height of a text in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextToPath
-
-    measure = TextToPath()
-    font = FontProperties(size=size, family=None if families is None else list(families))
-    lines = text.split("\n")
-    # The measure is that of a font at 72 dots an inch: points.
-    width = max(measure.get_text_width_height_descent(line or " ", font, ismath=False)[0] for line in lines)
-    return float(width), len(lines) * 1.15 * size
+# Files
 
 
 def _save(figure: Figure, paths: Sequence[str | Path], dpi: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures import shortened
+from causal_arrow.discovery.labels import shortened
 from causal_arrow.discovery.summary import remarks
 from causal_arrow.errors import ArrowError, Remedy
 from causal_arrow.graphs.knowledge import Knowledge

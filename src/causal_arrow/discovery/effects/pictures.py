@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.mixture import Mixture
-from causal_arrow.discovery.pictures import EDGE_COLOR, QUIET_COLOR, shortened
+from causal_arrow.discovery.labels import shortened
+from causal_arrow.discovery.pictures import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.text import visible
 
 if TYPE_CHECKING:
