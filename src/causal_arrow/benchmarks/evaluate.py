@@ -65,7 +65,7 @@ class Job:
 def plan(rows: Sequence[Row], methods: Sequence[tuple[str, Method]], datasets: int) -> list[Job]:
     """All jobs, the first dataset of every row and method before the second: whenever one stops, rows are even."""
     if datasets < 1:
-        raise BenchmarkError(f"Expected at least one dataset a row, got {datasets}.")
+        raise BenchmarkError(f"Expected at least one dataset per row, got {datasets}.")
     return [
         Job(row, index, method, text)
         for index in range(datasets)

@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rows", nargs="+", default=["networks", "herman", "sachs"], help="SUITE or SUITE/ROW [networks herman sachs]"
     )
-    parser.add_argument("--datasets", type=int, default=100, help="datasets a row [100]")
-    parser.add_argument("--processes", type=int, default=usable_cores(), help="that draw datasets [one a core]")
+    parser.add_argument("--datasets", type=int, default=100, help="datasets per row [100]")
+    parser.add_argument("--processes", type=int, default=usable_cores(), help="that draw datasets [one per core]")
     parser.add_argument("--device", default="auto", help="cpu, cuda, or auto [auto]")
     options = parser.parse_args(arguments)
     try:

@@ -107,7 +107,7 @@ class SkeletonOrder:
         return self._edge_logits().masked_fill(~self._pairs(), -math.inf)
 
     def doubt(self) -> Tensor:
-        """Bits of doubt an edge: Σ_{j<k} [H(ν_jk) + ν_jk H(q_jk)] over the expected number of edges Σ ν, or 1.  (...)
+        """Bits of doubt per edge: Σ_{j<k} [H(ν_jk) + ν_jk H(q_jk)] over the expected number of edges Σ ν, or 1.  (...)
 
         H is the entropy of a coin. Zero is certainty; an edge of unknown direction alone is 1.
         """

@@ -1,7 +1,7 @@
 """The discrete choices behind a batch of tasks: one integer matrix, drawn, sorted and sent to the host in one piece.
 
 What is computed how often depends on these choices (which mechanism, how wide, how many rows of which noise), so the
-host must know them. It asks once a batch; nothing else in the task stream makes it wait for the device.
+host must know them. It asks once per batch; nothing else in the task stream makes it wait for the device.
 """
 
 # B tasks, P variables, L slots for hidden causes, R recipes, K names in a table

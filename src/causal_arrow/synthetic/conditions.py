@@ -22,7 +22,7 @@ def push_by_conditions(noise: Tensor, pooled: Tensor, generator: torch.Generator
     """The noise with the pushes of 2 to 12 conditions where `pooled` (B,), standardized again, and which variables any
     condition pushes.  (B, V, N), (B, V) bool
 
-    The first condition pushes nothing, the others one to three variables on average (once a task), each by 1 to 5
+    The first condition pushes nothing, the others one to three variables on average (once per task), each by 1 to 5
     standard deviations of its noise. All conditions of a task are equally likely for an observation.
     """
     tasks, variables, observations = noise.shape

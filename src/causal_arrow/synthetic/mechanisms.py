@@ -40,7 +40,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "hardsigmoid": Activation(hard=True, input_gain=1 / 3, output_gain=1 / 2),
 }
 
-# Magnitudes are uniform between two bounds, drawn once a task from two uniform numbers: name -> (u, v) -> (low, high).
+# Magnitudes are uniform between two bounds, drawn once per task from two uniform numbers: name -> (u, v) -> bounds.
 WEIGHT_RANGES: Mapping[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     "weights_near_one": lambda u, v: (1 - 0.9 * u, 1 + 0.9 * u),  # the paper's [1 − a_w, 1 + a_w], a_w ~ Unif(0, 0.9)
     "wide_weights": lambda u, v: (0.1 + 0.7 * u, 0.1 + 0.7 * u + 0.2 + 1.8 * v),

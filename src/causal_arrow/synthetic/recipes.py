@@ -4,11 +4,11 @@ Every table is drawn from independently. Names are unique across all tables, so 
 component off.
 
 The recipe `paper` is section 4.1 of the paper. What the paper leaves open, and what we chose:
-- *Once a task*: graph family, number of edges s, linear or MLP, number of hidden units h (uniform on 1..64),
+- *Once per task*: graph family, number of edges s, linear or MLP, number of hidden units h (uniform on 1..64),
   activation, a_w, homogeneous or heterogeneous noise, the shape parameters (a, b) of the R² law; in the homogeneous
   setting also the noise distribution and its (α, β).
-- *Once a variable*: the target R², and in the heterogeneous setting the noise distribution and its (α, β).
-- *Once an edge or hidden unit*: the weights. MLPs have no biases.
+- *Once per variable*: the target R², and in the heterogeneous setting the noise distribution and its (α, β).
+- *Once per edge or hidden unit*: the weights. MLPs have no biases.
 - s above p(p−1)/2 is clamped. R² = 0.1 + 0.8 · Beta(a, b).
 - Scale-free graphs: s pairs without replacement ∝ (i·j)^−α with α = 1/2, which is degree exponent 3.
 - R² is met by the variances of the very observations drawn, signal and noise each by itself; their chance correlation
@@ -109,7 +109,7 @@ EVALUATION_ONLY: frozenset[str] = frozenset().union(*(table for _, table in SHIF
 
 @dataclass(frozen=True)
 class Recipe:
-    """One table a choice; the defaults are the paper's. `weight` is the recipe's share among several."""
+    """One table per choice; the defaults are the paper's. `weight` is the recipe's share among several."""
 
     weight: float = 1.0
     graph_families: Table = field(default_factory=lambda: _evenly("erdos_renyi", "scale_free"))

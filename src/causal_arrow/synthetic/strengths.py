@@ -22,7 +22,7 @@ LARGEST_LOGIT_R2 = math.log(0.999 / 0.001)
 SMALLEST_LOGIT_R2 = math.log(0.01 / 0.99)
 
 # From a Beta(a, b) draw in [0, 1] and the number of causes to the noise's share of the variance, 1 − R². (Not R²: for
-# the sake of digits when it is near 1.) a and b are Unif(1, 10), drawn once a task.
+# the sake of digits when it is near 1.) a and b are Unif(1, 10), drawn once per task.
 SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "moderate_signal": lambda draw, causes: 0.9 - 0.8 * draw,  # the paper's R² in [0.1, 0.9]
     "weak_signal": lambda draw, causes: 0.99 - 0.19 * draw,  # R² in [0.01, 0.2]

@@ -1,6 +1,6 @@
 """The default encoder: cells and pairs of variables, each with a representation of its own.
 
-The paper's network keeps one vector a variable, so all that is known about a pair must pass through two vectors. Here
+The paper's network keeps one vector per variable, so all that is known about a pair must pass through two vectors. Here
 pairs have their own stream, as in networks for protein structure (there: residue pairs). Cells learn from pairs how to
 combine variables; pairs learn from cells, averaged over observations; pairs learn from pairs through third variables,
 which is what conditioning needs. Observations enter only through means, so any number of them can be read in chunks.
