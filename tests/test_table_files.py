@@ -289,3 +289,18 @@ def test_an_option_that_does_not_fit_the_file_is_one_sentence(write: Any, option
 def test_a_sheet_of_what_is_no_file_is_refused() -> None:
     with pytest.raises(TableError, match="leave out sheet="):
         read_table(EXPECTED, sheet="one")
+
+
+@pytest.mark.parametrize("damage", ["cut", "bits", "head"])
+def test_a_damaged_archive_is_one_sentence_of_our_own(damage: str, tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(PLAIN.encode() * 50))
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "bits":
+        content[20:40] = bytes(20)
+    else:
+        content[2:10] = bytes(8)
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=r"'table\.csv\.gz' is damaged: it cannot be unpacked|is not a text file"):
+        read_table(path)

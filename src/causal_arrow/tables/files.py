@@ -5,7 +5,9 @@ A reader answers with a data frame just as the file has it. Whether its columns 
 
 from __future__ import annotations
 
+import gzip
 import stat
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -66,6 +68,10 @@ def _in_one_sentence(read: Callable[[], SourceFrame], name: str, format: str, op
         raise
     except ImportError as error:
         raise TableError(f"Reading {format} files needs a package that is not installed: {INSTALL_FILES}.") from error
+    except (zlib.error, gzip.BadGzipFile, EOFError) as error:
+        raise TableError(
+            f"{capitalized(name)} is damaged: it cannot be unpacked. Copy or download it again."
+        ) from error
     except OSError as error:
         raise TableError(f"Cannot read {name}: {error.strerror or error}.") from error
     except MemoryError as error:
