@@ -230,7 +230,7 @@ def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str
     """Tables made of these observations (B, N), as the network reads them: without parts that say nothing."""
     values = arranged.values[rows]  # (B, N, P)
     holes = np.isnan(values)
-    levels = torch.tensor([column.level_count for column in arranged.columns])
+    levels = torch.tensor([len(column.levels) for column in arranged.columns])
     ordered = torch.tensor([column.kind == "ordered" for column in arranged.columns])
     read_levels = "levels" in reads and bool(levels.any())
     return TableBatch(

@@ -22,7 +22,7 @@ from causal_arrow.discovery.inference import (
     training_range,
 )
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
-from causal_arrow.graphs.decoding import DECODING_RULES
+from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
@@ -221,12 +221,6 @@ def as_knowledge(source: Any) -> Knowledge:
         "Expected knowledge as a Knowledge, a mapping, a TOML or JSON file, or pgmpy's ExpertKnowledge, "
         f"got {type(source).__name__}."
     )
-
-
-def check_threshold(value: Any) -> None:
-    """ConfigurationError unless a threshold lies between 0 and 1."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {value!r}.")
 
 
 def check_count(name: str, value: Any, most: float = math.inf) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.model import ArrowModel
@@ -183,6 +183,8 @@ def bootstrap(
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
     arranged = inference.arrange(table)
+    if arranged.checksum != answer.table_checksum:
+        raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
     distributions = inference.infer_resampled(
         model, arranged.with_logarithms(on_log_scale), count, random, observations_per_chunk

@@ -14,9 +14,11 @@ edge, the most probable graph that obeys has no edge between the two (`vanished_
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,8 +86,7 @@ def decode(
     """
     if rule not in DECODING_RULES:
         raise ConfigurationError(f"Unknown decoding rule {rule!r}: expected one of {', '.join(DECODING_RULES)}.")
-    if not 0 < threshold < 1:
-        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {threshold}.")
+    check_threshold(threshold)
     if rule != "map" and threshold != 0.5:
         raise ConfigurationError(f"The rule {rule!r} sets its own threshold: leave it at 0.5, or use the rule 'map'.")
     logits, scores, known = _as_arrays(distribution, constraints)
@@ -96,6 +97,12 @@ def decode(
     keep = evidence > 0 if rule == "map" else _RULES[rule](_edge_probabilities(logits, scores, known), allowed)
     adjacency = allowed & keep | known.required
     return Decoding(adjacency, rearranged_order(order, adjacency | known.precedence, known.wishes), exact)
+
+
+def check_threshold(value: Any) -> None:
+    """ConfigurationError unless a threshold lies between 0 and 1."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {value!r}.")
 
 
 def sample_graphs(

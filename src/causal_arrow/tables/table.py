@@ -54,11 +54,6 @@ class Column:
     def __post_init__(self) -> None:
         check_choice("the kind of a column", self.kind, KINDS)
 
-    @property
-    def level_count(self) -> int:
-        """How many levels a network is told of: 0 for numbers."""
-        return len(self.levels)
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -96,11 +96,7 @@ def as_far_as_it_reads(observed: Observed, reads: frozenset[str]) -> tuple[Table
     What a network of numbers alone can make of a table: codes of levels for categories, imputed cells, and no word of
     experiments.
     """
-    table, reading = observed.table, {}
-    if observed.has_levels and "levels" not in reads:
-        reading["categories"] = "codes"
-    if observed.intervened is not None and "intervened" not in reads:
-        reading["experiments"] = "ignored"
+    table, reading = observed.table, observed.unread_by(reads)
     if not table.observed.all() and "observed" not in reads:
         reading["missing"] = "impute"
         table = complete(table, "impute")

@@ -52,7 +52,12 @@ class Observed:
     @property
     def as_numbers(self) -> dict[str, str]:
         """How a method of numbers alone reads the rest of the table, for `Estimate.reading`."""
-        return {**({"categories": "codes"} if self.has_levels else {}), **self.ignored}
+        return self.unread_by(frozenset())
+
+    def unread_by(self, reads: frozenset[str]) -> dict[str, str]:
+        """How a method that reads these parts of a table puts the others, for `Estimate.reading`."""
+        categories = {"categories": "codes"} if self.has_levels and "levels" not in reads else {}
+        return categories if "intervened" in reads else {**categories, **self.ignored}
 
     @classmethod
     def of(cls, data: FloatArray | Observed) -> Observed:
