@@ -18,6 +18,8 @@ from causal_arrow.network.encoders.basis import (
     as_numbers,
     fill,
     hermite_functions,
+    inverse_from_factor,
+    inverse_of_small_factor,
     leading_eigenvectors,
     level_functions,
     normal_scores,
@@ -328,3 +330,12 @@ def test_intervention_shifts_show_who_moves_whom() -> None:
 def test_as_numbers_leaves_complete_numbers_alone() -> None:
     values = torch.randn(2, 30, 3, generator=random_generator())
     assert as_numbers(TableBatch(values), canonical_signs=False).values is values
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_inverses_written_out_are_those_of_the_library(size: int) -> None:
+    roots = torch.randn(50, 4, size, size, generator=random_generator(), dtype=torch.float64)
+    matrices = roots @ roots.mT + 0.1 * torch.eye(size, dtype=torch.float64)
+    factors = torch.linalg.cholesky(matrices)
+    torch.testing.assert_close(inverse_of_small_factor(matrices), torch.linalg.inv(factors))
+    torch.testing.assert_close(inverse_from_factor(factors), torch.linalg.inv(matrices))

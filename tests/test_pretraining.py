@@ -538,6 +538,18 @@ def test_one_shape_for_all_slots_means_other_tasks_of_the_same_shape() -> None:
 # --- shapes and memory
 
 
+def test_some_shapes_are_long() -> None:
+    config = ShapeConfig((20, 100), "log_uniform", (2, 6), "uniform", long_share=0.2, long_observations=(1000, 8000))
+    random_numbers = np.random.default_rng(0)
+    observations = np.array([draw_shape(config, random_numbers).observations for _ in range(4000)])
+    assert ((observations <= 100) | (observations >= 1000)).all()
+    long = observations[observations >= 1000]
+    assert abs(len(long) / 4000 - 0.2) < 0.03
+    assert abs(np.log(long / 1000).mean() / np.log(8) - 0.5) < 0.05
+    with pytest.raises(ConfigurationError, match="long_share"):
+        dataclasses.replace(config, long_share=1.5)
+
+
 def test_shapes_follow_their_laws() -> None:
     random_numbers = np.random.default_rng(0)
     config = ShapeConfig((100, 2000), "log_uniform", (2, 100), "uniform")

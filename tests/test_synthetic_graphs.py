@@ -179,7 +179,7 @@ def test_a_cascade_is_filled_from_neighbors_in_the_order_outwards() -> None:
     assert (some.sum(0)[gap == 1] / 4500 - 4 / 9).abs().max() < 0.03  # which of them: all alike
 
 
-@pytest.mark.parametrize(("law", "most"), [("edges_up_to_4p", 24), ("edges_up_to_p", 6)])
+@pytest.mark.parametrize(("law", "most"), [("edges_up_to_4p", 24), ("edges_up_to_p", 6), ("edges_up_to_p_quarter", 1)])
 def test_the_number_of_edges_is_uniform_from_zero_to_its_most(law: str, most: int) -> None:
     edges = draw_edge_counts(torch.full((5000,), CODES[law]), 6, seeded())
     assert stats.chisquare(torch.bincount(edges, minlength=most + 1)).pvalue > 1e-3

@@ -19,7 +19,8 @@ SomeBatch = TypeVar("SomeBatch", bound="Batch")
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Tensors whose first dimension counts tables; a field may also be None, a mapping of tensors, or another batch."""
+    """Tensors whose first dimension counts tables; a field may also be None, a mapping of tensors, another batch, or a
+    number that holds for all tables."""
 
     def __len__(self) -> int:
         return len(next(self.tensors()))
@@ -46,14 +47,14 @@ class Batch:
                 yield value
             elif isinstance(value, Mapping):
                 yield from value.values()
-            elif value is not None:
+            elif isinstance(value, Batch):
                 yield from value.tensors()
 
     def _each(self: SomeBatch, change: Callable[[Any], Any]) -> SomeBatch:
         def changed(value: Any) -> Any:
             if isinstance(value, Mapping):
                 return {name: change(part) for name, part in value.items()}
-            return None if value is None else change(value)
+            return value if value is None or isinstance(value, int) else change(value)
 
         return type(self)(**{field.name: changed(getattr(self, field.name)) for field in fields(self)})
 
@@ -67,6 +68,7 @@ class TableBatch(Batch):
     intervened: Tensor | None = None  # (B, N, P) bool, where an experiment set or shifted the value
     levels: Tensor | None = None  # (B, P) number of levels of a category, 0 for numbers
     ordered: Tensor | None = None  # (B, P) bool, where the codes of the levels have an order that is known
+    most_levels: int | None = None  # no category has more; where it is not given, a GPU has to be waited for
 
     def __post_init__(self) -> None:
         shape = self.values.shape
@@ -96,6 +98,12 @@ class TableBatch(Batch):
     def variables(self) -> int:
         """P"""
         return self.values.shape[2]
+
+    def widest(self) -> int:
+        """The number of levels that no category exceeds; 0 without categories."""
+        if self.levels is None:
+            return 0
+        return int(self.levels.max()) if self.most_levels is None else self.most_levels
 
 
 @dataclass(frozen=True, eq=False)

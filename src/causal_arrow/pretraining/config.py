@@ -73,10 +73,16 @@ class ShapeConfig:
     """The fewest and the most variables of a table."""
     variables_law: str = "uniform"
     """`uniform` or `log_uniform`."""
+    long_share: float = 0.0
+    """The share of shapes with more observations than that."""
+    long_observations: tuple[int, int] = (2000, 10000)
+    """The fewest and the most observations of these, log-uniform."""
 
     def __post_init__(self) -> None:
         _check_bounds("shapes.observations", self.observations)
         _check_bounds("shapes.variables", self.variables)
+        _check_bounds("shapes.long_observations", self.long_observations)
+        _check_range("shapes", self, long_share=(0, 1))
         _check_name("observations_law", self.observations_law, SHAPE_LAWS)
         _check_name("variables_law", self.variables_law, SHAPE_LAWS)
 

@@ -50,6 +50,11 @@ LAWS: dict[str, Law] = dict(zip(SHAPE_LAWS, (_uniform, _log_uniform), strict=Tru
 
 def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
     """A shape drawn by the laws of the configuration."""
+    if config.long_share and random.uniform() < config.long_share:
+        return Shape(
+            _log_uniform(*config.long_observations, random),
+            LAWS[config.variables_law](*config.variables, random),
+        )
     return Shape(
         LAWS[config.observations_law](*config.observations, random),
         LAWS[config.variables_law](*config.variables, random),

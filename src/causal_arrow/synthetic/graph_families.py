@@ -131,14 +131,19 @@ GRAPH_FAMILIES: Mapping[str, GraphFamily] = {
 
 # The number of edges s is uniform on {0, ..., this many times p}, at most as many as the family has room for. Few
 # variables have room for less than 4p and are then often all joined: `every_edge_count` is uniform on what fits.
-EDGE_COUNTS: Mapping[str, int] = {"edges_up_to_4p": 4, "edges_up_to_p": 1, "every_edge_count": 4}
+EDGE_COUNTS: Mapping[str, float] = {
+    "edges_up_to_4p": 4,
+    "edges_up_to_p": 1,
+    "every_edge_count": 4,
+    "edges_up_to_p_quarter": 0.25,  # tables most or all of whose columns have nothing to do with one another
+}
 SPREAD_OVER_ROOM = "every_edge_count"
 
 
 def draw_edge_counts(law: Tensor, variables: int, generator: torch.Generator) -> Tensor:
     """Number of edges s for each task, `law` (B,) indexing EDGE_COUNTS.  (B,)"""
     # Built on the device: copying a table there would make the host wait.
-    most = variables * sum(times * (law == code) for code, times in enumerate(EDGE_COUNTS.values()))
+    most = sum(int(times * variables) * (law == code) for code, times in enumerate(EDGE_COUNTS.values()))
     uniform = torch.rand(len(law), generator=generator, device=law.device)
     return (uniform * (most + 1)).floor().clamp(max=most).long()
 
@@ -168,7 +173,7 @@ def sample_graphs(
     room = (preference > -math.inf).sum(1)
     # The pair whose Exp(preference) clock rings first, second, ...: exact sampling without replacement, all at once.
     clock = torch.empty_like(preference).exponential_(generator=generator).log_() - preference
-    most = min(max(EDGE_COUNTS.values()) * variables, len(earlier))
+    most = min(int(max(EDGE_COUNTS.values()) * variables), len(earlier))
     first_pairs = clock.topk(most, largest=False).indices  # (B, most), in order
     if spread is not None:
         fits = room.clamp(max=most)

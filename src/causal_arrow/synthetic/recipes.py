@@ -270,7 +270,7 @@ def typed() -> Recipe:
     classes, instruments, noisy readings, missing cells, each drawn independently of the others."""
     return dataclasses.replace(
         widened(),
-        edge_counts={"every_edge_count": 3.0, "edges_up_to_4p": 1.0, "edges_up_to_p": 2.0},
+        edge_counts={"every_edge_count": 3.5, "edges_up_to_p": 2.0, "edges_up_to_p_quarter": 0.5},
         hidden_variables={
             "no_hidden_causes": 5.0,
             "hidden_causes": 3.0,
@@ -305,7 +305,7 @@ def discrete() -> Recipe:
     """Nothing but categories, by conditional probability tables or noisy gates."""
     return Recipe(
         graph_families=widened().graph_families,
-        edge_counts={"every_edge_count": 2.0, "edges_up_to_4p": 0.5, "edges_up_to_p": 3.0},
+        edge_counts={"every_edge_count": 2.5, "edges_up_to_p": 3.0, "edges_up_to_p_quarter": 0.5},
         mechanisms={"probability_tables": 2.0, "noisy_gates": 1.0},
         hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},
         experiments={
@@ -326,7 +326,7 @@ def equivalence_class() -> Recipe:
     Any other component would tell more, but for missing cells, which depend on the data alone.
     """
     return Recipe(
-        edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0},
+        edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0, "edges_up_to_p_quarter": 0.1},
         mechanisms={"normal_wishart": 1.0},
         noises={"normal": 1.0},
         missing={"complete": 4.0, **{name: 0.25 for name in MISSING if name != "complete"}},

@@ -22,7 +22,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.synthetic.choices import PLAIN, PLANS, Choices, draw_choices, says_something, sorting_key
 from causal_arrow.synthetic.discrete import DISCRETE_MECHANISMS
 from causal_arrow.synthetic.experiments import EXPERIMENTS
-from causal_arrow.synthetic.graph_families import random_permutations
+from causal_arrow.synthetic.graph_families import SPREAD_OVER_ROOM, random_permutations
 from causal_arrow.synthetic.holes import MISSING
 from causal_arrow.synthetic.kinds import SCORE_TABLES, TYPED_SHARES
 from causal_arrow.synthetic.recipes import (
@@ -113,9 +113,14 @@ class TaskDistribution:
     def any(cls) -> TaskDistribution:
         """Tables as people have them: a third of the tasks as in `broad`, two thirds with kinds of columns, missing
         cells, experiments, hidden causes, instruments, or nothing to tell beyond an equivalence class."""
+        # For few variables every number of edges that fits is as likely; for ten and more it is the paper's law.
+        numbers = {
+            name: dataclasses.replace(recipe, edge_counts=_spread_over_room(recipe.edge_counts))
+            for name, recipe in cls.broad().recipes.items()
+        }
         return cls(
             {
-                **cls.broad().recipes,
+                **numbers,
                 "typed": dataclasses.replace(typed(), weight=8.0),
                 "discrete": dataclasses.replace(discrete(), weight=2.5),
                 "equivalence_class": dataclasses.replace(equivalence_class(), weight=1.5),
@@ -150,7 +155,8 @@ class TaskDistribution:
                 f"There is no training distribution {name!r}. Choose from {listed(TRAINING_DISTRIBUTIONS)}."
             )
         distribution, weights = TRAINING_DISTRIBUTIONS[name](), weights or {}
-        if forbidden := EVALUATION_ONLY & (distribution.components | set(weights)):
+        named = {name.rpartition(".")[2] for name in weights}
+        if forbidden := EVALUATION_ONLY & (distribution.components | named):
             raise ConfigurationError(f"Training tasks must not contain {listed(forbidden)}: kept for evaluation.")
         return distribution.without(*without).reweighted(weights)
 
@@ -174,12 +180,19 @@ class TaskDistribution:
         return self._restricted(names, keep=lambda name, table: name in names or not table & set(names))
 
     def reweighted(self, weights: Table) -> TaskDistribution:
-        """The same with other weights for some of its components or recipes; those with weight 0 can be switched on."""
-        self._check_names(weights, set(self.recipes).union(*(recipe.names() for recipe in self.recipes.values())))
-        recipes = {
-            name: dataclasses.replace(recipe.reweighted(weights), weight=weights.get(name, recipe.weight))
-            for name, recipe in self.recipes.items()
-        }
+        """The same with other weights for some of its components or recipes; those with weight 0 can be switched on.
+
+        "widened.regulators" is the component `regulators` in the recipe `widened` alone.
+        """
+        of_one = {f"{name}.{part}" for name, recipe in self.recipes.items() for part in recipe.names()}
+        everywhere = set(self.recipes).union(*(recipe.names() for recipe in self.recipes.values()))
+        self._check_names(weights, everywhere | {name for name in of_one if name in weights})
+        recipes = {}
+        for name, recipe in self.recipes.items():
+            first = f"{name}."
+            own = {part.removeprefix(first): weight for part, weight in weights.items() if part.startswith(first)}
+            changed = recipe.reweighted({**weights, **own})
+            recipes[name] = dataclasses.replace(changed, weight=weights.get(name, recipe.weight))
         return TaskDistribution(recipes)
 
     def sample(self, tasks: int, observations: int, variables: int, generator: torch.Generator) -> TaskBatch:
@@ -205,6 +218,11 @@ class TaskDistribution:
         if not recipes:
             raise ConfigurationError(f"No recipe is left after {listed(names)}: each lacks something it needs.")
         return TaskDistribution(recipes)
+
+
+def _spread_over_room(edge_counts: Table) -> Table:
+    """The same laws of the number of edges, but every number that fits is as likely where 4p do not fit."""
+    return {SPREAD_OVER_ROOM if name == "edges_up_to_4p" else name: weight for name, weight in edge_counts.items()}
 
 
 TRAINING_DISTRIBUTIONS: Mapping[str, Callable[[], TaskDistribution]] = {
@@ -286,7 +304,9 @@ class _EmptyBatch:
         self.confounded[pairs] = made.confounded
 
     def tables(self) -> TableBatch:
-        return TableBatch(self.values, self.observed, self.intervened, self.levels, self.ordered)
+        # Asked for here, where tasks are drawn ahead: the network then need not wait for the device to say it.
+        most_levels = None if self.levels is None else int(self.levels.max())
+        return TableBatch(self.values, self.observed, self.intervened, self.levels, self.ordered, most_levels)
 
     def truth(self) -> Truth:
         return Truth(self.adjacency, self.confounded)

@@ -100,7 +100,7 @@ def level_functions(tables: TableBatch) -> Tensor:
     """
     assert tables.levels is not None
     categories = tables.levels > 0  # (B, P)
-    width = max(FUNCTIONS, int(tables.levels.max()))
+    width = max(FUNCTIONS, tables.widest())
     observations = tables.observations
     levels = torch.arange(width, device=tables.values.device)
     codes = torch.where(categories[:, None], tables.values, -1.0)
@@ -165,6 +165,43 @@ def orthogonal(functions: Tensor) -> Tensor:
     return torch.stack(done, dim=-1)
 
 
+# Inverses
+
+
+def inverse_from_factor(factor: Tensor) -> Tensor:
+    """The inverse of L Lᵀ, given L.  (..., P, P)
+
+    By a triangular solve: torch.cholesky_inverse handles the matrices of a batch one after the other on a GPU.
+    """
+    identity = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    inverse: Tensor = torch.linalg.solve_triangular(factor, identity.expand_as(factor), upper=False)
+    return inverse.mT @ inverse
+
+
+def inverse_of_small_factor(matrices: Tensor) -> Tensor:
+    """L⁻¹ for matrices L Lᵀ, so small that it is written out entry by entry: there are very many of them.
+
+    (..., F, F)
+    """
+    size = matrices.shape[-1]
+    factor: dict[tuple[int, int], Tensor] = {}
+    inverse: dict[tuple[int, int], Tensor] = {}
+    for row in range(size):
+        for column in range(row + 1):
+            rest = matrices[..., row, column]
+            for k in range(column):
+                rest = rest - factor[row, k] * factor[column, k]
+            factor[row, column] = rest.clamp_min(TINY).sqrt() if row == column else rest * inverse[column, column]
+            if row == column:
+                inverse[row, row] = factor[row, row].reciprocal()
+        for column in range(row):
+            total = sum((factor[row, k] * inverse[k, column] for k in range(column, row)), torch.zeros_like(rest))
+            inverse[row, column] = -total * inverse[row, row]
+    nothing = torch.zeros_like(matrices[..., 0, 0])
+    rows = [torch.stack([inverse.get((row, column), nothing) for column in range(size)], -1) for row in range(size)]
+    return torch.stack(rows, dim=-2)
+
+
 # Holes
 
 
@@ -179,7 +216,7 @@ def fill(values: Tensor, observed: Tensor) -> Tensor:
     identity = FILLING_RIDGE * torch.eye(values.shape[2], device=values.device, dtype=values.dtype)
     for _ in range(FILLING_ROUNDS):
         covariance = filled.mT @ filled / values.shape[1]
-        precision = torch.cholesky_inverse(torch.linalg.cholesky_ex(covariance + identity)[0])
+        precision = inverse_from_factor(torch.linalg.cholesky_ex(covariance + identity)[0])
         diagonal = precision.diagonal(dim1=-2, dim2=-1)[:, None]
         step = FILLING_STEP * (filled @ precision) / diagonal
         filled = torch.where(holes, filled - step, filled)

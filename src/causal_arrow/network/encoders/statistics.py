@@ -24,7 +24,15 @@ from torch import Tensor
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.encoders.basis import FUNCTIONS, Numbers, as_numbers, hermite_functions, normal_scores
+from causal_arrow.network.encoders.basis import (
+    FUNCTIONS,
+    Numbers,
+    as_numbers,
+    hermite_functions,
+    inverse_from_factor,
+    inverse_of_small_factor,
+    normal_scores,
+)
 from causal_arrow.text import shown
 
 CLIP = 5.0
@@ -52,8 +60,7 @@ def precisions(correlations: Tensor) -> Tensor:
     """(correlation + ridge · identity)⁻¹ for each ridge strength, in float64.  (R, ..., P, P)"""
     identity = torch.eye(correlations.shape[-1], dtype=correlations.dtype, device=correlations.device)
     factors, _ = torch.linalg.cholesky_ex(torch.stack([correlations + ridge * identity for ridge in RIDGES]))
-    inverses: Tensor = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
-    return inverses.mT @ inverses
+    return inverse_from_factor(factors)
 
 
 def chunks(observations: int, observations_per_chunk: int | None) -> Iterator[slice]:
@@ -196,11 +203,10 @@ def _basis_correlations(measured: Measured) -> Tensor:
     statistics = _block_association(correlations, observations)
     identity = torch.eye(correlations.shape[-1], device=correlations.device)
     for ridge in BASIS_RIDGES:
-        factor = torch.linalg.cholesky_ex(correlations + ridge * identity)[0]
-        precision = torch.cholesky_inverse(factor)
+        precision = inverse_from_factor(torch.linalg.cholesky_ex(correlations + ridge * identity)[0])
         blocks = precision.unflatten(2, (-1, FUNCTIONS)).unflatten(1, (-1, FUNCTIONS))  # (B, P, F, P, F)
         own = torch.diagonal(blocks, dim1=1, dim2=3).permute(0, 3, 1, 2)  # (B, P, F, F)
-        whitener = torch.linalg.inv_ex(torch.linalg.cholesky_ex(own)[0])[0]  # (B, P, F, F)
+        whitener = inverse_of_small_factor(own)  # (B, P, F, F)
         whitened = torch.einsum("bpfg,bpgqh,bqih->bpfqi", whitener, blocks, whitener)
         statistics += _block_association(whitened.flatten(3).flatten(1, 2), observations)
     return torch.stack(statistics, dim=-1)
