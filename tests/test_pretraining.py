@@ -561,6 +561,10 @@ def test_shapes_follow_their_laws() -> None:
     assert {variables.min(), variables.max()} == {2, 100}
     assert abs(np.median(observations) / np.sqrt(100 * 2000) - 1) < 0.06  # the middle on the logarithmic scale
     assert abs(np.median(variables) - 51) < 3
+    mixed = dataclasses.replace(config, variables_law="mixed")
+    variables = np.array([draw_shape(mixed, random_numbers).variables for _ in range(4000)])
+    uniform, log_uniform = 50 / 99, np.log(100.5 / 50.5) / np.log(100.5 / 1.5)  # more than fifty
+    assert abs((variables > 50).mean() - (uniform + log_uniform) / 2) < 0.025
     with pytest.raises(ConfigurationError, match="Unknown variables_law 'normal'"):
         draw_shape(dataclasses.replace(config, variables_law="normal"), random_numbers)
 

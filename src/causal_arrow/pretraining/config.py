@@ -22,7 +22,7 @@ else:
 
 CONFIGS_FOLDER = Path(__file__).parent / "configs"
 
-SHAPE_LAWS = ("uniform", "log_uniform")
+SHAPE_LAWS = ("uniform", "log_uniform", "mixed")
 OPTIMIZERS = ("muon", "adamw")
 PRECISIONS = ("bfloat16", "float32")
 
@@ -68,11 +68,11 @@ class ShapeConfig:
     observations: tuple[int, int] = (100, 2000)
     """The fewest and the most observations of a table."""
     observations_law: str = "uniform"
-    """`uniform` or `log_uniform`."""
+    """`uniform`, `log_uniform`, or `mixed`: one half of the shapes by each."""
     variables: tuple[int, int] = (2, 100)
     """The fewest and the most variables of a table."""
     variables_law: str = "uniform"
-    """`uniform` or `log_uniform`."""
+    """`uniform`, `log_uniform`, or `mixed`: one half of the shapes by each."""
     long_share: float = 0.0
     """The share of shapes with more observations than that."""
     long_observations: tuple[int, int] = (2000, 10000)

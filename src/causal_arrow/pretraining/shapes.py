@@ -43,9 +43,14 @@ def _log_uniform(low: int, high: int, random: np.random.Generator) -> int:
     return min(max(round(drawn), low), high)
 
 
+def _mixed(low: int, high: int, random: np.random.Generator) -> int:
+    law = _uniform if random.uniform() < 0.5 else _log_uniform
+    return law(low, high, random)
+
+
 Law = Callable[[int, int, np.random.Generator], int]
 
-LAWS: dict[str, Law] = dict(zip(SHAPE_LAWS, (_uniform, _log_uniform), strict=True))
+LAWS: dict[str, Law] = dict(zip(SHAPE_LAWS, (_uniform, _log_uniform, _mixed), strict=True))
 
 
 def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
