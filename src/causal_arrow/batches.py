@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -104,6 +104,16 @@ class TableBatch(Batch):
         if self.levels is None:
             return 0
         return int(self.levels.max()) if self.most_levels is None else self.most_levels
+
+
+def concatenated(batches: Sequence[TableBatch]) -> TableBatch:
+    """The tables of several batches as one; they have one shape, and each optional part is in all of them or none."""
+
+    def together(name: str) -> Tensor | None:
+        parts = [getattr(batch, name) for batch in batches]
+        return None if parts[0] is None else torch.cat(parts)
+
+    return TableBatch(**{field.name: together(field.name) for field in fields(TableBatch)})
 
 
 @dataclass(frozen=True, eq=False)

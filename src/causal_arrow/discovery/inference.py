@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from causal_arrow.batches import TableBatch
+from causal_arrow.batches import TableBatch, concatenated
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
@@ -37,8 +37,8 @@ Bools = NDArray[np.bool_]
 # What the cells of one chunk may take. Fixed, so that the same table is read in the same chunks on every machine. Two
 # million cells fit on a CPU: 100,000 observations of 20 variables.
 CHUNK_BYTES = 2**31
-# Cells of resampled tables that go through the network together: more do not make it faster.
-RESAMPLED_CELLS = 250_000
+# Cells of tables that go through the network together: more do not make it faster.
+CELLS_TOGETHER = 250_000
 
 
 # Models
@@ -187,11 +187,38 @@ def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | No
 
 def infer(model: ArrowModel, arranged: ArrangedTable, observations_per_chunk: int | None = None) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
-    everything = np.arange(len(arranged.values))[None]
-    return next(_infer_batches(model, arranged, iter([everything]), observations_per_chunk))[0]
+    return _infer_pass(model, _batch(arranged, _all_rows(arranged), model.encoder.reads), observations_per_chunk)[0]
 
 
 # Many tables
+
+
+def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int:
+    """How many tables of this shape go through the network together: a fixed amount of work and of memory."""
+    device = next(model.parameters()).device.type
+    pairs = CHUNK_BYTES // (model.encoder.bytes_per_pair(device) * variables**2)
+    return max(1, min(CELLS_TOGETHER // (observations * variables), pairs))
+
+
+def infer_together(
+    model: ArrowModel, tables: Sequence[ArrangedTable], observations_per_chunk: int | None = None
+) -> Iterator[tuple[int, GraphDistribution]]:
+    """The place of each table and what `infer` says of it, up to rounding; tables of one shape share a pass.
+
+    Only tables with the same parts share one: a table without missing values is not read as one that has some.
+    """
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, table in enumerate(tables):
+        parts = (table.values.shape, bool(np.isnan(table.values).any()), table.intervened is None)
+        levels = any(column.levels for column in table.columns)
+        alike.setdefault((*parts, levels), []).append(place)
+    for places in alike.values():
+        most = tables_per_pass(model, *tables[places[0]].values.shape)
+        for start in range(0, len(places), most):
+            together = places[start : start + most]
+            batches = [_batch(tables[place], _all_rows(tables[place]), model.encoder.reads) for place in together]
+            distributions = _infer_pass(model, concatenated(batches), observations_per_chunk)
+            yield from ((place, distributions[index]) for index, place in enumerate(together))
 
 
 def infer_resampled(
@@ -203,27 +230,26 @@ def infer_resampled(
 ) -> Iterator[GraphDistribution]:
     """The distribution for each of `count` tables made of the observations drawn with replacement."""
     observations, variables = arranged.values.shape
-    tables_per_pass = min(max(1, RESAMPLED_CELLS // (observations * variables)), count)
-    batches = (
-        random.integers(observations, size=(min(tables_per_pass, count - start), observations))
-        for start in range(0, count, tables_per_pass)
-    )  # (B, N) each
-    for distributions in _infer_batches(model, arranged, batches, observations_per_chunk):
-        yield from (distributions[table] for table in range(len(distributions.skeleton_order.order_scores)))
+    most = min(tables_per_pass(model, observations, variables), count)
+    for start in range(0, count, most):
+        rows = random.integers(observations, size=(min(most, count - start), observations))  # (B, N)
+        distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
+        yield from (distributions[table] for table in range(len(rows)))
 
 
 @torch.inference_mode()
-def _infer_batches(
-    model: ArrowModel,
-    arranged: ArrangedTable,
-    batches: Iterator[NDArray[np.intp]],
-    observations_per_chunk: int | None,
-) -> Iterator[GraphDistribution]:
-    device = next(model.parameters()).device
-    for rows in batches:
-        step = observations_per_chunk or chunk_size(model, *arranged.values.shape)
-        tables = _batch(arranged, rows, model.encoder.reads).to(device)
-        yield model(tables, observations_per_chunk=step).to("cpu")
+def _infer_pass(model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None) -> GraphDistribution:
+    """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""
+    step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
+    distributions: GraphDistribution = model(
+        tables.to(next(model.parameters()).device), observations_per_chunk=step
+    )
+    return distributions.to("cpu")
+
+
+def _all_rows(arranged: ArrangedTable) -> NDArray[np.intp]:
+    """Every observation once.  (1, N)"""
+    return np.arange(len(arranged.values))[None]
 
 
 def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str]) -> TableBatch:

@@ -24,12 +24,12 @@ from causal_arrow.discovery.inference import (
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.reading import MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
-from causal_arrow.tables.scales import SCALES, Bools, chosen_reading, readings
+from causal_arrow.tables.scales import SCALES, chosen_reading, readings
 from causal_arrow.tables.table import Abilities, Finding, Table
 from causal_arrow.text import listed
 
@@ -108,7 +108,62 @@ def discover(source: Any, settings: Settings | None = None, **reading: Any) -> D
               `environments`.
     settings  The model, what is known, and how to decode; those of `Arrow` by default.
     """
-    settings = settings or Settings()
+    ready = prepare(source, settings or Settings(), reading)
+    return ready.conclude([infer(ready.network, way, ready.settings.observations_per_chunk) for way in ready.ways])
+
+
+@dataclass(frozen=True, eq=False)
+class ReadyTable:
+    """A table of which only the network's word is still missing: read, inspected, arranged, its knowledge compiled.
+
+    The network reads it in each of its `ways`, which differ in the columns that are on a log scale; what it says of
+    each goes to `conclude`.
+    """
+
+    table: Table
+    report: TableReport
+    arranged: ArrangedTable
+    ways: tuple[ArrangedTable, ...]
+    log_columns: tuple[tuple[str, ...], ...]
+    """Of each way."""
+    knowledge: Knowledge
+    constraints: Constraints
+    network: ArrowModel
+    settings: Settings
+
+    def conclude(self, distributions: Sequence[GraphDistribution]) -> Discovery:
+        """The discovery, given the network's distribution over graphs for each way of reading the table."""
+        chosen, findings = self._chosen_way(distributions)
+        answer = Answer(
+            names=self.table.names,
+            distribution=distributions[chosen],
+            knowledge=self.knowledge,
+            rule=self.settings.decode,
+            threshold=self.settings.threshold,
+            arrangement=self.arranged.arrangement,
+            observations=self.table.observations,
+            model=model_name(self.settings.model),
+            findings=(*self.report.findings, *findings),
+            log_columns=self.log_columns[chosen],
+            columns=self.table.columns,
+            experiments=_experiments(self.table),
+            environment=self.table.environment,
+            table_checksum=self.arranged.checksum,
+            compiled=self.constraints,
+        )
+        return Discovery(self.table, self.report, answer, self.network)
+
+    def _chosen_way(self, distributions: Sequence[GraphDistribution]) -> tuple[int, tuple[Finding, ...]]:
+        """Which way of reading the table counts, and what there is to say about that."""
+        if len(distributions) == 1:
+            return 0, ()
+        doubts = [float(distribution.skeleton_order.doubt()) for distribution in distributions]
+        chosen = chosen_reading(doubts)
+        return chosen, (_scale_finding(self.log_columns[-1], chosen, doubts),)
+
+
+def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> ReadyTable:
+    """All that `discover` does with a table before the network reads it."""
     knowledge = as_knowledge(settings.knowledge)
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
@@ -117,25 +172,18 @@ def discover(source: Any, settings: Settings | None = None, **reading: Any) -> D
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
     report = inspect_table(table, training_range(settings.model), able)
-    reading_ = _read_on_both_scales(network, arranged, table.log_candidates[list(arranged.arrangement)], settings)
-    answer = Answer(
-        names=table.names,
-        distribution=reading_.distribution,
-        knowledge=knowledge,
-        rule=settings.decode,
-        threshold=settings.threshold,
-        arrangement=arranged.arrangement,
-        observations=table.observations,
-        model=model_name(settings.model),
-        findings=(*report.findings, *reading_.findings),
-        log_columns=reading_.log_columns,
-        columns=table.columns,
-        experiments=_experiments(table),
-        environment=table.environment,
-        table_checksum=arranged.checksum,
-        compiled=constraints,
+    ways = readings(arranged.values, settings.scale, table.log_candidates[list(arranged.arrangement)])
+    return ReadyTable(
+        table,
+        report,
+        arranged,
+        tuple(arranged.with_logarithms(columns) for columns in ways),
+        tuple(arranged.names_of(columns) for columns in ways),
+        knowledge,
+        constraints,
+        network,
+        settings,
     )
-    return Discovery(table, report, answer, network)
 
 
 def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:
@@ -158,35 +206,6 @@ def _experiments(table: Table) -> dict[str, int]:
 
 
 # Scales
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """What the network says of a table on one scale."""
-
-    distribution: GraphDistribution
-    log_columns: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
-
-
-def _read_on_both_scales(
-    network: ArrowModel, arranged: ArrangedTable, candidates: Bools, settings: Settings
-) -> _Reading:
-    """The reading that counts: of the table as given, or with skewed columns on a log scale."""
-    ways = readings(arranged.values, settings.scale, candidates)
-    found = [
-        _Reading(
-            infer(network, arranged.with_logarithms(columns), settings.observations_per_chunk),
-            arranged.names_of(columns),
-        )
-        for columns in ways
-    ]
-    if len(found) == 1:
-        return found[0]
-    doubts = [float(reading.distribution.skeleton_order.doubt()) for reading in found]
-    chosen = chosen_reading(doubts)
-    finding = _scale_finding(found[-1].log_columns, chosen, doubts)
-    return _Reading(found[chosen].distribution, found[chosen].log_columns, (finding,))
 
 
 def _scale_finding(names: tuple[str, ...], chosen: int, doubts: Sequence[float]) -> Finding:
