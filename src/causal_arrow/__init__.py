@@ -14,6 +14,7 @@ from causal_arrow._version import __version__
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.discovery.estimator import Arrow
+    from causal_arrow.discovery.many.run import ManyAnswers, discover_many
     from causal_arrow.discovery.pipeline import Discovery, Settings, discover
     from causal_arrow.errors import ArrowError, ArrowWarning
     from causal_arrow.graphs.knowledge import Knowledge
@@ -32,11 +33,13 @@ _HOME = {
     "ArrowWarning": "causal_arrow.errors",
     "Discovery": "causal_arrow.discovery.pipeline",
     "Knowledge": "causal_arrow.graphs.knowledge",
+    "ManyAnswers": "causal_arrow.discovery.many.run",
     "Settings": "causal_arrow.discovery.pipeline",
     "SkeletonOrder": "causal_arrow.graphs.skeleton_order",
     "TaskBatch": "causal_arrow.synthetic.tasks",
     "TaskDistribution": "causal_arrow.synthetic.tasks",
     "discover": "causal_arrow.discovery.pipeline",
+    "discover_many": "causal_arrow.discovery.many.run",
     "load_model": "causal_arrow.network.checkpoint",
     "read_table": "causal_arrow.tables.reading",
     "save_model": "causal_arrow.network.checkpoint",
@@ -51,12 +54,14 @@ __all__ = [
     "ArrowWarning",
     "Discovery",
     "Knowledge",
+    "ManyAnswers",
     "Settings",
     "SkeletonOrder",
     "TaskBatch",
     "TaskDistribution",
     "__version__",
     "discover",
+    "discover_many",
     "load_model",
     "read_table",
     "save_model",

@@ -109,7 +109,7 @@ class TableBatch(Batch):
 def concatenated(batches: Sequence[TableBatch]) -> TableBatch:
     """The tables of several batches as one; they have one shape, and each optional part is in all of them or none."""
 
-    def together(name: str) -> Tensor | None:
+    def together(name: str) -> Any:
         parts = [getattr(batch, name) for batch in batches]
         return None if parts[0] is None else torch.cat(parts)
 

@@ -66,6 +66,7 @@ PYTHON: Wording = {
     "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
     "between": lambda remedy: "name them with between=(..., ...)",
+    "jobs": lambda remedy: f"choose jobs={remedy.setting}",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -82,7 +83,11 @@ COMMAND_LINE: Wording = {
     ),
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
     "between": lambda remedy: "name them with --from and --to",
+    "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
 }
+
+SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}
+"""Wordings by name, for work that is handed to another process."""
 
 
 class ArrowError(Exception):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from causal_arrow.cli.console import PIPED_WIDTH, console, file, folder, grid
+from causal_arrow.cli.console import PIPED_WIDTH, file, folder, grid
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import visible
 
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from causal_arrow.benchmarks.methods import Method, MethodOptions
     from causal_arrow.benchmarks.records import Record
     from causal_arrow.benchmarks.suites import Row
-
-# When nobody watches a bar, a line is printed after so many seconds or at every tenth of the work.
-SECONDS_BETWEEN_LINES = 30.0
 
 
 def benchmark(
@@ -177,18 +173,19 @@ def _run(
     """Run the jobs under a progress bar, or with a line now and then where there is no terminal."""
     from causal_arrow.benchmarks.evaluate import evaluate
     from causal_arrow.benchmarks.records import RecordWriter, count_by_status
+    from causal_arrow.discovery.progress import progress_of
 
     writer = RecordWriter(output)
-    progress = _progress(len(jobs))
     fresh: list[Record] = []
 
-    def write(record: Record) -> None:
-        writer.write(record)
-        fresh.append(record)
-        progress.advance(record)
-
     try:
-        with progress:
+        with progress_of(len(jobs)) as progress:
+
+            def write(record: Record) -> None:
+                writer.write(record)
+                fresh.append(record)
+                progress.advance(_what(record))
+
             evaluate(jobs, write, options=options, timeout=timeout, processes=processes)
     except KeyboardInterrupt:
         typer.echo(
@@ -249,66 +246,6 @@ def _print_table(table: Grid) -> None:
     for row in table.rows:
         lines.add_row(*(Text(cell.text, style="bold" if cell.bold else "") for cell in row))
     Console(width=PIPED_WIDTH, highlight=False).print(lines)
-
-
-class _PlainProgress:
-    """Lines for a log file."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
-        self.said_at, self.said_done = time.monotonic(), 0
-
-    def __enter__(self) -> _PlainProgress:
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        pass
-
-    def advance(self, record: Record) -> None:
-        self.done += 1
-        waited = time.monotonic() - self.said_at > SECONDS_BETWEEN_LINES
-        if self.done == self.total or waited or self.done - self.said_done >= self.total / 10:
-            self.said_at, self.said_done = time.monotonic(), self.done
-            typer.echo(f"{self.done}/{self.total} done, last: {_what(record)}", err=True)
-
-
-class _BarProgress:
-    """A bar for a terminal."""
-
-    def __init__(self, total: int) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        self.progress = Progress(
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=console(stderr=True),
-        )
-        self.task = self.progress.add_task("", total=total)
-
-    def __enter__(self) -> _BarProgress:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        self.progress.stop()
-
-    def advance(self, record: Record) -> None:
-        self.progress.update(self.task, advance=1, description=_what(record))
-
-
-def _progress(total: int) -> _BarProgress | _PlainProgress:
-    return _BarProgress(total) if sys.stderr.isatty() else _PlainProgress(total)
 
 
 def _what(record: Record) -> str:

@@ -7,7 +7,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -41,16 +41,8 @@ def discover(
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
     model: options.Model = DEFAULT_MODEL,
-    decode: Annotated[
-        Literal["map", "shd", "f1"],
-        typer.Option(
-            help="Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or "
-            "with the largest expected F1 (f1)."
-        ),
-    ] = "map",
-    threshold: Annotated[
-        float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")
-    ] = 0.5,
+    decode: options.Decode = "map",
+    threshold: options.Threshold = 0.5,
     scale: options.Scale = "auto",
     samples: Annotated[
         int | None,

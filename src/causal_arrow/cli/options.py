@@ -12,7 +12,7 @@ import typer
 from causal_arrow.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery.pipeline import Discovery
+    from causal_arrow.discovery.pipeline import Discovery, Settings
 
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "What is already known"
@@ -129,6 +129,14 @@ Scale = Annotated[
         "is clearly surer without (auto)."
     ),
 ]
+Decode = Annotated[
+    Literal["map", "shd", "f1"],
+    typer.Option(
+        help="Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or "
+        "with the largest expected F1 (f1)."
+    ),
+]
+Threshold = Annotated[float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")]
 Model = Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")]
 Require = Annotated[
     list[str] | None,
@@ -186,10 +194,17 @@ def discovery(table: Path, how: Mapping[str, Any], **settings: Any) -> Discovery
     """The answer for a table that is read as `reading` says, with these settings of the pipeline."""
     from causal_arrow.discovery import pipeline
 
+    all_settings, rest = with_reading(how, **settings)
+    return pipeline.discover(table, all_settings, **rest)
+
+
+def with_reading(how: Mapping[str, Any], **settings: Any) -> tuple[Settings, dict[str, Any]]:
+    """The settings of the pipeline with those that `reading` holds, and the rest of what it holds."""
+    from causal_arrow.discovery.pipeline import Settings
+
     shared = ("missing", "kinds", "ordered")  # of the pipeline's settings, which hand them on to `read_table`
     settings |= {name: how[name] for name in shared}
-    rest = {name: value for name, value in how.items() if name not in shared}
-    return pipeline.discover(table, pipeline.Settings(**settings), **rest)
+    return Settings(**settings), {name: value for name, value in how.items() if name not in shared}
 
 
 def reading(

@@ -20,8 +20,9 @@ import typer
 from causal_arrow._version import __version__
 from causal_arrow.errors import COMMAND_LINE, ArrowError
 
-COMMANDS = {  # name -> the module that has a function of this name, and examples for it in EXAMPLES
+COMMANDS = {  # name -> the module that has a function of this name (_ for -), and examples for it in EXAMPLES
     "discover": "causal_arrow.cli.discover",
+    "discover-many": "causal_arrow.cli.discover_many",
     "effect": "causal_arrow.cli.effect",
     "check": "causal_arrow.cli.check",
     "serve": "causal_arrow.cli.serve",
@@ -62,7 +63,7 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     for name, module in COMMANDS.items():
         home = importlib.import_module(module)
-        app.command(name, epilog=getattr(home, "EXAMPLES", {}).get(name))(getattr(home, name))
+        app.command(name, epilog=getattr(home, "EXAMPLES", {}).get(name))(getattr(home, name.replace("-", "_")))
     return app
 
 

@@ -202,8 +202,8 @@ def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int
 
 def infer_together(
     model: ArrowModel, tables: Sequence[ArrangedTable], observations_per_chunk: int | None = None
-) -> Iterator[tuple[int, GraphDistribution]]:
-    """The place of each table and what `infer` says of it, up to rounding; tables of one shape share a pass.
+) -> Iterator[dict[int, GraphDistribution]]:
+    """What `infer` says of each table, up to rounding, by their places, pass by pass; tables of one shape share a pass.
 
     Only tables with the same parts share one: a table without missing values is not read as one that has some.
     """
@@ -218,7 +218,7 @@ def infer_together(
             together = places[start : start + most]
             batches = [_batch(tables[place], _all_rows(tables[place]), model.encoder.reads) for place in together]
             distributions = _infer_pass(model, concatenated(batches), observations_per_chunk)
-            yield from ((place, distributions[index]) for index, place in enumerate(together))
+            yield {place: distributions[index] for index, place in enumerate(together)}
 
 
 def infer_resampled(
@@ -241,9 +241,7 @@ def infer_resampled(
 def _infer_pass(model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None) -> GraphDistribution:
     """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""
     step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
-    distributions: GraphDistribution = model(
-        tables.to(next(model.parameters()).device), observations_per_chunk=step
-    )
+    distributions: GraphDistribution = model(tables.to(next(model.parameters()).device), observations_per_chunk=step)
     return distributions.to("cpu")
 
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from causal_arrow.discovery.pipeline import Settings, discover
-from causal_arrow.errors import ArrowError
+from causal_arrow.errors import SURFACES, ArrowError
 
 Say = Callable[[dict[str, Any]], None]
 
 JOBS = {
     "discover": "causal_arrow.discovery.jobs:discover_table",
+    "discover-group": "causal_arrow.discovery.many.work:answer_group",
     "benchmark": "causal_arrow.benchmarks.worker:judge_method",
 }
 """Kinds of jobs, and the function that does each, imported when it is needed: (job, say) -> result."""
@@ -29,7 +30,9 @@ def run_job(job: Mapping[str, Any], say: Say | None = None) -> dict[str, Any]:
     """The result of a job, with its `status`: "ok", or "failed" with an `error` of one sentence.
 
     job   {"kind": "discover", "table": path, "settings": {...}, "reading": {...}}, where settings are those of `Arrow`
-          and reading the options of `read_table`; or {"kind": "benchmark", ...} as `causal-arrow benchmark` makes it.
+          and reading the options of `read_table`; {"kind": "discover-group", ...} as `discover_many` makes it; or
+          {"kind": "benchmark", ...} as `causal-arrow benchmark` makes it. Its "surface", "python" by default, decides
+          in whose words an error says what to do.
     say   Hears of events on the way, such as {"event": "started"} when the method of a benchmark begins.
     """
     try:
@@ -40,8 +43,18 @@ def run_job(job: Mapping[str, Any], say: Say | None = None) -> dict[str, Any]:
         result = getattr(importlib.import_module(module), function)(job, say or _keep_quiet)
         return {"status": "ok", **result}
     except Exception as error:
-        sentence = str(error) if isinstance(error, ArrowError) else f"{type(error).__name__}: {error}"
-        return {"status": "failed", "error": " ".join(sentence.split())[:LONGEST_ERROR]}
+        return {"status": "failed", "error": sentence_of(error, job.get("surface", "python"))}
+
+
+def sentence_of(error: Exception, surface: str = "python") -> str:
+    """What went wrong, as one line in the words of a surface."""
+    if isinstance(error, ArrowError):
+        sentence = error.worded(SURFACES[surface])
+    elif isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+        sentence = "There is not enough memory for this table: use fewer observations or fewer variables."
+    else:
+        sentence = f"{type(error).__name__}: {error}"
+    return " ".join(sentence.split())[:LONGEST_ERROR]
 
 
 def discover_table(job: Mapping[str, Any], say: Say) -> dict[str, Any]:

@@ -398,9 +398,12 @@ def _write_through(path: Path, content: bytes) -> None:
         raise CheckpointError(f"Cannot write {path}: {error.strerror}.") from error
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Give `path` this content in one step: at any moment it is the old file or the new one, whole."""
-    part = path.with_name(f"{path.name}.part")
+def replace_file(path: Path, content: bytes, part: Path | None = None) -> None:
+    """Give `path` this content in one step: at any moment it is the old file or the new one, whole.
+
+    It is written to `part` first, on the same file system; beside the file by default.
+    """
+    part = part or path.with_name(f"{path.name}.part")
     _write_through(part, content)
     os.replace(part, path)
     _sync_folder(path.parent)

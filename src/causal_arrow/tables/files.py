@@ -161,3 +161,6 @@ _READERS: dict[str, Callable[[Path | FileInMemory, FileOptions], SourceFrame]] =
     ".xlsm": _read_excel,
     ".xls": _read_excel,
 }
+
+ENDINGS = tuple(_READERS)
+"""Of the names of files that can be read."""
