@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +19,20 @@ import pytest
 from causal_arrow import Settings, discover, discover_many
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.many import plan
-from causal_arrow.discovery.many.folder import ManyFolder, Record
+from causal_arrow.discovery.many.folder import ManyFolder
 from causal_arrow.discovery.many.run import ManyAnswers
 from causal_arrow.discovery.together import Request, discover_together
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
+from many_tables import (
+    check_nothing_lost_or_done_twice,
+    executions,
+    finished,
+    frame,
+    killing_a_worker,
+    tables_of_many_shapes,
+)
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-def frame(seed: int, observations: int = 60, variables: int = 4, skewed: bool = False) -> pd.DataFrame:
-    random = np.random.default_rng(seed)
-    values = random.normal(size=(observations, variables)) @ random.normal(size=(variables, variables))
-    if skewed:
-        values[:, 0] = np.exp(values[:, 0])
-    return pd.DataFrame(values, columns=[f"v{place}" for place in range(variables)])
 
 
 @pytest.fixture
@@ -46,11 +43,6 @@ def folder(tmp_path: Path) -> Path:
     for seed in range(6):
         frame(seed, variables=3 + seed % 2).to_csv(tables / f"t{seed}.csv", index=False)
     return tables
-
-
-def executions(output: Path) -> Counter[str]:
-    """How often each table was finished, by the records of every process."""
-    return Counter(record["table"] for record in ManyFolder(output).records())
 
 
 def largest_difference(one: ManyAnswers, other: dict[str, Any]) -> float:
@@ -126,7 +118,7 @@ def test_a_pass_over_wide_tables_is_bounded_by_their_pairs(small_model_folder: P
         assert tables >= 1
         if tables > 1:
             assert tables * observations * variables <= inference.CELLS_TOGETHER
-            assert tables * variables**2 * model.encoder.bytes_per_pair("cpu") <= inference.CHUNK_BYTES
+            assert tables * variables**2 * model.encoder.bytes_per_pair("cpu") <= inference.PAIR_BYTES_TOGETHER
 
 
 # Many
@@ -412,64 +404,13 @@ def test_two_runs_do_not_write_to_one_folder_at_once(small_model_folder: Path, t
 # Deaths
 
 
-@pytest.fixture
-def many_shapes(tmp_path: Path) -> Path:
-    """Forty tables of different shapes, which therefore are many passes."""
-    tables = tmp_path / "many"
-    tables.mkdir()
-    for seed in range(40):
-        frame(seed, 400 + seed, 12).to_csv(tables / f"t{seed:02}.csv", index=False)
-    return tables
-
-
-def finished(output: Path) -> list[Record]:
-    return list(ManyFolder(output).records()) if (output / "records").is_dir() else []
-
-
-@contextlib.contextmanager
-def killing_a_worker(output: Path, after: int = 3) -> Iterator[dict[str, Any]]:
-    """Kill a process that has finished a table, once there are some records: who it was, and what was done by then."""
-    fate: dict[str, Any] = {}
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.005):
-            records = finished(output)
-            pids = {int(record["worker"].rpartition("-")[2]) for record in records} - {os.getpid()}
-            if len(records) >= after and pids:
-                fate["pid"] = min(pids)
-                os.kill(fate["pid"], signal.SIGKILL)
-                fate["done"] = [record["table"] for record in records]
-                return
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield fate
-    finally:
-        ended.set()
-        watcher.join()
-
-
-def check_nothing_lost_or_done_twice(output: Path, tables: Path, fate: dict[str, Any], answers: ManyAnswers) -> None:
-    names = {path.stem for path in tables.iterdir()}
-    assert "pid" in fate, "no worker was killed"
-    assert 0 < len(fate["done"]) < len(names)
-    assert set(answers) == names
-    assert executions(output) == dict.fromkeys(names, 1)
-    workers = {record["worker"] for record in finished(output)}
-    assert len(workers) >= 2
-    for name in sorted(names)[::13]:
-        json.loads((output / "answers" / f"{name}.json").read_text(encoding="utf-8"))
-
-
 def test_a_killed_process_of_this_machine_costs_nothing_that_was_finished(
-    small_model_folder: Path, many_shapes: Path, tmp_path: Path
+    small_model_folder: Path, tmp_path: Path
 ) -> None:
-    output = tmp_path / "out"
+    output, tables = tmp_path / "out", tables_of_many_shapes(tmp_path / "tables")
     with killing_a_worker(output) as fate:
-        answers = discover_many(many_shapes, output, Settings(str(small_model_folder)), jobs=2)
-    check_nothing_lost_or_done_twice(output, many_shapes, fate, answers)
+        answers = discover_many(tables, output, Settings(str(small_model_folder)), jobs=2)
+    check_nothing_lost_or_done_twice(output, tables, fate, answers)
 
 
 def test_a_table_that_kills_its_process_is_given_up_and_the_others_are_answered(
@@ -479,7 +420,7 @@ def test_a_table_that_kills_its_process_is_given_up_and_the_others_are_answered(
     tables: dict[str, Any] = {f"t{seed}": frame(seed) for seed in range(4)}
     answers = discover_many(tables | {"deadly": Deadly()}, output, Settings(str(small_model_folder)), jobs=2)
     assert sorted(answers) == sorted(tables)
-    assert "died 3 times" in answers.failed["deadly"]
+    assert "died, and again when it read nothing else" in answers.failed["deadly"]
     assert executions(output)["deadly"] == 1
     assert set(executions(output).values()) == {1}
     # A death may have had another reason: the next run tries again, and only that.
@@ -502,11 +443,9 @@ class Deadly:
         return {"home": self.home}
 
 
-def test_a_killed_run_leaves_whole_files_and_the_same_command_goes_on(
-    small_model_folder: Path, many_shapes: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "out"
-    command = [sys.executable, "-m", "causal_arrow", "discover-many", str(many_shapes), "--output", str(output)]
+def test_a_killed_run_leaves_whole_files_and_the_same_command_goes_on(small_model_folder: Path, tmp_path: Path) -> None:
+    output, tables = tmp_path / "out", tables_of_many_shapes(tmp_path / "tables")
+    command = [sys.executable, "-m", "causal_arrow", "discover-many", str(tables), "--output", str(output)]
     command += ["--model", str(small_model_folder), "--jobs", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while len(finished(output)) < 4 and process.poll() is None:
@@ -514,12 +453,12 @@ def test_a_killed_run_leaves_whole_files_and_the_same_command_goes_on(
     process.kill()
     process.wait()
     before = executions(output)
-    assert 4 <= len(before) < 40
+    assert 4 <= len(before) < 24
     for file in (output / "answers").iterdir():
         assert json.loads(file.read_text(encoding="utf-8"))["format"] == "causal-arrow-graph"
     assert {f"{name}.json" for name in before} <= {file.name for file in (output / "answers").iterdir()}
     subprocess.run(command, check=True, capture_output=True)
-    assert executions(output) == {f"t{seed:02}": 1 for seed in range(40)}
+    assert executions(output) == {f"t{seed:02}": 1 for seed in range(24)}
     assert not list((output / ".causal-arrow-work").glob("*.part"))
 
 

@@ -39,6 +39,8 @@ Bools = NDArray[np.bool_]
 CHUNK_BYTES = 2**31
 # Cells of tables that go through the network together: more do not make it faster.
 CELLS_TOGETHER = 250_000
+# What the pairs of variables of such tables may take together.
+PAIR_BYTES_TOGETHER = 2**29
 
 
 # Models
@@ -196,7 +198,7 @@ def infer(model: ArrowModel, arranged: ArrangedTable, observations_per_chunk: in
 def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int:
     """How many tables of this shape go through the network together: a fixed amount of work and of memory."""
     device = next(model.parameters()).device.type
-    pairs = CHUNK_BYTES // (model.encoder.bytes_per_pair(device) * variables**2)
+    pairs = PAIR_BYTES_TOGETHER // (model.encoder.bytes_per_pair(device) * variables**2)
     return max(1, min(CELLS_TOGETHER // (observations * variables), pairs))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,13 @@ from typing import Any
 import joblib
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.inference import CHUNK_BYTES, chunk_size, ready_model, tables_per_pass
+from causal_arrow.discovery.inference import chunk_size, ready_model, tables_per_pass
 from causal_arrow.discovery.many.folder import DIED, FAILED, Record
 from causal_arrow.discovery.many.tables import NamedTable
 from causal_arrow.discovery.many.work import content_of
 from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.network.checkpoint import find_model
 from causal_arrow.network.devices import resolve_device
-from causal_arrow.network.model import ArrowModel
 from causal_arrow.text import counted
 
 MOST_TOGETHER = 64
@@ -152,8 +152,13 @@ def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> 
 
     ConfigurationError with the estimate if they do not fit into `free` bytes.
     """
-    largest = max(tasks, key=lambda task: bytes_for(task))
-    need = WORKER_BYTES + bytes_for(largest)
+    alike = Counter((task.shape, task.table.settings.model) for task in tasks)
+
+    def together(task: Task) -> int:
+        return bytes_for(task, min(alike[task.shape, task.table.settings.model], MOST_TOGETHER))
+
+    largest = max(tasks, key=together)
+    need = WORKER_BYTES + together(largest)
     if jobs is None:
         few = sum(_cells(task) for task in tasks) <= FEW_CELLS and all(task.shape for task in tasks)
         on_gpu = any(resolve_device(task.table.settings.device).type == "cuda" for task in tasks[:1])
@@ -177,22 +182,21 @@ def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> 
     raise ConfigurationError(f"{estimate}, and {_gigabytes(free)} are free: leave it out, or use fewer of its columns.")
 
 
-def bytes_for(task: Task) -> int:
-    """Memory that the answer for a table takes beside what every process takes; 0 if its shape is not known."""
+def bytes_for(task: Task, alike: int = 1) -> int:
+    """Memory that the answers for so many tables of this shape take beside what every process takes.
+
+    0 if the shape is not known.
+    """
     if task.shape is None:
         return 0
     network = ready_model(task.table.settings.model, task.table.settings.device)
-    return pass_bytes(network, *_at_least(task.shape))
-
-
-def pass_bytes(network: ArrowModel, observations: int, variables: int) -> int:
-    """Memory of one pass over as many tables of this shape as go through the network together."""
     device = next(network.parameters()).device.type
-    tables = tables_per_pass(network, observations, variables)
+    observations, variables = _at_least(task.shape)
+    tables = min(tables_per_pass(network, observations, variables), alike)
     rows = chunk_size(network, observations, variables) or observations
-    cells = min(tables * rows * network.encoder.bytes_per_observation(variables, device), CHUNK_BYTES)
+    cells = tables * rows * network.encoder.bytes_per_observation(variables, device)
     pairs = tables * variables**2 * network.encoder.bytes_per_pair(device)
-    return cells + pairs + COPIES * 8 * tables * observations * variables
+    return cells + pairs + COPIES * 8 * alike * observations * variables
 
 
 def free_memory() -> int | None:

@@ -29,8 +29,10 @@ from causal_arrow.text import closest, listed, reason
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_DEATHS = 3
-"""A table that was under way so often when a worker died is given up: it is probably the reason."""
+MOST_DEATHS = 2
+"""A table that was under way so often when a worker died is given up: the second time nothing else was."""
+MOST_FRUITLESS = 3
+"""Attempts in a row that finish nothing."""
 SECONDS_BETWEEN_LOOKS = 0.3
 
 Heard = Callable[[Record], None]
@@ -211,32 +213,34 @@ class _Run:
         fruitless = 0
         with self._progress():
             while waiting:
-                suspects = [task for task in waiting if self.deaths[task.table.name]]
                 others = [task for task in waiting if not self.deaths[task.table.name]]
-                # Whoever may have killed a worker goes alone.
-                groups = plan.groups_of(others, workers) + [[task] for task in suspects]
-                broken = self._attempt(groups, config)
+                if others:
+                    broken = self._attempt(plan.groups_of(others, workers), config)
+                else:  # whoever may have killed a worker goes alone, while nothing else is under way
+                    broken = self._attempt([[task] for task in waiting], config, at_once=1)
                 done = self._finished()
                 left = [task for task in waiting if task.table.name not in done]
-                if broken is None and left:
+                if broken is None and not others and left:
                     raise ConfigurationError(f"The workers left {len(left)} of {len(waiting)} tables undone.")
                 fruitless = fruitless + 1 if len(left) == len(waiting) else 0
                 waiting = [task for task in left if self.deaths[task.table.name] < MOST_DEATHS]
                 for task in left:
                     if task not in waiting:
                         self._give_up(task)
-                if fruitless > MOST_DEATHS and broken is not None:
+                if fruitless >= MOST_FRUITLESS and broken is not None:
                     raise ConfigurationError(
                         f"The workers of the backend {self.work.backend} keep failing: {reason(broken)}. What is "
                         "finished is kept."
                     )
 
-    def _attempt(self, groups: Sequence[Sequence[plan.Task]], config: Mapping[str, Any]) -> Exception | None:
+    def _attempt(
+        self, groups: Sequence[Sequence[plan.Task]], config: Mapping[str, Any], at_once: int | None = None
+    ) -> Exception | None:
         """Send the groups to the workers: None when all came to their end, else what broke."""
         jobs = {uuid.uuid4().hex: group for group in groups}
         try:
             with joblib.parallel_config(**config):
-                results = joblib.Parallel(batch_size=1)(
+                results = joblib.Parallel(batch_size=1, pre_dispatch=at_once or "2 * n_jobs")(
                     joblib.delayed(run_job)(self._job(name, group)) for name, group in jobs.items()
                 )
         except ArrowError:
@@ -277,7 +281,8 @@ class _Run:
                 "worker": None,
                 "finished": time.time(),
                 "status": DIED,
-                "error": f"The process that read this table died {MOST_DEATHS} times, probably for lack of memory.",
+                "error": "The process that read this table died, and again when it read nothing else: the table "
+                "probably needs more memory than there is.",
             }
         )
 

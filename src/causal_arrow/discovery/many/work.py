@@ -26,7 +26,7 @@ def answer_group(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) 
     job   {"output": folder, "run": its name, "group": its name, "surface": whose words errors have, "tables": [{"name",
           "table", "content", "identity", "settings", "reading"}]}, where content is `content_of` the table.
     """
-    folder = _folder(job["output"])
+    folder = _folder(job["output"], job["run"])
     folder.check_shared()
     # Someone else may have done it: a cluster runs a group again when the machine is gone that did it.
     done = {(record["table"], record["identity"]) for record in folder.records() if record.get("run") == job["run"]}
@@ -89,6 +89,6 @@ def _record(job: Mapping[str, Any], table: Mapping[str, Any], result: Discovery 
 
 
 @lru_cache(maxsize=4)
-def _folder(path: str) -> ManyFolder:
-    """The folder as this process has seen it so far."""
+def _folder(path: str, run: str) -> ManyFolder:
+    """The folder as this process has seen it so far in this run."""
     return ManyFolder(Path(path))
