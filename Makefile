@@ -10,13 +10,17 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 
-.PHONY: demo test lint docs resolve fuzz chromium load clean
+.PHONY: demo test cluster-test lint docs resolve fuzz chromium load clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
 
 test: .venv/test
 	$(BIN)/python -m pytest
+
+# Many tables on a Ray and a Dask cluster of two workers each, which are large packages: `make test` skips these tests.
+cluster-test: .venv/test .venv/cluster
+	$(BIN)/python -m pytest tests/test_clusters.py
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -51,7 +55,8 @@ clean:
 .venv/demo: EXTRAS = files
 .venv/test: EXTRAS = test
 .venv/docs: EXTRAS = docs
-.venv/demo .venv/test .venv/docs: pyproject.toml constraints.txt
+.venv/cluster: EXTRAS = cluster
+.venv/demo .venv/test .venv/docs .venv/cluster: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_OPTIONS) --editable ".[$(EXTRAS)]"
 	touch $@

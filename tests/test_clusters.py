@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from causal_arrow import Settings, discover, discover_many
+from causal_arrow.discovery.many import workers
 from causal_arrow.errors import ConfigurationError
 from many_tables import check_nothing_lost_or_done_twice, killing_a_worker, tables_of_many_shapes
 
@@ -31,8 +32,9 @@ def test_a_killed_worker_of_a_cluster_costs_nothing_that_was_finished(
 
 @pytest.mark.parametrize(("backend", "address"), [("dask", "tcp://127.0.0.1:1"), ("dask", "nonsense://x")])
 def test_a_cluster_that_cannot_be_reached_is_told_in_a_sentence(
-    backend: str, address: str, small_model_folder: Path, tmp_path: Path
+    backend: str, address: str, small_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
     if importlib.util.find_spec(PACKAGES[backend]) is None:
         pytest.skip(f"{backend} is not installed: pip install causal-arrow[{backend}]")
     tables = tables_of_many_shapes(tmp_path / "tables", 2)

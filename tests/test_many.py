@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow import Settings, discover, discover_many
+from causal_arrow import Arrow, Settings, discover, discover_many
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.many import plan
 from causal_arrow.discovery.many.folder import ManyFolder
@@ -471,3 +471,22 @@ def test_a_torn_record_is_left_out_and_its_table_done_again(small_model_folder: 
     assert len(executions(tmp_path / "out")) == 1
     discover_many(tables, tmp_path / "out", settings, jobs=1)
     assert executions(tmp_path / "out") == {"a": 1, "b": 1}
+
+
+# Bootstrap
+
+
+def test_who_shares_the_work_of_a_bootstrap_changes_nothing(small_model_folder: Path) -> None:
+    arrow = Arrow(small_model_folder).fit(frame(0, skewed=True))
+    alone = arrow.bootstrap(frame(0, skewed=True), 40, 3)
+    shared = arrow.bootstrap(frame(0, skewed=True), 40, 3, jobs=2)
+    assert alone.resamples == shared.resamples == 40
+    np.testing.assert_allclose(alone.frequencies, shared.frequencies, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(alone.mean_probabilities, shared.mean_probabilities, rtol=0, atol=1e-5)
+    assert 0 < alone.frequencies.max() <= 1
+
+
+def test_workers_without_a_bootstrap_have_nothing_to_do(folder: Path, small_model_folder: Path, run: Run) -> None:
+    status, _, err = run("discover", folder / "t0.csv", "--model", small_model_folder, "--jobs", 2)
+    assert status == 2
+    assert "for many tables there is discover-many" in err

@@ -62,6 +62,17 @@ def discover(
             show_default=False,
         ),
     ] = None,
+    backend: options.Backend = "loky",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many processes share the work of --bootstrap; by default this one does it.",
+            rich_help_panel=options.WORK_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    cluster: options.Cluster = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     overwrite: options.Overwrite = False,
@@ -96,6 +107,9 @@ def discover(
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
+
+    if backend != "loky" or jobs is not None or cluster is not None:
+        _check_workers(bootstrap, backend, cluster)
 
     how = options.reading(
         columns=columns,
@@ -133,7 +147,9 @@ def discover(
             extras.samples, extras.ancestors = samples, uncertainty.ancestor_frequencies(graphs)
         if bootstrap is not None:
             random = np.random.default_rng(seed)
-            extras.stability = uncertainty.bootstrap(answer, found.network, found.table, bootstrap, random)
+            extras.stability = uncertainty.bootstrap(
+                answer, found.network, found.table, bootstrap, random, backend=backend, jobs=jobs, cluster=cluster
+            )
 
     if output is not None:
         with written_together(output, names, overwrite) as unfinished:
@@ -143,6 +159,18 @@ def discover(
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {model}")
+
+
+def _check_workers(bootstrap: int | None, backend: str, cluster: str | None) -> None:
+    """ConfigurationError for workers that have nothing to do, or that there are not."""
+    from causal_arrow.discovery.many.workers import check_backend
+    from causal_arrow.errors import ConfigurationError
+
+    if bootstrap is None:
+        raise ConfigurationError(
+            "--backend, --jobs and --cluster share the work of --bootstrap; for many tables there is discover-many."
+        )
+    check_backend(backend, cluster)
 
 
 EXAMPLES = {
@@ -162,6 +190,8 @@ EXAMPLES = {
 `causal-arrow discover table.csv --interventions target --environments site`
 
 `causal-arrow discover table.csv --samples 1000 --bootstrap 100`
+
+`causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
 
 `causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'`
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -18,7 +18,6 @@ from causal_arrow.text import counted
 if TYPE_CHECKING:
     from causal_arrow.discovery.many.run import ManyWork
 
-WORK_PANEL = "Who does the work"
 MOST_FAILURES = 20
 """That the summary lists one by one."""
 
@@ -45,28 +44,17 @@ def discover_many(
     ],
     as_json: options.AsJson = False,
     retry: Annotated[bool, typer.Option("--retry", help="Also do again what failed before.")] = False,
-    backend: Annotated[
-        Literal["loky", "ray", "dask"],
-        typer.Option(help="Processes of this machine (loky), or the workers of a cluster.", rich_help_panel=WORK_PANEL),
-    ] = "loky",
+    backend: options.Backend = "loky",
     jobs: Annotated[
         int | None,
         typer.Option(
             min=1,
             help="How many processes; by default as many as there are cores and as fit into memory.",
-            rich_help_panel=WORK_PANEL,
+            rich_help_panel=options.WORK_PANEL,
             show_default=False,
         ),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of a Ray or Dask cluster; by default one is started on this machine.",
-            rich_help_panel=WORK_PANEL,
-            show_default=False,
-        ),
-    ] = None,
+    cluster: options.Cluster = None,
     model: options.Model = DEFAULT_MODEL,
     decode: options.Decode = "map",
     threshold: options.Threshold = 0.5,

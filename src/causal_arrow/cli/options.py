@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "What is already known"
+WORK_PANEL = "Who does the work"
 MOST_DRAWS = 10**6
 STANDARD_INPUT = Path("-")
 
@@ -183,6 +184,19 @@ KnowledgeFile = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, cuda:1.")]
+Backend = Annotated[
+    Literal["loky", "ray", "dask"],
+    typer.Option(help="Processes of this machine (loky), or the workers of a cluster.", rich_help_panel=WORK_PANEL),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Address of a Ray or Dask cluster; by default one is started on this machine.",
+        rich_help_panel=WORK_PANEL,
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int, typer.Option(help="Seed of all random draws: the same seed gives the same draws.", min=0, max=2**63 - 1)
 ]

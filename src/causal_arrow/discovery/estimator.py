@@ -284,12 +284,18 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self._sets(counts, "adjustment_set", k)
 
     def bootstrap(
-        self, table: Any, k: int = 100, random_state: RandomState = 0, progress: bool | None = None
+        self,
+        table: Any,
+        k: int = 100,
+        random_state: RandomState = 0,
+        progress: bool | None = None,
+        **workers: Any,
     ) -> uncertainty.EdgeStability:
         """How often each edge comes up when the observations are drawn again with replacement, `k` times.
 
         `table` is the table that was fitted. Resampled tables go through the network several at a time. `progress`
-        shows a bar, by default on a terminal.
+        shows a bar, by default on a terminal. `workers` are `backend`, `jobs` and `cluster` as in `discover_many`: with
+        jobs=4, four processes share the work, and the result is the same.
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
@@ -303,6 +309,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             np.random.default_rng(_seed(random_state)),
             observations_per_chunk=settings.observations_per_chunk,
             progress=progress,
+            **workers,
         )
 
     # Effects

@@ -223,20 +223,25 @@ def infer_together(
             yield {place: distributions[index] for index, place in enumerate(together)}
 
 
-def infer_resampled(
-    model: ArrowModel,
-    arranged: ArrangedTable,
-    count: int,
-    random: np.random.Generator,
-    observations_per_chunk: int | None = None,
-) -> Iterator[GraphDistribution]:
-    """The distribution for each of `count` tables made of the observations drawn with replacement."""
+def resampled_rows(
+    model: ArrowModel, arranged: ArrangedTable, count: int, random: np.random.Generator, passes: int = 1
+) -> Iterator[NDArray[np.intp]]:
+    """Observations of `count` tables drawn with replacement, those of one pass together, in at least so many passes.
+
+    (B, N) each. The draws do not depend on the number of passes.
+    """
     observations, variables = arranged.values.shape
-    most = min(tables_per_pass(model, observations, variables), count)
+    most = min(tables_per_pass(model, observations, variables), -(-count // passes))
     for start in range(0, count, most):
-        rows = random.integers(observations, size=(min(most, count - start), observations))  # (B, N)
-        distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
-        yield from (distributions[table] for table in range(len(rows)))
+        yield random.integers(observations, size=(min(most, count - start), observations))
+
+
+def infer_rows(
+    model: ArrowModel, arranged: ArrangedTable, rows: NDArray[np.intp], observations_per_chunk: int | None = None
+) -> list[GraphDistribution]:
+    """The distribution for each table made of these observations (B, N), in one pass."""
+    distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
+    return [distributions[table] for table in range(len(rows))]
 
 
 @torch.inference_mode()

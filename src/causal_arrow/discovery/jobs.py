@@ -1,6 +1,6 @@
 """run_job(): one piece of work as a dictionary in, its result as a dictionary out.
 
-A job is plain JSON, so that it can be written down, sent to another process or machine, and run again. Whatever goes
+A job can be sent to another process or machine and run again; where its table is a file it is plain JSON. Whatever goes
 wrong is a result too: {"status": "failed", "error": one sentence}.
 """
 
@@ -19,6 +19,7 @@ Say = Callable[[dict[str, Any]], None]
 JOBS = {
     "discover": "causal_arrow.discovery.jobs:discover_table",
     "discover-group": "causal_arrow.discovery.many.work:answer_group",
+    "resample": "causal_arrow.discovery.uncertainty:stability_of_rows",
     "benchmark": "causal_arrow.benchmarks.worker:judge_method",
 }
 """Kinds of jobs, and the function that does each, imported when it is needed: (job, say) -> result."""
@@ -30,9 +31,9 @@ def run_job(job: Mapping[str, Any], say: Say | None = None) -> dict[str, Any]:
     """The result of a job, with its `status`: "ok", or "failed" with an `error` of one sentence.
 
     job   {"kind": "discover", "table": path, "settings": {...}, "reading": {...}}, where settings are those of `Arrow`
-          and reading the options of `read_table`; {"kind": "discover-group", ...} as `discover_many` makes it; or
-          {"kind": "benchmark", ...} as `causal-arrow benchmark` makes it. Its "surface", "python" by default, decides
-          in whose words an error says what to do.
+          and reading the options of `read_table`. Jobs of the kinds "discover-group", "resample" and "benchmark" are
+          made by `discover_many`, `bootstrap` and `causal-arrow benchmark`; some hold tables or a network beside JSON.
+          "surface", "python" by default, decides in whose words an error says what to do.
     say   Hears of events on the way, such as {"event": "started"} when the method of a benchmark begins.
     """
     try:

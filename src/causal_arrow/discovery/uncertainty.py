@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from causal_arrow.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from causal_arrow.discovery.many.workers import Workers
+
 # K graphs, P variables
 
 Floats = NDArray[np.float64]
@@ -33,6 +36,8 @@ Bools = NDArray[np.bool_]
 
 GRAPHS_PER_PIECE = 256
 """Paths are followed in this many graphs at a time, to bound the memory."""
+PASSES_PER_WORKER = 4
+"""Of resampled tables, at least."""
 MOST_PAIRS = 5
 """Of variables with a hidden cause that a sentence names."""
 
@@ -175,30 +180,77 @@ def bootstrap(
     *,
     observations_per_chunk: int | None = None,
     progress: bool | None = None,
+    backend: str = "loky",
+    jobs: int | None = None,
+    cluster: str | None = None,
 ) -> EdgeStability:
     """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
 
-    `progress` shows a bar on standard error, by default only where that is a terminal.
+    `progress` shows a bar on standard error, by default only where that is a terminal. `backend`, `jobs` and `cluster`
+    are those of `discover_many`, but with neither a cluster nor a number of jobs this process does all the work; who
+    does it changes nothing.
     """
+    from causal_arrow.discovery.many.workers import started
+
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
     arranged = inference.arrange(table)
     if arranged.checksum != answer.table_checksum:
         raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
-    distributions = inference.infer_resampled(
-        model, arranged.with_logarithms(on_log_scale), count, random, observations_per_chunk
-    )
-    if sys.stderr.isatty() if progress is None else progress:
-        distributions = _with_progress_bar(distributions, count)
-    return edge_stability(answer, distributions)
+    arranged = arranged.with_logarithms(on_log_scale)
+    share = {
+        "kind": "resample",
+        "answer": answer,
+        "network": model,
+        "arranged": arranged,
+        "observations_per_chunk": observations_per_chunk,
+    }
+    device = next(model.parameters()).device.type
+    jobs = 1 if jobs is None and backend == "loky" else jobs
+    with started(backend, jobs, cluster, device) as workers:
+        passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
+        draws = inference.resampled_rows(model, arranged, count, random, passes)
+        parts = _counted(({**share, "rows": rows} for rows in draws), workers)
+        if sys.stderr.isatty() if progress is None else progress:
+            parts = _with_progress_bar(parts, count)
+        return merged(list(parts))
 
 
-def _with_progress_bar(distributions: Iterator[GraphDistribution], count: int) -> Iterator[GraphDistribution]:
+def stability_of_rows(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """How often each edge comes up in the tables made of some rows: the work of one process, for `run_job`."""
+    distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
+    return {"stability": edge_stability(job["answer"], distributions)}
+
+
+def _counted(work: Iterator[dict[str, Any]], workers: Workers) -> Iterator[EdgeStability]:
+    """What the workers say of each piece of work, in its order; a few pieces per worker are under way at a time."""
+    while pieces := list(islice(work, max(1, 2 * workers.count))):
+        for result in workers.run(pieces):
+            if result["status"] != "ok":
+                raise ConfigurationError(result["error"])
+            yield result["stability"]
+
+
+def _with_progress_bar(parts: Iterator[EdgeStability], count: int) -> Iterator[EdgeStability]:
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    return iter(track(distributions, "Resampling", total=count, console=Console(stderr=True), transient=True))
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Resampling", total=count)
+        for part in parts:
+            bar.update(task, advance=part.resamples)
+            yield part
+
+
+def merged(parts: Sequence[EdgeStability]) -> EdgeStability:
+    """The stability over all tables that several were taken over."""
+    resamples = sum(part.resamples for part in parts)
+    frequencies, probabilities = (
+        sum(getattr(part, name) * part.resamples for part in parts) / resamples
+        for name in ("frequencies", "mean_probabilities")
+    )
+    return EdgeStability(parts[0].names, np.asarray(frequencies), np.asarray(probabilities), resamples)
 
 
 def edge_stability(answer: Answer, distributions: Iterable[GraphDistribution]) -> EdgeStability:

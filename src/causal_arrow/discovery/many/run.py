@@ -13,14 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import joblib
-
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.jobs import run_job
 from causal_arrow.discovery.many import plan
 from causal_arrow.discovery.many.folder import DIED, OK, ManyFolder, Record
 from causal_arrow.discovery.many.tables import named_tables
-from causal_arrow.discovery.many.workers import check_backend, started
+from causal_arrow.discovery.many.workers import Workers, check_backend, started
 from causal_arrow.discovery.pipeline import Settings, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.network.model import ArrowModel
@@ -190,7 +187,7 @@ class ManyWork:
                 if self.to_do:
                     device = self.to_do[0].table.settings.device
                     with started(self.backend, self.jobs, self.cluster, device) as workers:
-                        _Run(self, heard).go(workers.count, workers.config)
+                        _Run(self, heard).go(workers)
             finally:
                 self.folder.write_summary(self.names)
 
@@ -208,16 +205,16 @@ class _Run:
         self.name = uuid.uuid4().hex[:12]
         self.deaths: Counter[str] = Counter()
 
-    def go(self, workers: int, config: Mapping[str, Any]) -> None:
+    def go(self, workers: Workers) -> None:
         waiting = list(self.work.to_do)
         fruitless = 0
         with self._progress():
             while waiting:
                 others = [task for task in waiting if not self.deaths[task.table.name]]
                 if others:
-                    broken = self._attempt(plan.groups_of(others, workers), config)
+                    broken = self._attempt(plan.groups_of(others, workers.count), workers)
                 else:  # whoever may have killed a worker goes alone, while nothing else is under way
-                    broken = self._attempt([[task] for task in waiting], config, at_once=1)
+                    broken = self._attempt([[task] for task in waiting], workers, at_once=1)
                 done = self._finished()
                 left = [task for task in waiting if task.table.name not in done]
                 if broken is None and not others and left:
@@ -234,15 +231,12 @@ class _Run:
                     )
 
     def _attempt(
-        self, groups: Sequence[Sequence[plan.Task]], config: Mapping[str, Any], at_once: int | None = None
+        self, groups: Sequence[Sequence[plan.Task]], workers: Workers, at_once: int | None = None
     ) -> Exception | None:
         """Send the groups to the workers: None when all came to their end, else what broke."""
         jobs = {uuid.uuid4().hex: group for group in groups}
         try:
-            with joblib.parallel_config(**config):
-                results = joblib.Parallel(batch_size=1, pre_dispatch=at_once or "2 * n_jobs")(
-                    joblib.delayed(run_job)(self._job(name, group)) for name, group in jobs.items()
-                )
+            results = workers.attempt((self._job(name, group) for name, group in jobs.items()), at_once)
         except ArrowError:
             raise
         except Exception as error:  # each kind of worker dies in its own way

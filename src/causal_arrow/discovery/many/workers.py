@@ -5,18 +5,25 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import joblib
 
-from causal_arrow.errors import ConfigurationError, Remedy, check_choice
+from causal_arrow.discovery.jobs import run_job
+from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, check_choice
 from causal_arrow.text import reason
 
 RESTARTS = 3
 """How often Ray starts a worker again that died, and gives it its work again. Dask has the same number of its own."""
+
+
+CONNECT_SECONDS = 10
+"""For how long a Dask cluster is looked for."""
+MOST_ATTEMPTS = 3
+"""At work that was lost with a process."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,24 @@ class Workers:
 
     count: int
     config: dict[str, Any]
+
+    def attempt(self, jobs: Iterable[Mapping[str, Any]], at_once: int | None = None) -> list[dict[str, Any]]:
+        """The results of `run_job`, in the order of the jobs; whatever joblib raises when a process dies."""
+        with joblib.parallel_config(**self.config):
+            run = joblib.Parallel(batch_size=1, pre_dispatch=at_once or "2 * n_jobs")
+            results: list[dict[str, Any]] = run(joblib.delayed(run_job)(job) for job in jobs)
+        return results
+
+    def run(self, jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The same, and again when a process dies; ConfigurationError if that happens again and again."""
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                return self.attempt(jobs)
+            except ArrowError:
+                raise
+            except Exception as error:  # each kind of worker dies in its own way
+                broken = error
+        raise ConfigurationError(f"The workers keep failing: {reason(broken)}.")
 
 
 def check_backend(backend: str, cluster: str | None) -> None:
@@ -128,7 +153,7 @@ def _dask(jobs: int | None, cluster: str | None, device: str) -> Iterator[Worker
                             silence_logs=logging.CRITICAL,
                         )
                     )
-                client = ours.enter_context(Client(address))
+                client = ours.enter_context(Client(address, timeout=CONNECT_SECONDS))
             except (OSError, ValueError, RuntimeError) as error:
                 where = f"Cannot reach the Dask cluster at '{cluster}'" if cluster else "Cannot start Dask here"
                 raise ConfigurationError(f"{where}: {reason(error)}.") from error
