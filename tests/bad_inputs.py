@@ -762,6 +762,18 @@ def _said(name: str, *values: Any) -> Maker:
     return make
 
 
+def _many(manifest: Callable[[World], tuple[str, str | bytes]], *options: str) -> Maker:
+    """`discover-many` with a manifest, beside which lies one good table, good.csv."""
+
+    def make(world: World) -> list[str]:
+        world.write("good.csv", world.csv())
+        path = world.write(*manifest(world))
+        return ["discover-many", str(path), "--output", "many", "--model", "MODEL", "--jobs", "1", *options]
+
+    return make
+
+
+MANIFEST = "table,name,threshold,header\ngood.csv,first,0.4,true\ngood.csv,second,,\n"
 DISCOVER = ("discover", "TABLE", "--model", "MODEL")
 EFFECT = ("effect", "TABLE", "--model", "MODEL", "--samples", "10")
 enter_all(
@@ -848,6 +860,47 @@ enter_all(
             "compare",
             world.pick("none.json", ".", "TABLE"),
             world.pick("none.csv", ".", "x.docx"),
+        ],
+        "many_fields": _many(
+            lambda world: (
+                "manifest.csv",
+                f"table,{world.pick('path', 'tabel', '', 'Threshold', 'model', 'device')}\ngood.csv,x\n",
+            )
+        ),
+        "many_entries": _many(
+            lambda world: (
+                "manifest.json",
+                json.dumps(
+                    world.pick(
+                        {},
+                        [],
+                        [1],
+                        [{}],
+                        [{"table": None}],
+                        [{"table": "good.csv", "threshold": world.pick(2, "a", [])}],
+                        [{"table": "good.csv", "kinds": world.pick(3, {"a": "z"}, [1])}],
+                        [{"table": "good.csv", "name": world.pick("", "..", "a/b", 5 * "long" * 99)}],
+                        [{"table": "good.csv"}, {"table": "GOOD.csv"}],
+                        [{"table": "good.csv"}, {"table": "good.csv"}],
+                        [{"table": "good.csv", "knowledge": world.pick(5, "none.toml", {"roots": 5}, {"x": 1})}],
+                    )
+                ),
+            )
+        ),
+        "many_workers": lambda world: [
+            "discover-many",
+            "TABLE",
+            "TABLE",
+            "--output",
+            "many",
+            "--model",
+            "MODEL",
+            *world.pick(["--cluster", "here"], ["--backend", "spark"], ["--jobs", "0"], ["--jobs", "x"], []),
+        ],
+        "many_nothing": lambda world: [
+            "discover-many",
+            str(world.folder) if world.random.random() < 0.3 else world.pick("none", "TABLE", ""),
+            *world.pick(["--output", "table.csv"], ["--output", ""], []),
         ],
         "speed_shape": lambda world: [
             "speed",
@@ -985,6 +1038,8 @@ enter_all(
         "samples": _arguments(*DISCOVER, "--samples", "NUMBER"),
         "bootstrap": _arguments(*DISCOVER, "--bootstrap", "NUMBER"),
         "show": _arguments(*DISCOVER, "--show", "NUMBER"),
+        "many_damaged": _many(lambda world: ("manifest.csv", _mutated(MANIFEST.encode(), world.random, 0.05))),
+        "many_cut": _many(lambda world: ("manifest.csv", _cut(MANIFEST.encode(), world.random)), "--json"),
         "output": _arguments("simulate", "--observations", "20", "--variables", "3", "--output", "NAME"),
         "check_table": _arguments("check", "NAME"),
         "sheet_of_text": _arguments(*DISCOVER, "--sheet", "NAME"),
@@ -1015,6 +1070,7 @@ enter_all(
         "version": _arguments("--version"),
         "models": lambda world: ["models", *world.pick([], ["--json"])],
         "suites": _arguments("benchmark"),
+        "many": _many(lambda world: ("manifest.csv", MANIFEST)),
         "every_rule": lambda world: [
             *DISCOVER,
             "--decode",
@@ -1383,7 +1439,7 @@ def run_command(world: World, arguments: list[str], expected: str) -> None:
         raise Broken(f"a traceback or a bug{shown}")
     if "Warning:" in err:
         raise Broken(f"a foreign warning{shown}")
-    if status not in ((0, 1, 2) if arguments[:1] == ["check"] else (0, 2)):
+    if status not in ((0, 1, 2) if arguments[:1] in (["check"], ["discover-many"]) else (0, 2)):
         raise Broken(f"status {status}{shown}")
     if status == 2 and out:
         raise Broken(f"refused, and printed {out[:100]!r}{shown}")
@@ -1403,7 +1459,8 @@ def _check_files(world: World, before: set[str], arguments: list[str], status: i
     if unfinished := list(world.folder.rglob(f"{UNFINISHED}*")):
         raise Broken(f"left {unfinished}")
     new = {path.name for path in world.folder.iterdir()} - before
-    if status and new - {"runs", "benchmark-records"}:
+    kept = {"runs", "benchmark-records"} | ({"many"} if status == 1 else set())  # a table failed, others did not
+    if status and new - kept:
         raise Broken(f"refused, and wrote {new}")
     if status == 0 and "--output" in arguments and arguments[0] == "discover":
         folder = world.folder / arguments[arguments.index("--output") + 1]

@@ -54,17 +54,23 @@ def print_passes(model: str) -> None:
         seconds = least_seconds([alone, together], time.process_time)
         each, shared = seconds[0] / len(some), seconds[1] / count
         said = together()
-        difference = max(
-            float(
-                (one.skeleton_order.edge_probabilities() - said[place].skeleton_order.edge_probabilities()).abs().max()
-            )
-            for place, one in zip(range(0, count, max(1, count // 8)), alone(), strict=True)
-        )
+        places = range(0, count, max(1, count // 8))
+        pairs = [
+            (edge_probabilities(one), edge_probabilities(said[place]))
+            for place, one in zip(places, alone(), strict=True)
+        ]
+        difference = max(float((one - other).abs().max()) for one, other in pairs)
         print(
             f"| {observations} × {variables} | {count} | {each:.3f} | {shared:.3f} | {each / shared:.1f}× | "
             f"{difference:.0e} |",
             flush=True,
         )
+
+
+def edge_probabilities(distribution: GraphDistribution) -> torch.Tensor:
+    """Probability of each directed edge.  (P, P)"""
+    one = distribution.skeleton_order
+    return one.skeleton_probabilities() * one.precedence_probabilities()
 
 
 def print_bootstrap(model: str, resamples: int, jobs: int) -> None:
