@@ -117,7 +117,7 @@ def test_a_pass_over_wide_tables_is_bounded_by_their_pairs(small_model_folder: P
         tables = inference.tables_per_pass(model, observations, variables)
         assert tables >= 1
         if tables > 1:
-            assert tables * observations * variables <= inference.CELLS_TOGETHER
+            assert tables * observations * variables <= inference.CELLS_TOGETHER["cpu"]
             assert tables * variables**2 * model.encoder.bytes_per_pair("cpu") <= inference.PAIR_BYTES_TOGETHER
 
 

@@ -38,7 +38,7 @@ Bools = NDArray[np.bool_]
 # million cells fit on a CPU: 100,000 observations of 20 variables.
 CHUNK_BYTES = 2**31
 # Cells of tables that go through the network together: more do not make it faster.
-CELLS_TOGETHER = 250_000
+CELLS_TOGETHER = {"cpu": 32_000, "cuda": 250_000}
 # What the pairs of variables of such tables may take together.
 PAIR_BYTES_TOGETHER = 2**29
 
@@ -199,7 +199,7 @@ def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int
     """How many tables of this shape go through the network together: a fixed amount of work and of memory."""
     device = next(model.parameters()).device.type
     pairs = PAIR_BYTES_TOGETHER // (model.encoder.bytes_per_pair(device) * variables**2)
-    return max(1, min(CELLS_TOGETHER // (observations * variables), pairs))
+    return max(1, min(CELLS_TOGETHER[device] // (observations * variables), pairs))
 
 
 def infer_together(

@@ -21,7 +21,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.tables.table import Table
 
-SHAPES = ((100, 5), (100, 10), (200, 20), (500, 20), (500, 50))
+SHAPES = ((100, 5), (100, 10), (200, 10), (200, 20), (500, 20))
 MOST_TABLES = 64
 ROUNDS = 2
 
