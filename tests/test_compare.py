@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causal_arrow.cli import main
-from causal_arrow.cli.compare import edge_differences
+from causal_arrow.graphs.differences import edge_differences
 
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

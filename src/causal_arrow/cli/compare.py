@@ -14,8 +14,6 @@ from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
 from causal_arrow.text import counted, visible
 
-Edge = tuple[str, str]
-
 MEASURES = {
     "shd": "structural Hamming distance: missing, extra and reversed edges",
     "nshd": "the same, divided by the edges of the first graph",
@@ -40,6 +38,7 @@ def compare(
     edges in both directions.
     """
     from causal_arrow.errors import GraphError
+    from causal_arrow.graphs.differences import edge_differences
     from causal_arrow.graphs.files import compatible, read_graph
     from causal_arrow.graphs.metrics import evaluate
 
@@ -71,23 +70,6 @@ def compare(
         if edges:
             listing = ", ".join(f"{visible(cause)} → {visible(effect)}" for cause, effect in edges)
             screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(listing)}")
-
-
-def edge_differences(ours: set[Edge], theirs: set[Edge]) -> dict[str, list[Edge]]:
-    """The edges in which two graphs differ: only the first has them, only the second, or both in another way.
-
-    An edge is "directed in one" if one of the graphs has it undirected; it is given as the other directs it.
-    """
-    joined, their_joined = ({frozenset(edge) for edge in edges} for edges in (ours, theirs))
-    missing, extra = joined - their_joined, their_joined - joined
-    undirected = {frozenset(edge) for edges in (ours, theirs) for edge in edges if edge[::-1] in edges}
-    differing = {frozenset(edge) for edge in ours ^ theirs} - missing - extra
-    return {
-        "missing": sorted(edge for edge in ours if frozenset(edge) in missing),
-        "extra": sorted(edge for edge in theirs if frozenset(edge) in extra),
-        "reversed": sorted(edge for edge in ours if frozenset(edge) in differing - undirected),
-        "directed_in_one": sorted(edge for edge in ours & theirs if frozenset(edge) in differing & undirected),
-    }
 
 
 EXAMPLES = {
