@@ -192,13 +192,7 @@ def bootstrap(
     """
     from causal_arrow.discovery.many.workers import started
 
-    if count < 1:
-        raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
-    arranged = inference.arrange(table)
-    if arranged.checksum != answer.table_checksum:
-        raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
-    on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
-    arranged = arranged.with_logarithms(on_log_scale)
+    arranged = _as_answered(answer, table, count)
     share = {
         "kind": "resample",
         "answer": answer,
@@ -215,6 +209,36 @@ def bootstrap(
         if sys.stderr.isatty() if progress is None else progress:
             parts = _with_progress_bar(parts, count)
         return merged(list(parts))
+
+
+def resampled_distributions(
+    answer: Answer,
+    model: ArrowModel,
+    table: Table,
+    count: int,
+    random: np.random.Generator,
+    *,
+    observations_per_chunk: int | None = None,
+    passes: int = 1,
+) -> Iterator[GraphDistribution]:
+    """What the network says of each of `count` tables whose observations were drawn again from the answer's table.
+
+    The network runs as they are asked for, in at least so many `passes`. `edge_stability` counts over them.
+    """
+    arranged = _as_answered(answer, table, count)
+    for rows in inference.resampled_rows(model, arranged, count, random, passes):
+        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk)
+
+
+def _as_answered(answer: Answer, table: Table, count: int) -> inference.ArrangedTable:
+    """The table as the network read it for the answer; an error for another table, or nothing to draw from it."""
+    if count < 1:
+        raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
+    arranged = inference.arrange(table)
+    if arranged.checksum != answer.table_checksum:
+        raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
+    on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
+    return arranged.with_logarithms(on_log_scale)
 
 
 def stability_of_rows(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

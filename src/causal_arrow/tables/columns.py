@@ -298,6 +298,21 @@ def _category(text: NDArray[Any], missing: Bools, name: str) -> NumberColumn | P
     return NumberColumn(Column(name, "category", tuple(levels)), _codes(text, missing, levels), note)
 
 
+def distinct_levels(column: pd.Series, most: int = MOST_LEVELS) -> tuple[str, ...]:
+    """The different values of a column, as text and sorted as its levels would be; none if there are more."""
+    import pandas as pd
+
+    try:
+        different = pd.Series(column.dropna().unique())
+    except TypeError:  # lists, which are not equal to anything
+        return ()
+    if not len(different) or len(different) > 2 * most:  # which blanks around them cannot explain
+        return ()
+    text, missing = _words(different.astype(object), np.zeros(len(different), dtype=bool), CellOptions())
+    levels = _sorted_levels(set(text[~missing]))
+    return tuple(levels) if len(levels) <= most else ()
+
+
 def _codes(text: NDArray[Any], missing: Bools, levels: Sequence[str]) -> Floats:
     place = {level: float(code) for code, level in enumerate(levels)}
     return np.array([np.nan if gap else place[word] for word, gap in zip(text, missing.tolist(), strict=True)])

@@ -395,6 +395,11 @@ class _Names:
         return listed([given if isinstance(given, str) and given.strip() else used for given, used in forms])
 
 
+def used_names(read: SourceFrame) -> tuple[str, ...]:
+    """The names of all columns as a table has them: text without outer blanks, x1, x2, ... for those without."""
+    return _names(read).used
+
+
 def _names(read: SourceFrame) -> _Names:
     given = tuple(read.frame.columns.tolist())
     used = [_used_name(name, place) for place, name in enumerate(given)]

@@ -23,6 +23,8 @@ CARRIED_OVER = ("reading", "names", "coding", "missing")  # findings that cannot
 
 def as_frame(source: Any, options: FileOptions) -> SourceFrame:
     """Any kind of source as a pandas frame, which may share memory with the source and is only read."""
+    if isinstance(source, SourceFrame):
+        return source
     if isinstance(source, str | os.PathLike | FileInMemory):
         return _file(source, options)
     if options.sheet is not None:

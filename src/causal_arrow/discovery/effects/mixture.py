@@ -57,6 +57,19 @@ class Mixture:
             low, high = (low, middle) if self.below(middle) >= level else (middle, high)
         return high
 
+    def densities(self, points: Floats) -> Floats:
+        """The density of each part at each point, times its weight.  (S, X)"""
+        from scipy.stats import t
+
+        shares = t.pdf(points, self.freedoms[:, None], self.centers[:, None], self.spreads[:, None])
+        return np.asarray(self.weights[:, None] * shares)
+
+    def points(self, count: int) -> Floats:
+        """Points that span nearly all of the probability and zero, for a picture.  (count,)"""
+        low, high = (self.quantile(share) for share in (0.002, 0.998))
+        margin = 0.05 * (high - low) or 1.0
+        return np.linspace(min(low, 0) - margin, max(high, 0) + margin, count)
+
     def interval(self, level: float) -> tuple[float, float]:
         """The values between which this much probability lies, with equal shares beyond both ends."""
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)

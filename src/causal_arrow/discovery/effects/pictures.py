@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.labels import shortened
@@ -17,8 +16,6 @@ from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 SHOWN_SETS = 6
 """Adjustment sets with a colour of their own; the others share a grey."""
@@ -31,11 +28,8 @@ def draw_effect(
 ) -> Axes:
     """The density of an effect, one colour per adjustment set, with the interval below and a stem for "no effect"."""
     ax = _axes(ax, (6.4, 3.6))
-    low, high = (mixture.quantile(share) for share in (0.002, 0.998))
-    margin = 0.05 * (high - low) or 1.0
-    x = np.linspace(min(low, 0) - margin, max(high, 0) + margin, POINTS)
-    parts = zip(mixture.weights, mixture.centers, mixture.spreads, mixture.freedoms, strict=True)
-    shares = [weight * _density(x, center, spread, freedom) for weight, center, spread, freedom in parts]
+    x = mixture.points(POINTS)
+    shares = list(mixture.densities(x))
     labels = [_set_label(members) for members in sets[:SHOWN_SETS]]
     layers = shares[:SHOWN_SETS]
     colors = [f"C{place}" for place in range(len(layers))]
@@ -93,12 +87,6 @@ def _axes(ax: Axes | None, inches: tuple[float, float]) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=inches, layout="constrained").add_subplot()
-
-
-def _density(x: Floats, center: float, spread: float, freedom: float) -> Floats:
-    from scipy.stats import t
-
-    return np.asarray(t.pdf(x, freedom, center, spread))
 
 
 def _set_label(names: tuple[str, ...]) -> str:
