@@ -14,8 +14,9 @@ from urllib.parse import quote, urlencode
 
 import pandas as pd
 
-from causal_arrow.web.app import Page, create_app
+from causal_arrow.web.app import create_app
 from causal_arrow.web.load import table_as_csv
+from causal_arrow.web.page import Page
 from causal_arrow.web.server import listen, running
 
 
@@ -100,3 +101,11 @@ def as_workbook(table: pd.DataFrame) -> bytes:
     file = io.BytesIO()
     table.to_excel(file, index=False)
     return file.getvalue()
+
+
+def one_sentence(message: str) -> None:
+    """Asserts that a person can read it: a sentence, and in no words of another surface."""
+    assert message.endswith((".", "?"))
+    assert "Traceback" not in message
+    assert "--" not in message  # the words of the command line
+    assert "read_table" not in message  # the words of Python

@@ -44,7 +44,8 @@ def serve(
     try:
         import uvicorn  # noqa: F401
 
-        from causal_arrow.web.app import Page, create_app
+        from causal_arrow.web.app import create_app
+        from causal_arrow.web.page import Page
         from causal_arrow.web.server import Address, file_in_memory, listen, open_browser, running
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "pydantic", "starlette", "uvicorn"):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi import Path as InPath
@@ -18,26 +17,29 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.inference import abilities, model_name, ready_model
-from causal_arrow.discovery.pipeline import Discovery, Settings, discover
-from causal_arrow.errors import ArrowError
-from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.report import inspect_table
+from causal_arrow.discovery.inference import model_name
+from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.tables.source_frame import FileInMemory
 from causal_arrow.web import messages
+from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
 from causal_arrow.web.downloads import DOWNLOADS
-from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.guard import UPLOADS, Guard
 from causal_arrow.web.limits import ENDINGS, Limits
 from causal_arrow.web.messages import Name
-from causal_arrow.web.questions import causal_question, edge_details
-from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
-from causal_arrow.web.sessions import Choices, NoAnswerError, Session, Sessions, UnknownSessionError
-from causal_arrow.web.views import argued, failure, graph_of, places_of, session_facts
+from causal_arrow.web.page import Page
+from causal_arrow.web.questions import causal_question, edge_details, effect_facts
+from causal_arrow.web.queue import TooBusyError
+from causal_arrow.web.sessions import Choices, EffectAsked, NoAnswerError, Sessions, UnknownSessionError
+from causal_arrow.web.views import (
+    argued,
+    failure,
+    graph_of,
+    kept_facts,
+    places_of,
+    stability_facts,
+)
 
 STATIC = Path(__file__).parent / "static"
-READERS = 2
-"""Threads that read files and draw pictures beside the one that runs the network."""
 SWEEP_SECONDS = 60.0
 STATUSES: dict[type[Exception], int] = {UnknownSessionError: 404, NoAnswerError: 409, TooBusyError: 503}
 """Of errors that are not simply a request to put right (400)."""
@@ -56,71 +58,14 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 
-Result = TypeVar("Result")
 Key = Annotated[str, InPath(description="The session, as it was named when it was made.", max_length=100)]
 QueryName = Annotated[Name, Field()]
+OptionalName = Annotated[Name | None, Field()]
+Which = Annotated[str, Field(max_length=20)]
 
 
 class TooLargeError(ArrowError):
     """An upload is larger than it may be."""
-
-
-class Page:
-    """What a server holds: the settings of the network, its sessions, and the line in front of the network."""
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        limits: Limits | None = None,
-        given: FileInMemory | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.settings = settings or Settings()
-        self.limits = limits or Limits()
-        self.sessions = Sessions(self.limits, clock)
-        self.queue = NetworkQueue(self.limits.most_waiting)
-        self.examples = dict(EXAMPLES)
-        self.given = None if given is None else "given"
-        if given is not None:
-            self.examples["given"] = ExampleTable(given.name, lambda: given)
-        self._readers = asyncio.Semaphore(READERS)
-
-    async def aside(self, work: Callable[[], Result]) -> Result:
-        """What the work gives, done by a thread so that other pages are answered meanwhile."""
-        async with self._readers:
-            return await asyncio.to_thread(work)
-
-    async def open(self, file: FileInMemory) -> Session:
-        """A session for a table; TableError if it is too large or cannot be read at all."""
-
-        def read() -> Session:
-            self.limits.check_file(file)
-            able = abilities(self.settings.model, ready_model(self.settings.model, self.settings.device))
-            table = read_table(file, strict=False, missing="error", abilities=able)
-            self.limits.check_table(table)
-            return Session(file, inspect_table(table, abilities=able))
-
-        return self.sessions.add(await self.aside(read))
-
-    def start(self, session: Session, choices: Choices) -> None:
-        """Put the table of a session in line for the network."""
-        if session.job is not None:
-            self.queue.cancel(session.job)
-
-        def work() -> Discovery:
-            return discover(session.file, self._settings_for(choices), drop=list(choices.drop))
-
-        session.asked = choices
-        session.job = self.queue.submit(Job(work, wanted=lambda: self.sessions.is_waited_for(session)))
-
-    def _settings_for(self, choices: Choices) -> Settings:
-        return Settings(
-            model=self.settings.model, device=self.settings.device, missing=choices.missing, scale=choices.scale
-        )
-
-    def facts(self, session: Session) -> messages.SessionFacts:
-        """The session as the page sees it."""
-        return session_facts(session, self.queue)
 
 
 def create_app(page: Page, token: str | None = None) -> Guard:
@@ -199,6 +144,7 @@ def _routes(page: Page) -> APIRouter:
             most_bytes=limits.most_bytes,
             most_observations=limits.most_observations,
             most_variables=limits.most_variables,
+            reads=sorted((await page.aside(page.abilities)).parts),
             endings=list(ENDINGS),
             examples=[messages.Example(name=name, title=each.title) for name, each in page.examples.items()],
             given=page.given,
@@ -235,24 +181,46 @@ def _routes(page: Page) -> APIRouter:
     async def close(session: Key) -> None:
         """Forget the table and everything about it."""
         here = session_of(session)
-        if here.job is not None:
-            page.queue.cancel(here.job)
+        for job in (here.job, here.resampling):
+            page.queue.cancel(job)
         page.sessions.drop(here)
 
     @api.post("/sessions/{session}/discovery", status_code=202)
     async def start(session: Key, choices: messages.ReadingChoices) -> messages.SessionFacts:
         """Let the network read the table. Ask for the session until its state is done or failed."""
         here = session_of(session)
-        page.start(here, Choices(tuple(choices.drop), choices.missing, choices.scale))
+        page.start(here, Choices.of(choices.model_dump()))
         return page.facts(here)
 
     @api.delete("/sessions/{session}/discovery")
     async def stop(session: Key) -> messages.SessionFacts:
         """Stop waiting for the network."""
         here = session_of(session)
-        if here.job is not None:
-            page.queue.cancel(here.job)
+        page.queue.cancel(here.job)
         return page.facts(here)
+
+    # Stability
+
+    @api.post("/sessions/{session}/stability", status_code=202)
+    async def resample(session: Key, request: messages.StabilityRequest) -> messages.Stability:
+        """Let the network read tables with the observations drawn again. Ask until its state is done or failed."""
+        here = session_of(session)
+        page.start_resampling(here, request.resamples)
+        return stability_facts(here, page.queue)
+
+    @api.get("/sessions/{session}/stability")
+    async def stability(session: Key) -> messages.Stability:
+        """How far the network is with them, and how often each edge of the graph came up."""
+        here = session_of(session)
+        here.current()
+        return await page.aside(lambda: stability_facts(here, page.queue))
+
+    @api.delete("/sessions/{session}/stability")
+    async def stop_resampling(session: Key) -> messages.Stability:
+        """Stop reading resampled tables."""
+        here = session_of(session)
+        page.queue.cancel(here.resampling)
+        return await page.aside(lambda: stability_facts(here, page.queue))
 
     # Arguments
 
@@ -270,19 +238,74 @@ def _routes(page: Page) -> APIRouter:
     async def places(session: Key) -> messages.Places:
         """Where the variables and edges of the graph stand."""
         _, answer = session_of(session).current()
-        return await page.aside(lambda: places_of(answer))
+        return await page.aside(lambda: places_of(answer.names, answer.adjacency))
 
     @api.get("/sessions/{session}/edge")
     async def edge(session: Key, source: QueryName, target: QueryName) -> messages.EdgeDetails:
         """What there is to say about the edge between two variables."""
-        found, answer = session_of(session).current()
-        return await page.aside(lambda: edge_details(answer, found.table, source, target))
+        here = session_of(session)
+        found, answer = here.current()
+        return await page.aside(lambda: edge_details(answer, found.table, source, target, here.stability()))
 
     @api.get("/sessions/{session}/question")
     async def question(session: Key, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
-        """Whether one variable causes another, on which ways, and what to adjust for."""
+        """Whether one variable causes another, and on which ways."""
         _, answer = session_of(session).current()
         return await page.aside(lambda: causal_question(answer, cause, effect))
+
+    @api.get("/sessions/{session}/effect")
+    async def effect(
+        session: Key,
+        cause: QueryName,
+        effect: QueryName,
+        first: OptionalName = None,
+        second: OptionalName = None,
+        estimator: Literal["linear", "curved"] = "linear",
+    ) -> messages.EffectFacts:
+        """What happens to one variable when the other changes, per unit or from `first` to `second`."""
+        here = session_of(session)
+        found, answer = here.current()
+        if (first is None) != (second is None):
+            raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
+        between = None if first is None or second is None else (first, second)
+        asked = EffectAsked(cause, effect, between, estimator)
+        facts = await page.aside(lambda: effect_facts(answer, found.table, asked))
+        here.remember_question(asked)
+        return facts
+
+    # Comparison
+
+    @api.post("/sessions/{session}/kept", status_code=201)
+    async def keep(session: Key, request: messages.KeepRequest) -> list[messages.KeptFacts]:
+        """Keep the answer as it stands, to compare others with it."""
+        here = session_of(session)
+        here.keep(here.current()[1], request.name)
+        return kept_facts(here)
+
+    @api.post("/sessions/{session}/kept/file", status_code=201, openapi_extra=octets)
+    async def keep_file(session: Key, request: Request, name: Name) -> list[messages.KeptFacts]:
+        """Keep an answer that was saved as graph.json: its file as the body."""
+        here = session_of(session)
+        here.current()
+        content = await request.body()
+        answer = await page.aside(lambda: saved_answer(content))
+        page.limits.check_shape(0, len(answer.names))
+        here.keep(answer, Path(name.replace("\\", "/")).name[:200] or "a saved answer")
+        return kept_facts(here)
+
+    @api.delete("/sessions/{session}/kept/{number}")
+    async def forget(session: Key, number: int) -> list[messages.KeptFacts]:
+        """Forget an answer that was kept."""
+        here = session_of(session)
+        here.kept = [each for each in here.kept if each.number != number]
+        return kept_facts(here)
+
+    @api.get("/sessions/{session}/comparison")
+    async def compare(session: Key, left: Which = NETWORK, right: Which = NOW) -> messages.Comparison:
+        """Two answers side by side: `now` as it stands, `network` without what was said, or one that was kept."""
+        here = session_of(session)
+        one, other = (answer_called(here, which) for which in (left, right))
+        return await page.aside(lambda: comparison(one, other))
 
     # Downloads
 

@@ -41,29 +41,45 @@ def _picture(name: str) -> Callable[[Session], bytes]:
 
 
 def python_lines(session: Session) -> str:
-    """A program that gives the same answer to the same file."""
+    """A program that gives the same answer to the same file, and the same answers to what was asked about it."""
     _, answer = session.current()
-    choices, knowledge = session.choices, answer.knowledge.to_dict()
-    reading = [repr(session.file.name)]
-    reading += [f"drop={list(choices.drop)!r}"] if choices.drop else []
-    reading += [f"missing={choices.missing!r}"] if choices.missing != "error" else []
+    knowledge = answer.knowledge.to_dict()
+    reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in session.choices.reading().items())]
     settings = [f"model={answer.model!r}", f"decode={answer.rule!r}", f"threshold={answer.threshold!r}"]
-    settings += [f"scale={choices.scale!r}"] if choices.scale != "auto" else []
+    settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
     return "\n".join(
         [
             f"# The answer of causal-arrow {__version__} to this table, as it was argued on the page.",
             "from causal_arrow import Arrow, read_table",
             "",
-            f"table = read_table({', '.join(reading)})",
+            "table = read_table(",
+            *(f"    {option}," for option in reading),
+            ")",
             "arrow = Arrow(",
             *(f"    {setting}," for setting in settings),
             ")",
             "arrow.fit(table)",
             "print(arrow.summary())",
+            *_questions_in_python(session),
             "",
         ]
     )
+
+
+def _questions_in_python(session: Session) -> list[str]:
+    """Lines for the effects and the stability that were asked for, of variables that are still there."""
+    _, answer = session.current()
+    lines = []
+    for asked in session.questions:
+        if {asked.cause, asked.effect} <= set(answer.names):
+            options = [repr(asked.cause), repr(asked.effect)]
+            options += [f"between={asked.between!r}"] if asked.between is not None else []
+            options += [f"estimator={asked.estimator!r}"] if asked.estimator != "linear" else []
+            lines.append(f"print(arrow.effect({', '.join(options)}))")
+    if session.resampled is not None:
+        lines.append(f"print(arrow.bootstrap(table, k={len(session.resampled)}).to_frame().to_string())")
+    return lines
 
 
 def report_page(session: Session) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from causal_arrow.errors import TableError
 from causal_arrow.tables.reading import MOST_VARIABLES
 from causal_arrow.tables.source_frame import FileInMemory
-from causal_arrow.tables.table import Table
 from causal_arrow.text import counted
 
 MEGABYTE = 2**20
@@ -61,11 +60,8 @@ class Limits:
         else:
             self._check_parquet(file)
 
-    def check_table(self, table: Table) -> None:
+    def check_shape(self, observations: int, variables: int) -> None:
         """TableError for a table with too many observations or variables."""
-        self._check_shape(table.observations, table.variables)
-
-    def _check_shape(self, observations: int, variables: int) -> None:
         if observations > self.most_observations:
             raise TableError(
                 f"The table has {counted(observations, 'observation')}, more than the {self.most_observations:,} that "
@@ -114,7 +110,7 @@ class Limits:
             facts = parquet.ParquetFile(file.open()).metadata
         except Exception:  # no pyarrow, or no Parquet: the reader says so in its own words
             return
-        self._check_shape(facts.num_rows, facts.num_columns)
+        self.check_shape(facts.num_rows, facts.num_columns)
         if sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups)) > (
             UNPACKED * self.most_bytes
         ):

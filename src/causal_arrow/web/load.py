@@ -24,7 +24,8 @@ import numpy as np
 
 from causal_arrow.discovery.pipeline import Settings
 from causal_arrow.network.bundled import DEFAULT_MODEL
-from causal_arrow.web.app import Page, create_app
+from causal_arrow.web.app import create_app
+from causal_arrow.web.page import Page
 from causal_arrow.web.server import listen, running
 
 SECONDS_BETWEEN_QUESTIONS = 0.25  # as the page has it

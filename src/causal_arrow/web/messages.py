@@ -9,7 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 Probability = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=10_000)]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
+MissingChoice = Literal["auto", "model", "error", "drop", "impute"]
+Kind = Literal["number", "binary", "ordered", "category"]
+JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 MOST_STATEMENTS = 50_000
+MOST_COLUMNS = 5000
 
 
 class Message(BaseModel):
@@ -39,6 +43,9 @@ class Server(Message):
     most_bytes: int
     most_observations: int
     most_variables: int
+    reads: list[str] = Field(
+        description="What the network reads beside numbers: levels, observed (missing cells), intervened."
+    )
     endings: list[str]
     examples: list[Example]
     given: str | None = Field(description="The example that `causal-arrow serve TABLE` was started with.")
@@ -48,11 +55,14 @@ class Server(Message):
 
 
 class ColumnFacts(Message):
-    """A column of the table."""
+    """A column of the file, used or not."""
 
     name: str
-    kind: str
+    detected: str | None = Field(description="The kind it is read as by default; null for one that cannot be read.")
+    kind: str | None = Field(description="The kind it is read as now; null for one that is not used.")
     levels: list[str]
+    values: list[str] = Field(description="Its different values, sorted; none if there are many.")
+    missing: int = Field(description="How many of its cells are empty.")
 
 
 class Offer(Message):
@@ -60,7 +70,9 @@ class Offer(Message):
 
     label: str
     drop: list[str] = []
-    missing: Literal["error", "drop", "impute"] | None = None
+    missing: MissingChoice | None = None
+    na: list[str] = []
+    kinds: dict[str, Kind] = {}
 
 
 class FindingFacts(Message):
@@ -77,6 +89,7 @@ class TableFacts(Message):
     name: str
     size: str
     usable: bool
+    missing: int = Field(description="How many cells of the columns in use are empty in the file.")
     columns: list[ColumnFacts]
     findings: list[FindingFacts]
     against: str = Field(description="What speaks against trusting the answer, in a line.")
@@ -86,9 +99,16 @@ class TableFacts(Message):
 class ReadingChoices(Message):
     """How to read the table before the network does."""
 
-    drop: Annotated[list[Name], Field(max_length=5000)] = []
-    missing: Literal["error", "drop", "impute"] = "error"
+    drop: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []
+    missing: MissingChoice = Field("auto", description="As for `read_table`: auto is model where the network can.")
     scale: Literal["auto", "given", "log"] = "auto"
+    kinds: Annotated[dict[Name, Kind], Field(max_length=MOST_COLUMNS)] = {}
+    ordered: Annotated[dict[Name, list[Name]], Field(max_length=MOST_COLUMNS)] = Field(
+        {}, description="Columns whose levels have an order, the smallest first."
+    )
+    na: Annotated[list[Name], Field(max_length=100)] = Field([], description="Values that count as missing.")
+    interventions: Name | None = Field(None, description="The column that names what experiments have set.")
+    environments: Name | None = Field(None, description="The column that tells environments apart.")
 
 
 # Graphs
@@ -102,6 +122,7 @@ class KnowledgeStatements(Message):
     tiers: Annotated[list[list[Name]], Field(max_length=1000)] = []
     roots: Annotated[list[Name], Field(max_length=5000)] = []
     leaves: Annotated[list[Name], Field(max_length=5000)] = []
+    no_hidden_cause: Annotated[list[Pair], Field(max_length=MOST_STATEMENTS)] = []
 
 
 class Argument(Message):
@@ -141,16 +162,54 @@ class Graph(Message):
     remarks: list[str]
 
 
+class StabilityRequest(Message):
+    """How many tables to draw from the observations, with replacement."""
+
+    resamples: Annotated[int, Field(ge=2, le=100)] = 50
+
+
+class StableEdge(Message):
+    """An edge of the graph, and the share of the resampled tables whose graph has it too."""
+
+    source: str
+    target: str
+    frequency: Probability
+
+
+class Stability(Message):
+    """How far the network is with resampled tables, and how often each edge came up in them."""
+
+    state: JobState | Literal["none"]
+    ahead: int
+    share: Probability = Field(description="How much is done.")
+    message: str | None = Field(description="Why it failed.")
+    resamples: int
+    edges: list[StableEdge]
+
+
+class KeptFacts(Message):
+    """An answer that is kept for comparison."""
+
+    number: int
+    name: str
+
+
 class SessionFacts(Message):
     """A session: its table, how far the network is, and the graph once there is one."""
 
     session: str
-    state: Literal["ready", "waiting", "running", "done", "failed", "cancelled"]
+    state: JobState | Literal["ready"]
     ahead: int = Field(description="How many tables come first.")
+    seconds: float = Field(description="How long the network has been at it.")
     message: str | None = Field(description="Why it failed.")
+    offers: list[Offer] = Field(description="What can be done about that.")
+    notice: str | None = Field(description="What to know about the last reading.")
     table: TableFacts
-    choices: ReadingChoices
+    choices: ReadingChoices = Field(description="Those behind the graph.")
+    asked: ReadingChoices = Field(description="Those of the last reading, which may have failed.")
     graph: Graph | None
+    stability: JobState | Literal["none"]
+    kept: list[KeptFacts]
 
 
 class Node(Message):
@@ -189,6 +248,15 @@ class Axis(Message):
     levels: list[str]
 
 
+class LevelSummary(Message):
+    """The observations with one level of a variable, and the values of a number among them."""
+
+    level: str
+    count: int
+    mean: float | None
+    deviation: float | None = Field(description="Standard deviation.")
+
+
 class Plot(Message):
     """Two variables against each other: points (some of them if there are many), or how often levels meet."""
 
@@ -196,8 +264,18 @@ class Plot(Message):
     y: Axis
     points: list[list[float]]
     counts: list[list[int]] | None = Field(description="For two variables with levels: rows are levels of y.")
+    summaries: list[LevelSummary] = Field(description="For a variable with levels and a number: one per level.")
     shown: int
     observations: int
+
+
+class PairStability(Message):
+    """What the graphs of resampled tables have between two variables."""
+
+    resamples: int
+    frequency: Probability
+    reversed_frequency: Probability
+    words: str
 
 
 class EdgeDetails(Message):
@@ -211,6 +289,8 @@ class EdgeDetails(Message):
     reversed_probability: Probability
     no_edge_probability: Probability
     in_graph: bool
+    hidden_cause_probability: Probability | None = Field(description="Null where the network does not tell.")
+    stability: PairStability | None
     plot: Plot
 
 
@@ -221,15 +301,8 @@ class CausalPath(Message):
     share: Probability
 
 
-class AdjustmentSet(Message):
-    """Variables to adjust for, and the share of the graphs with an effect that ask for exactly these."""
-
-    variables: list[str]
-    share: Probability
-
-
 class CausalQuestion(Message):
-    """Does one variable cause another, on which ways, and what to adjust for to measure the effect."""
+    """Does one variable cause another, and on which ways?"""
 
     cause: str
     effect: str
@@ -238,4 +311,82 @@ class CausalQuestion(Message):
     reversed_probability: Probability
     graphs: int
     paths: list[CausalPath]
-    adjustment_sets: list[AdjustmentSet]
+    hidden_causes: str | None = Field(description="A sentence on hidden causes on the way, if there probably are any.")
+
+
+class AdjustmentSet(Message):
+    """Variables to adjust for, the share of the graphs that ask for exactly these, and the effect by them."""
+
+    variables: list[str]
+    share: Probability
+    effect: float
+    low: float
+    high: float
+
+
+class EffectLayer(Message):
+    """The part of an effect's distribution that comes from one adjustment set, or from the rarer ones together."""
+
+    label: str
+    densities: list[float]
+
+
+class EffectPlot(Message):
+    """The distribution of an effect: densities at points, stacked by adjustment set, and a point at zero."""
+
+    points: list[float]
+    layers: list[EffectLayer]
+    at_zero: Probability
+
+
+class EffectFacts(Message):
+    """What happens to one variable when another changes, over all graphs that are possible."""
+
+    cause: str
+    effect: str
+    words: str
+    change: str
+    sentences: list[str] = Field(description="How strong a hidden cause would have to be, and what else to know.")
+    mean: float
+    low: float
+    high: float
+    probability_of_none: Probability
+    graphs: int
+    sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
+    more_sets: int
+    plot: EffectPlot
+
+
+# Comparison
+
+
+class KeepRequest(Message):
+    """Keep the answer as it stands under a name."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ComparedAnswer(Message):
+    """One of two answers that are compared."""
+
+    name: str
+    words: str
+    graph: Graph
+
+
+class Difference(Message):
+    """One way in which two answers differ."""
+
+    kind: Literal["only_left", "only_right", "reversed", "probability", "variable", "statement", "hidden_cause"]
+    words: str
+    pair: list[str] | None = Field(description="The variables of the edge it is about.")
+
+
+class Comparison(Message):
+    """Two answers, where to draw both, and how they differ."""
+
+    left: ComparedAnswer
+    right: ComparedAnswer
+    places: Places
+    words: str
+    differences: list[Difference]

@@ -1,4 +1,5 @@
-"""Questions about two variables: the edge between them, the data behind it, and whether one causes the other."""
+"""Questions about two variables: the edge between them, the data behind it, whether one causes the other, and by how
+much."""
 
 from __future__ import annotations
 
@@ -9,14 +10,30 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, direction_certainty
-from causal_arrow.discovery.uncertainty import adjustment_sets, ancestor_frequencies
+from causal_arrow.discovery.effects.effect import Effect
+from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.tables.table import Table
-from causal_arrow.web.messages import AdjustmentSet, Axis, CausalPath, CausalQuestion, EdgeDetails, Plot
+from causal_arrow.web.messages import (
+    AdjustmentSet,
+    Axis,
+    CausalPath,
+    CausalQuestion,
+    EdgeDetails,
+    EffectFacts,
+    EffectLayer,
+    EffectPlot,
+    LevelSummary,
+    PairStability,
+    Plot,
+)
+from causal_arrow.web.sessions import EffectAsked
 
 MOST_POINTS = 500
-DRAWN_GRAPHS = 500
+DRAWN_GRAPHS = 1000  # as `Arrow.effect` has it
 MOST_LISTED = 5
+CURVE_POINTS = 160
 SEED = 0
 
 Bools = NDArray[np.bool_]
@@ -40,8 +57,10 @@ def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
 # The edge
 
 
-def edge_details(answer: Answer, table: Table, source: str, target: str) -> EdgeDetails:
-    """How probable the edge is in both directions, in words, and the data of the two variables."""
+def edge_details(
+    answer: Answer, table: Table, source: str, target: str, stability: EdgeStability | None = None
+) -> EdgeDetails:
+    """How probable the edge is in both directions, in words, how stable, and the data of the two variables."""
     j, k = _two(answer, source, target)
     forward, backward = (min(max(float(answer.edge_probabilities[pair]), 0.0), 1.0) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
@@ -59,7 +78,24 @@ def edge_details(answer: Answer, table: Table, source: str, target: str) -> Edge
         reversed_probability=backward,
         no_edge_probability=1 - adjacent,
         in_graph=bool(answer.adjacency[j, k]),
+        hidden_cause_probability=None
+        if answer.confounding_probabilities is None
+        else min(max(float(answer.confounding_probabilities[j, k]), 0.0), 1.0),
+        stability=None if stability is None else _pair_stability(stability, j, k),
         plot=plot_of(table, source, target),
+    )
+
+
+def _pair_stability(stability: EdgeStability, j: int, k: int) -> PairStability:
+    source, target = stability.names[j], stability.names[k]
+    forward, backward = float(stability.frequencies[j, k]), float(stability.frequencies[k, j])
+    counts = [round(share * stability.resamples) for share in (forward, backward, 1 - forward - backward)]
+    return PairStability(
+        resamples=stability.resamples,
+        frequency=min(forward, 1.0),
+        reversed_frequency=min(backward, 1.0),
+        words=f"Of {stability.resamples} tables with the observations drawn again, {counts[0]} show "
+        f"{source} → {target}, {counts[1]} show {target} → {source}, {counts[2]} show no edge.",
     )
 
 
@@ -83,7 +119,10 @@ def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
     pair = [_ranks(table.values[both, table.names.index(name)]) for name in (source, target)]
     if both.sum() > 2 and all(ranks.std() > 0 for ranks in pair):
         correlation = float(np.corrcoef(pair[0], pair[1])[0, 1])
-        sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
+        if not any(table.columns[table.names.index(name)].kind == "category" for name in (source, target)):
+            sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
+    if np.broadcast_to(answer.constraints.unconfounded, answer.adjacency.shape)[j, k]:
+        sentences.append("You say that they share no hidden cause.")
     return sentences
 
 
@@ -103,6 +142,10 @@ def plot_of(table: Table, x: str, y: str) -> Plot:
         grid = np.zeros((len(up.levels), len(across.levels)), dtype=int)
         np.add.at(grid, (values[:, 1].astype(int), values[:, 0].astype(int)), 1)
         counts = grid.tolist()
+    summaries = []
+    if bool(across.levels) != bool(up.levels):
+        levels, number = (0, 1) if across.levels else (1, 0)
+        summaries = _level_summaries((across, up)[levels].levels, values[:, levels], values[:, number])
     chosen = values if counts is None else values[:0]
     if len(chosen) > MOST_POINTS:
         random = np.random.default_rng(SEED)
@@ -112,22 +155,43 @@ def plot_of(table: Table, x: str, y: str) -> Plot:
         y=Axis(name=y, levels=list(up.levels)),
         points=chosen.tolist(),
         counts=counts,
+        summaries=summaries,
         shown=len(chosen),
         observations=len(values),
     )
 
 
+def _level_summaries(
+    levels: tuple[str, ...], codes: NDArray[np.float64], numbers: NDArray[np.float64]
+) -> list[LevelSummary]:
+    summaries = []
+    for code, level in enumerate(levels):
+        among = numbers[codes == code]
+        summaries.append(
+            LevelSummary(
+                level=level,
+                count=len(among),
+                mean=float(among.mean()) if len(among) else None,
+                deviation=float(among.std(ddof=1)) if len(among) > 1 else None,
+            )
+        )
+    return summaries
+
+
 # Cause and effect
+
+
+def _drawn(answer: Answer) -> Bools:
+    """Graphs from the distribution, none of which contradicts the knowledge; always the same.  (K, P, P)"""
+    return answer.sample(DRAWN_GRAPHS, torch.Generator().manual_seed(SEED)).graphs.astype(bool)
 
 
 def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
     """The share of graphs drawn from the distribution in which one variable causes the other, and how."""
     j, k = _two(answer, cause, effect)
-    graphs = answer.sample(DRAWN_GRAPHS, torch.Generator().manual_seed(SEED)).graphs.astype(bool)
+    graphs = _drawn(answer)
     causes = ancestor_frequencies(graphs)
     ways = Counter(way for graph in graphs if (way := shortest_path(graph, j, k)) is not None)
-    sets = adjustment_sets(graphs, j, k)
-    effective = sum(count for members, count in sets.items() if members is not None)
     share = float(causes[j, k])
     return CausalQuestion(
         cause=cause,
@@ -140,12 +204,57 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
             CausalPath(variables=[answer.names[place] for place in way], share=count / len(graphs))
             for way, count in ways.most_common(MOST_LISTED)
         ],
-        adjustment_sets=[
-            AdjustmentSet(variables=[answer.names[place] for place in members], share=count / effective)
-            for members, count in sets.most_common(MOST_LISTED + 1)
-            if members is not None
-        ][:MOST_LISTED],
+        hidden_causes=hidden_causes_on_the_way(answer, graphs, j, k),
     )
+
+
+def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFacts:
+    """The effect of one variable on another with its interval, by adjustment set, and its distribution."""
+    _two(answer, asked.cause, asked.effect)
+    effect = estimate_effect(
+        answer,
+        table,
+        _drawn(answer),
+        asked.cause,
+        asked.effect,
+        between=asked.between,
+        question=EffectQuestion(asked.estimator),
+        random=np.random.default_rng(SEED),
+    )
+    rows = [
+        AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])
+        for row in effect.by_adjustment_set.itertuples(index=False, name=None)
+        if row[0] is not None
+    ]
+    return EffectFacts(
+        cause=asked.cause,
+        effect=asked.effect,
+        words=effect.sentence,
+        change=effect.change,
+        sentences=[*effect.sensitivity_sentences(), *effect.notes],
+        mean=effect.mean,
+        low=effect.interval[0],
+        high=effect.interval[1],
+        probability_of_none=min(max(effect.probability_of_none, 0.0), 1.0),
+        graphs=effect.graphs,
+        sets=rows[:MOST_LISTED],
+        more_sets=len(rows) - len(rows[:MOST_LISTED]),
+        plot=_effect_plot(effect),
+    )
+
+
+def _effect_plot(effect: Effect) -> EffectPlot:
+    mixture = effect.distribution
+    points = mixture.points(CURVE_POINTS)
+    densities = np.nan_to_num(mixture.densities(points), posinf=0.0)  # (S, X); infinite where nothing is uncertain
+    layers = [
+        EffectLayer(label=", ".join(each.adjustment_set) or "nothing", densities=shares.tolist())
+        for each, shares in zip(effect.sets[:MOST_LISTED], densities, strict=False)
+    ]
+    if len(densities) > MOST_LISTED:
+        rest = densities[MOST_LISTED:].sum(axis=0)
+        layers.append(EffectLayer(label=f"{len(densities) - MOST_LISTED} more", densities=rest.tolist()))
+    return EffectPlot(points=points.tolist(), layers=layers, at_zero=min(max(mixture.at_zero, 0.0), 1.0))
 
 
 def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None:

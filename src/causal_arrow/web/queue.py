@@ -1,41 +1,98 @@
-"""The network reads one table at a time; a bounded number of others wait their turn."""
+"""The network does one piece of work at a time; a bounded number of jobs wait their turn.
+
+A job of many pieces, such as reading fifty resampled tables, goes back to the end of the line after each, so that
+nobody waits for all of it. A job that nobody wants any more stops: before it starts, between its pieces, and in the
+middle of a pass through the network before its next layer.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from causal_arrow.errors import ArrowError
 
+if TYPE_CHECKING:
+    from torch import nn
+
 Result = TypeVar("Result")
+Pieces = Generator[float, None, Result]
+"""Work in pieces: yields the share that is done after each, and returns the result."""
 
 
 class TooBusyError(ArrowError):
     """As many tables wait as may wait."""
 
 
+class UnwantedError(Exception):
+    """Nobody wants the result of a job any more."""
+
+
 @dataclass(eq=False)
 class Job(Generic[Result]):
     """Work for the network. `state`: waiting, running, done, failed or cancelled."""
 
-    work: Callable[[], Result]
+    work: Callable[[], Result | Pieces[Result]]
     wanted: Callable[[], bool] = lambda: True
     """Asked when its turn comes: whether anybody still waits for it."""
     state: str = "waiting"
+    share: float = 0.0
+    """How much of it is done, where it has pieces."""
     result: Result | None = None
     error: Exception | None = field(default=None, repr=False)
+    started: float | None = None
+    pieces: Pieces[Result] | None = field(default=None, repr=False)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it was not cancelled and somebody still waits for it."""
+        return self.state != "cancelled" and self.wanted()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in ("waiting", "running")
+
+    @property
+    def seconds(self) -> float:
+        """How long ago it started; 0 before."""
+        return 0.0 if self.started is None else time.monotonic() - self.started
+
+    @classmethod
+    def done(cls, result: Result) -> Job[Result]:
+        """A job whose result is known already."""
+        return cls(lambda: result, state="done", result=result)
+
+
+@contextlib.contextmanager
+def stopped_when_unwanted(network: nn.Module, job: Callable[[], Job[Any]]) -> Iterator[None]:
+    """While this lasts, UnwantedError in place of the network's next layer once nobody wants the job's result."""
+
+    def check(*layer_and_input: object) -> None:
+        if not job().is_wanted:
+            raise UnwantedError
+
+    handles = [layer.register_forward_pre_hook(check) for layer in network.modules()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 class NetworkQueue:
-    """One thread that works jobs off in the order they came."""
+    """One thread that works jobs off in the order they came, a piece at a time."""
 
     def __init__(self, most_waiting: int) -> None:
         self.most_waiting = most_waiting
         self.started = 0  # how many jobs cost anything
-        self._waiting: list[Job[object]] = []
+        self._waiting: list[Job[Any]] = []
         self._change = threading.Lock()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="network")
 
@@ -44,42 +101,73 @@ class NetworkQueue:
         with self._change:
             if len(self._waiting) >= self.most_waiting:
                 raise TooBusyError(f"{len(self._waiting)} tables wait for the network already: try again in a minute.")
-            self._waiting.append(job)  # type: ignore[arg-type]
+            self._waiting.append(job)
         self._worker.submit(self._run, job)
         return job
 
-    def ahead(self, job: Job[Result]) -> int:
+    def ahead(self, job: Job[Any]) -> int:
         """How many jobs come before this one."""
         with self._change:
-            return self._waiting.index(job) if job in self._waiting else 0  # type: ignore[arg-type]
+            return self._waiting.index(job) if job in self._waiting else 0
 
-    def cancel(self, job: Job[Result]) -> None:
-        """Nobody wants the result any more: a job that waits never starts, and what a running one finds is dropped."""
+    def cancel(self, job: Job[Any] | None) -> None:
+        """Nobody wants the result any more: the job never starts, or stops soon and what it found is dropped."""
+        if job is None:
+            return
         with self._change:
             if job in self._waiting:
-                self._waiting.remove(job)  # type: ignore[arg-type]
-            if job.state in ("waiting", "running"):
+                self._waiting.remove(job)
+            if job.is_under_way:
                 job.state = "cancelled"
 
     def close(self) -> None:
         """Start nothing more."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, job: Job[Result]) -> None:
+    def _run(self, job: Job[Any]) -> None:
         wanted = job.wanted()
         with self._change:
             if job in self._waiting:
-                self._waiting.remove(job)  # type: ignore[arg-type]
-            if job.state == "waiting":
-                job.state = "running" if wanted else "cancelled"
+                self._waiting.remove(job)
+            if not wanted and job.is_under_way:
+                job.state = "cancelled"
             if job.state == "cancelled":
+                job.pieces = None
                 return
-            self.started += 1
+            if job.state == "waiting":
+                job.state, job.started = "running", time.monotonic()
+                self.started += 1
+        again = False
         try:
-            result, error = job.work(), None
+            again = self._piece(job)
+        except UnwantedError:
+            self.cancel(job)
+            job.pieces = None
         except Exception as failure:
-            result, error = None, failure
+            self._finish(job, "failed", error=failure)
+        if again:
+            with self._change:
+                self._waiting.append(job)
+            with contextlib.suppress(RuntimeError):  # the server stops
+                self._worker.submit(self._run, job)
+
+    def _piece(self, job: Job[Any]) -> bool:
+        """Do one piece of the job; whether there are more."""
+        if job.pieces is None:
+            made = job.work()
+            if not isinstance(made, GeneratorType):
+                self._finish(job, "done", made)
+                return False
+            job.pieces = made
+        try:
+            job.share = next(job.pieces)
+        except StopIteration as end:
+            self._finish(job, "done", end.value)
+            return False
+        return True
+
+    def _finish(self, job: Job[Any], state: str, result: Any = None, error: Exception | None = None) -> None:
         with self._change:
+            job.pieces = None
             if job.state == "running":
-                job.result, job.error = result, error
-                job.state = "done" if error is None else "failed"
+                job.result, job.error, job.state = result, error, state

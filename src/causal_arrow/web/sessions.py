@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import Discovery
+from causal_arrow.discovery.uncertainty import EdgeStability, edge_stability
 from causal_arrow.errors import ArrowError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.overview import SourceColumn
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.source_frame import FileInMemory
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job
+
+MOST_KEPT = 12
+"""Answers that a session keeps for comparison."""
+MOST_QUESTIONS = 20
+"""Questions about effects that the Python lines repeat."""
+MOST_EARLIER = 8
+EARLIER_BYTES = 16 * 2**20
+"""What the tables of earlier readings may take, so that going back to them needs no network."""
 
 
 class UnknownSessionError(ArrowError):
@@ -30,8 +42,62 @@ class Choices:
     """How the table of a session is read."""
 
     drop: tuple[str, ...] = ()
-    missing: str = "error"
+    missing: str = "auto"
     scale: str = "auto"
+    kinds: tuple[tuple[str, str], ...] = ()
+    ordered: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    na: tuple[str, ...] = ()
+    interventions: str | None = None
+    environments: str | None = None
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Choices:
+        """The choices in a mapping, as the API has them; their order does not matter."""
+        return cls(
+            **{
+                **content,
+                "drop": tuple(dict.fromkeys(content["drop"])),
+                "na": tuple(dict.fromkeys(content["na"])),
+                "kinds": tuple(sorted(content["kinds"].items())),
+                "ordered": tuple((name, tuple(levels)) for name, levels in sorted(content["ordered"].items())),
+            }
+        )
+
+    def beside_settings(self) -> dict[str, Any]:
+        """The options of `read_table` that are not among the settings of the pipeline."""
+        return {name: value for name, value in self.reading().items() if name not in ("missing", "kinds", "ordered")}
+
+    def reading(self) -> dict[str, Any]:
+        """The options of `read_table` that say the same, without those that are as usual."""
+        everything = {
+            "drop": list(self.drop),
+            "missing": self.missing,
+            "na": list(self.na),
+            "kinds": dict(self.kinds),
+            "ordered": {name: list(levels) for name, levels in self.ordered},
+            "interventions": self.interventions,
+            "environments": self.environments,
+        }
+        return {name: value for name, value in everything.items() if value and value != "auto"}
+
+
+@dataclass(frozen=True)
+class EffectAsked:
+    """A question about an effect: of what, on what, and between which values of the cause."""
+
+    cause: str
+    effect: str
+    between: tuple[str, str] | None = None
+    estimator: str = "linear"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswer:
+    """An answer that was kept to be compared, and what to call it."""
+
+    number: int
+    name: str
+    answer: Answer
 
 
 @dataclass(eq=False)
@@ -40,6 +106,8 @@ class Session:
 
     file: FileInMemory
     report: TableReport
+    """Of the table as it is read by default."""
+    columns: tuple[SourceColumn, ...] = ()
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     choices: Choices = field(default_factory=Choices)
     """Those behind `found`."""
@@ -48,18 +116,35 @@ class Session:
     job: Job[Discovery] | None = None
     found: Discovery | None = None
     answer: Answer | None = None
+    notice: str | None = None
+    """What the person should hear of the last reading."""
+    resampling: Job[list[GraphDistribution]] | None = None
+    questions: list[EffectAsked] = field(default_factory=list)
+    kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
+    _earlier: dict[Choices, Discovery] = field(default_factory=dict)
+    _stability: tuple[Answer, EdgeStability] | None = None
+    _numbers: int = 0
 
     def settle(self) -> None:
         """Take over what the network has found since, with what the person had said of the variables that are left."""
         job = self.job
         if job is None or job.state != "done" or job.result is None or job.result is self.found:
             return
-        self.found, self.choices = job.result, self.asked
-        before, self.answer = self.answer, job.result.answer
-        if before is not None:
-            known = _about(before.knowledge, self.answer.names)
-            self.answer = self.answer.refine(knowledge=known, rule=before.rule, threshold=before.threshold)
+        before, found, choices = self.answer, self.found, self.choices
+        self.found, self.choices, self.answer = job.result, self.asked, job.result.answer
+        self.notice, self._stability = None, None
+        if before is None or found is None:
+            return
+        self._remember(choices, found)
+        self.keep(before, "before the table was read again", once=True)
+        try:
+            self.answer = self.answer.refine(
+                knowledge=_about(before.knowledge, self.answer.names), rule=before.rule, threshold=before.threshold
+            )
+        except ArrowError as error:
+            self.answer = self.answer.refine(rule=before.rule, threshold=before.threshold)
+            self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
 
     def current(self) -> tuple[Discovery, Answer]:
         """The discovery and the answer as it stands."""
@@ -67,16 +152,63 @@ class Session:
             raise NoAnswerError("This table has no graph yet: wait for the network, or start it.")
         return self.found, self.answer
 
+    def known(self, choices: Choices) -> Discovery | None:
+        """What the network said of the table when it was last read like this; None if that is not remembered."""
+        return self.found if self.found is not None and choices == self.choices else self._earlier.get(choices)
+
+    def _remember(self, choices: Choices, found: Discovery) -> None:
+        """Keep the latest readings while they are small."""
+        self._earlier.pop(choices, None)
+        self._earlier[choices] = found
+        while self._earlier and (
+            len(self._earlier) > MOST_EARLIER
+            or sum(each.table.values.nbytes for each in self._earlier.values()) > EARLIER_BYTES
+        ):
+            del self._earlier[next(iter(self._earlier))]
+
+    # Stability
+
+    @property
+    def resampled(self) -> list[GraphDistribution] | None:
+        """What the network said of resampled tables, once it has read them all."""
+        job = self.resampling
+        return None if job is None or job.state != "done" else job.result
+
+    def stability(self) -> EdgeStability | None:
+        """How often each edge comes up in resampled tables, decoded as the answer stands; None before they are read."""
+        resampled, answer = self.resampled, self.answer
+        if resampled is None or answer is None:
+            return None
+        if self._stability is None or self._stability[0] is not answer:
+            self._stability = answer, edge_stability(answer, resampled)
+        return self._stability[1]
+
+    # Comparison
+
+    def keep(self, answer: Answer, name: str, once: bool = False) -> KeptAnswer:
+        """The answer, kept under a name; with `once`, in place of the one that had the name."""
+        if once:
+            self.kept = [each for each in self.kept if each.name != name]
+        self._numbers += 1
+        kept = KeptAnswer(self._numbers, name, answer)
+        self.kept = [*self.kept, kept][-MOST_KEPT:]
+        return kept
+
+    def remember_question(self, question: EffectAsked) -> None:
+        """Keep a question about an effect for the Python lines."""
+        self.questions = [*(each for each in self.questions if each != question), question][-MOST_QUESTIONS:]
+
 
 def _about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
     """The statements that concern these variables alone."""
     there = set(names)
     edges = {
         kind: [edge for edge in getattr(knowledge, kind) if there.issuperset(edge)]
-        for kind in ("required", "forbidden")
+        for kind in ("required", "forbidden", "no_hidden_cause")
     }
     some = {kind: [name for name in getattr(knowledge, kind) if name in there] for kind in ("roots", "leaves")}
-    return Knowledge(**edges, **some, tiers=[[name for name in tier if name in there] for tier in knowledge.tiers])
+    tiers = [[name for name in tier if name in there] for tier in knowledge.tiers]
+    return Knowledge(**edges, **some, tiers=[tier for tier in tiers if tier])
 
 
 class Sessions:

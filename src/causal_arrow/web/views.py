@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.labels import shortened
 from causal_arrow.discovery.summary import remarks
-from causal_arrow.errors import ArrowError, Remedy
+from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.tables.report import TableReport
@@ -21,17 +24,19 @@ from causal_arrow.web.messages import (
     FindingFacts,
     Graph,
     HiddenCause,
+    KeptFacts,
     KnowledgeStatements,
     Node,
-    Offer,
     Places,
     ReadingChoices,
     SessionFacts,
+    Stability,
+    StableEdge,
     TableFacts,
 )
 from causal_arrow.web.queue import NetworkQueue
-from causal_arrow.web.sessions import Session
-from causal_arrow.web.wording import PAGE, button
+from causal_arrow.web.sessions import Choices, Session
+from causal_arrow.web.wording import PAGE, offers
 
 # Pixels of the page's font, wide letters included.
 LETTER_WIDTH, LINE_HEIGHT = 7.4, 17.0
@@ -42,20 +47,57 @@ LONGEST_LINE, MOST_LINES = 16, 2
 def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
     """The session as the page sees it."""
     job, answer = session.job, session.answer
-    state = "ready" if job is None else job.state
     error = None if job is None else job.error
+    remedies = error.remedies if isinstance(error, ArrowError) else ()
     return SessionFacts(
         session=session.key,
-        state=state,  # type: ignore[arg-type]
+        state="ready" if job is None else job.state,  # type: ignore[arg-type]
         ahead=0 if job is None else queue.ahead(job),
+        seconds=0.0 if job is None or job.state != "running" else job.seconds,
         message=None if error is None else failure(error),
+        offers=offers(remedies),
+        notice=session.notice,
         table=table_facts(session),
-        choices=ReadingChoices(
-            drop=list(session.choices.drop),
-            missing=session.choices.missing,  # type: ignore[arg-type]
-            scale=session.choices.scale,  # type: ignore[arg-type]
-        ),
+        choices=_choices(session.choices if session.found is not None else session.asked),
+        asked=_choices(session.asked),
         graph=None if answer is None else graph_of(answer),
+        stability="none" if session.resampling is None else session.resampling.state,  # type: ignore[arg-type]
+        kept=kept_facts(session),
+    )
+
+
+def _choices(choices: Choices) -> ReadingChoices:
+    reading = choices.reading()
+    return ReadingChoices(**{**reading, "missing": choices.missing, "scale": choices.scale})
+
+
+def kept_facts(session: Session) -> list[KeptFacts]:
+    """The answers that are kept for comparison, in the order they came."""
+    return [KeptFacts(number=each.number, name=each.name) for each in session.kept]
+
+
+def stability_facts(session: Session, queue: NetworkQueue) -> Stability:
+    """How far the network is with resampled tables, and the share of them that have each edge of the graph."""
+    job, answer = session.resampling, session.answer
+    edges = []
+    if (stability := session.stability()) is not None and answer is not None:
+        edges = [
+            StableEdge(
+                source=edge.source,
+                target=edge.target,
+                frequency=_probability(
+                    stability.frequencies[answer.place_of(edge.source), answer.place_of(edge.target)]
+                ),
+            )
+            for edge in answer.edges
+        ]
+    return Stability(
+        state="none" if job is None else job.state,  # type: ignore[arg-type]
+        ahead=0 if job is None else queue.ahead(job),
+        share=0.0 if job is None else _probability(job.share),
+        message=None if job is None or job.error is None else failure(job.error),
+        resamples=0 if session.resampled is None else len(session.resampled),
+        edges=edges,
     )
 
 
@@ -77,24 +119,58 @@ def table_facts(session: Session) -> TableFacts:
     findings = report.findings
     if session.found is not None and answer is not None:
         report, findings = session.found.report, answer.findings
+    missing = _missing_cells(report, session)
     return TableFacts(
         name=session.file.name,
-        size=_size(report, session),
-        usable=not any(finding.severity == "problem" for finding in session.report.findings),
-        columns=[
-            ColumnFacts(name=column.name, kind=column.kind, levels=list(column.levels))
-            for column in session.report.columns
-        ],
+        size=_size(report, session, missing),
+        usable=session.found is not None or not any(finding.severity == "problem" for finding in findings),
+        missing=missing,
+        columns=_columns(report, session),
         findings=[_finding(finding) for finding in findings],
         against=_against(findings),
         assumed=_assumed(answer),
     )
 
 
-def _size(report: TableReport, session: Session) -> str:
+def _columns(report: TableReport, session: Session) -> list[ColumnFacts]:
+    detected = {column.name: column.kind for column in session.report.columns}
+    read = {column.name: column for column in report.columns}
+    return [
+        ColumnFacts(
+            name=column.name,
+            detected=detected.get(column.name),
+            kind=read[column.name].kind if column.name in read else None,
+            levels=list(read[column.name].levels) if column.name in read else [],
+            values=list(column.values),
+            missing=column.missing,
+        )
+        for column in session.columns
+    ]
+
+
+def _missing_cells(report: TableReport, session: Session) -> int:
+    used = {column.name for column in report.columns}
+    return sum(column.missing for column in session.columns if column.name in used)
+
+
+DONE_ABOUT_MISSING = {
+    "drop": "incomplete observations left out",
+    "impute": "filled with predictions",
+    "model": "left to the network",
+    "auto": "left to the network",
+}
+
+
+def _size(report: TableReport, session: Session, missing: int) -> str:
+    """Rows, columns, kinds, and what is missing."""
+    kinds = "" if any(column.kind != "number" for column in report.columns) else ", all numbers"
+    gaps = "no cell is missing"
+    if missing:
+        done = f", {DONE_ABOUT_MISSING.get(session.choices.missing, '')}" if session.found is not None else ""
+        gaps = f"{counted(missing, 'cell')} {'is' if missing == 1 else 'are'} missing{done}"
     left_out = len(session.choices.drop) if session.found is not None else 0
-    without = f", {counted(left_out, 'column')} left out" if left_out else ""
-    return f"{report.title}{without}."
+    without = f"; {counted(left_out, 'column')} left out" if left_out else ""
+    return f"{report.title}{kinds}; {gaps}{without}."
 
 
 def _against(findings: tuple[Finding, ...]) -> str:
@@ -114,21 +190,16 @@ def _assumed(answer: Answer | None) -> str:
     )
     said = 0 if answer is None else sum(map(len, answer.knowledge.to_dict().values()))
     known = f" You added {counted(said, 'statement')}." if said else ""
-    return f"No feedback, {hidden}, independent observations of one population.{known}"
+    population = "one population" if answer is None or answer.environment is None else "each environment"
+    return f"No feedback, {hidden}, independent observations of {population}.{known}"
 
 
 def _finding(finding: Finding) -> FindingFacts:
     return FindingFacts(
         severity=finding.severity,  # type: ignore[arg-type]
         message=finding.message,
-        offers=[_offer(remedy, label) for remedy in finding.remedies if (label := button(remedy)) is not None],
+        offers=offers(finding.remedies),
     )
-
-
-def _offer(remedy: Remedy, label: str) -> Offer:
-    if remedy.action == "drop":
-        return Offer(label=label, drop=list(remedy.columns))
-    return Offer(label=label, missing=remedy.setting)  # type: ignore[arg-type]
 
 
 # The graph
@@ -186,21 +257,21 @@ def argued(answer: Answer, argument: Argument) -> Answer:
     )
 
 
-def places_of(answer: Answer) -> Places:
+def places_of(names: Sequence[str], adjacency: NDArray[np.bool_]) -> Places:
     """The layout of our pictures, for boxes in the page's font."""
-    labels = [shortened(" ".join(visible(name).split()), MOST_LINES, LONGEST_LINE) for name in answer.names]
+    labels = [shortened(" ".join(visible(name).split()), MOST_LINES, LONGEST_LINE) for name in names]
     widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
     height = max((label.count("\n") + 1 for label in labels), default=1) * LINE_HEIGHT + PADDING[1]
-    layout = layered_layout(answer.adjacency.astype(bool), widths, height, gap=18.0, layer_gap=52.0)
+    layout = layered_layout(adjacency.astype(bool), widths, height, gap=18.0, layer_gap=52.0)
     return Places(
         nodes=[
             Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)
-            for name, label, width, (x, y) in zip(answer.names, labels, widths, layout.centers, strict=True)
+            for name, label, width, (x, y) in zip(names, labels, widths, layout.centers, strict=True)
         ],
         bends=[
             Bends(
-                source=answer.names[route.source],
-                target=answer.names[route.target],
+                source=names[route.source],
+                target=names[route.target],
                 points=[[float(x), float(layout.height - y)] for x, y in route.points[1:-1]],
             )
             for route in layout.routes

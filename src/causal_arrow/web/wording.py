@@ -1,13 +1,20 @@
-"""Remedies in the words of the page."""
+"""Remedies in the words of the page, and the buttons that carry them out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from causal_arrow.errors import Remedy, Wording
-from causal_arrow.text import listed
+from causal_arrow.text import capitalized, listed
+from causal_arrow.web.messages import Offer
 
 COMPLETE = {"drop": "leave out incomplete observations", "impute": "fill the gaps with predictions"}
+KIND_WORDS = {"number": "a number", "binary": "a yes or no", "ordered": "ordered levels", "category": "a category"}
+OMITTED = {
+    "interventions": "choose no column of experiments",
+    "environments": "choose no column of environments",
+    "sheet": "save the sheet as a file of its own",
+}
 
 
 def _leave_out(columns: Sequence[str]) -> str:
@@ -19,17 +26,32 @@ PAGE: Wording = {
     "choose": lambda remedy: "leave out columns in the file",
     "name": lambda remedy: "choose among the columns of the table",
     "missing": lambda remedy: COMPLETE[remedy.setting],
-    "na": lambda remedy: f"leave the cells with {remedy.setting!r} empty in the file",
+    "na": lambda remedy: f"count {remedy.setting!r} as missing",
     "delimiter": lambda remedy: "save the file with commas between its fields",
     "decimal": lambda remedy: f"save the file with the decimal sign {remedy.setting!r}",
     "header": lambda remedy: "give the columns names in the first line of the file",
+    "omit": lambda remedy: OMITTED.get(remedy.setting, f"do without {remedy.setting}"),
+    "kind": lambda remedy: f"read {listed(remedy.columns)} as {KIND_WORDS[remedy.setting]}",
+    "require": lambda remedy: f"choose the edge and require it: {listed(remedy.columns)}",
+    "between": lambda remedy: 'choose the two values to compare under "from" and "to"',
 }
 """Only what a person can do on the page or in the file."""
 
+OFFERS: dict[str, Callable[[str, Remedy], Offer]] = {
+    "drop": lambda label, remedy: Offer(label=label, drop=list(remedy.columns)),
+    "missing": lambda label, remedy: Offer(label=label, missing=remedy.setting),  # type: ignore[arg-type]
+    "na": lambda label, remedy: Offer(label=label, na=[remedy.setting]),
+    "kind": lambda label, remedy: Offer.model_validate(
+        {"label": label, "kinds": dict.fromkeys(remedy.columns, remedy.setting)}
+    ),
+}
+"""The remedies that a button carries out."""
 
-def button(remedy: Remedy) -> str | None:
-    """What a button that carries out the remedy is called; None where a button cannot."""
-    if remedy.action not in ("drop", "missing"):
-        return None
-    words = PAGE[remedy.action](remedy)
-    return words[:1].upper() + words[1:]
+
+def offers(remedies: Sequence[Remedy]) -> list[Offer]:
+    """A button for each remedy that the page can carry out."""
+    return [
+        OFFERS[remedy.action](capitalized(PAGE[remedy.action](remedy)), remedy)
+        for remedy in remedies
+        if remedy.action in OFFERS
+    ]

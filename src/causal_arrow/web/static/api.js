@@ -55,4 +55,13 @@ export const argue = (key, argument) => sendJson("PUT", at(key, "/graph"), argum
 export const places = (key) => asJson(send("GET", at(key, "/places")));
 export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
 export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
+export const effect = (key, asked) => asJson(send("GET", at(key, `/effect?${query(asked)}`)));
+export const resample = (key) => sendJson("POST", at(key, "/stability"), {});
+export const stability = (key) => asJson(send("GET", at(key, "/stability")));
+export const stopResampling = (key) => asJson(send("DELETE", at(key, "/stability")));
+export const keep = (key, name) => sendJson("POST", at(key, "/kept"), { name });
+export const keepFile = (key, file) => asJson(send("POST", at(key, `/kept/file?${query({ name: file.name })}`), file,
+  { "Content-Type": "application/octet-stream" }));
+export const forget = (key, number) => asJson(send("DELETE", at(key, `/kept/${number}`)));
+export const comparison = (key, left, right) => asJson(send("GET", at(key, `/comparison?${query({ left, right })}`)));
 export const file = async (key, name) => (await send("GET", at(key, `/files/${name}`))).blob();

@@ -1,13 +1,17 @@
 // The page: opens a table, waits for the network, and keeps graph, lists and server in step.
 
 import * as api from "./api.js";
-import { forbidden, forgotten, History, required } from "./argument.js";
+import { forbidden, forgotten, History, required, withoutHiddenCause } from "./argument.js";
+import { canonical, ColumnsPanel } from "./columns.js";
+import { CompareView } from "./compare.js";
 import { button, byId, element } from "./dom.js";
+import { PairPanel } from "./effects.js";
 import { GraphPicture } from "./graph.js";
 import * as panels from "./panels.js";
 
 const SESSION = "causal-arrow-session";
 const ONE_SLIDE = 1000; // milliseconds: moves of the slider that follow each other faster are undone together
+const BETWEEN_QUESTIONS = 250; // milliseconds
 const DOWNLOADS = {
   "graph.png": "Picture (PNG)", "graph.svg": "Picture (SVG)", "report.html": "Report (one HTML file)",
   "graph.json": "Everything (JSON)", "edges.csv": "Edges (CSV)", "graph.graphml": "GraphML", "graph.dot": "Graphviz (DOT)",
@@ -23,6 +27,9 @@ let selected = null; // { source, target } for an edge, { name } for a variable
 let picture = null;
 let wish = null; // the argument that the server has not heard yet
 let talking = false;
+let reading = false; // while the network is waited for
+let resampling = false;
+let stability = null; // the edges with the share of resampled tables that have them
 let layoutTimer = null;
 let lastSlide = -Infinity;
 
@@ -30,22 +37,40 @@ let lastSlide = -Infinity;
 
 const say = (words) => { byId("status").textContent = words; };
 
-function complain(error) {
-  byId("trouble").textContent = error.message;
+/** Words that stay, how far it is, and a button to stop it; gives a function to tell how far. */
+function sayProgress(place, words, onStop) {
+  const bar = element("progress", { max: 1, "aria-label": words });
+  const more = element("span", { class: "number", "aria-hidden": "true" });
+  byId(place).replaceChildren(words, " ", bar, " ", more, " ", button("Stop", onStop));
+  return (share, text) => {
+    if (share !== null) bar.value = share;
+    more.textContent = text;
+  };
+}
+
+function complain(error, offers = []) {
+  byId("trouble").replaceChildren(error.message, " ",
+    ...offers.map((offer) => button(offer.label, careful(() => accept(offer)))));
   byId("trouble").hidden = false;
   say("");
   if (!(error instanceof api.RequestError)) console.error(error);
 }
 
 /** A listener that shows what goes wrong in it. */
-const careful = (work) => async (...given) => {
-  byId("trouble").hidden = true;
-  try {
-    await work(...given);
-  } catch (error) {
-    complain(error);
-  }
-};
+function careful(work) {
+  return async (...given) => {
+    byId("trouble").hidden = true;
+    try {
+      await work(...given);
+    } catch (error) {
+      complain(error);
+    }
+  };
+}
+
+const columns = new ColumnsPanel(careful((choices) => read(choices)));
+const pair = new PairPanel(() => key, () => facts?.table.columns ?? []);
+const compare = new CompareView(() => key, careful);
 
 // Opening a table
 
@@ -63,7 +88,7 @@ async function leave() {
   if (key) await api.close(key).catch(() => {});
   history?.forget();
   sessionStorage.removeItem(SESSION);
-  key = facts = graph = selected = history = null;
+  key = facts = graph = selected = history = stability = null;
 }
 
 async function openFile(file) {
@@ -79,63 +104,123 @@ async function openFile(file) {
 async function proceed(now) {
   facts = now;
   showWork();
-  if (facts.state === "ready" && facts.table.usable) await read({});
+  if (facts.state === "ready" && facts.table.usable) await read(facts.choices);
   else if (facts.state === "ready") say("The table needs a decision before the network can read it: see what was noticed.");
-  else if (facts.state === "waiting" || facts.state === "running") await wait();
+  else if (isUnderWay(facts)) await wait();
   else settle();
+  if (facts?.graph && ["waiting", "running"].includes(facts.stability)) await watchResampling();
+  else if (facts?.stability === "done") await showStability();
 }
 
-/** Let the network read the table, with these changes to how it is read. */
-async function read(changes) {
-  facts = await api.start(key, { ...facts.choices, ...changes });
-  await wait();
-  if (facts?.state !== "done") return;
-  history.forget(); // it may speak of columns that are gone
-  byId("undo").disabled = byId("redo").disabled = true;
+const isUnderWay = ({ state }) => state === "waiting" || state === "running";
+const stateNow = () => ({ choices: facts.choices, argument: graph.argument });
+
+/** Let the network read the table, with these choices. Whether it did. */
+async function read(choices, remember = true) {
+  if (reading) return false;
+  const before = graph ? stateNow() : null;
+  reading = true;
+  try {
+    facts = await api.start(key, choices);
+    stability = null;
+    await wait();
+  } finally {
+    reading = false;
+  }
+  if (facts?.state !== "done") return false;
+  if (before && remember) history.add(before);
+  showHistory();
+  return true;
 }
+
+/** Accept an offer of the trust card or of a failed reading, beside what the other problems need. */
+const accept = (offer) => read(columns.accepting(offer, graph ? [] : columnsThatCannotBeUsed()));
 
 async function wait() {
   const mine = key;
-  while (key === mine && (facts.state === "waiting" || facts.state === "running")) {
-    byId("status").replaceChildren(
-      facts.state === "running" || !facts.ahead ? "The network reads the table …"
-        : `Waiting for the network: ${facts.ahead} before this table …`, " ",
-      button("Stop", careful(async () => { facts = await api.stop(mine); })));
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    const next = await api.session(mine);
-    if (key === mine) facts = next;
+  let tell = null, words = null;
+  while (key === mine && isUnderWay(facts)) {
+    const next = facts.state === "running" || !facts.ahead ? "The network reads the table …"
+      : `Waiting for the network: ${facts.ahead} before this table …`;
+    if (next !== words) {
+      words = next;
+      tell = sayProgress("status", words, careful(async () => { facts = await api.stop(mine); }));
+    }
+    tell(null, facts.seconds >= 1 ? `${Math.round(facts.seconds)} s` : "");
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN_QUESTIONS));
+    const latest = await api.session(mine);
+    if (key === mine) facts = latest;
   }
   if (key === mine) settle();
 }
 
 /** The network is done, or will not be. */
 function settle() {
-  say("");
+  say(facts.notice ?? "");
   showWork();
-  if (facts.state === "failed") complain(new api.RequestError(facts.message, 400));
-  if (facts.state === "cancelled") say("Stopped.");
+  if (facts.state === "failed") complain(new api.RequestError(facts.message, 400), facts.offers);
+  if (facts.state === "cancelled") say("Stopped. Nothing has changed.");
   if (facts.graph) showGraph(facts.graph, true);
+  if (compare.isOpen) careful(() => compare.renew())();
+}
+
+// Stability
+
+async function resample() {
+  const mine = key;
+  await api.resample(mine);
+  await watchResampling();
+}
+
+/** Show how far the network is with resampled tables, until it is done. */
+async function watchResampling() {
+  const mine = key;
+  resampling = true;
+  byId("resampling").hidden = false;
+  const tell = sayProgress("resampling", "The network reads resampled tables …",
+    careful(async () => { await api.stopResampling(mine); }));
+  await refreshSelection();
+  try {
+    let now = await api.stability(mine);
+    while (key === mine && isUnderWay(now)) {
+      tell(now.share, now.ahead ? `${now.ahead} before them` : `${Math.round(100 * now.share)}%`);
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN_QUESTIONS));
+      now = await api.stability(mine);
+    }
+    if (key === mine && now.message) throw new api.RequestError(now.message, 400);
+    if (key === mine) stability = now.edges.length || now.state === "done" ? now.edges : null;
+  } finally {
+    resampling = false;
+    byId("resampling").hidden = true;
+  }
+  if (key !== mine || !graph) return;
+  panels.showEdges(graph, selected, stability, careful(selectEdge));
+  await refreshSelection();
+}
+
+async function showStability() {
+  const mine = graph;
+  const now = await api.stability(key);
+  if (graph !== mine || now.state !== "done") return;
+  stability = now.edges;
+  panels.showEdges(graph, selected, stability, careful(selectEdge));
 }
 
 // Showing
 
 function showWork() {
   byId("start").hidden = true;
-  byId("work").hidden = false;
+  byId("work").hidden = compare.isOpen;
   byId("actions").hidden = false;
   document.title = `${facts.table.name} – Causal Arrow`;
-  panels.showTrust(facts.table, careful((offer) => read(accepted(offer))));
-  panels.showColumns(facts);
+  panels.showTrust(facts.table, careful(accept));
+  columns.show(facts, server);
+  compare.setKept(facts.kept);
+  byId("open-compare").hidden = !facts.graph;
   for (const id of ["graph-area", "edges-panel", "statements-panel", "pair-panel", "tiers-panel", "selection", "downloads"]) {
     byId(id).hidden = !facts.graph;
   }
   byId("columns-panel").open ||= !facts.graph && !facts.table.usable;
-}
-
-/** How to read the table with an offer of the trust card accepted, beside what the other problems need. */
-function accepted(offer) {
-  const drop = [...new Set([...facts.choices.drop, ...columnsThatCannotBeUsed(), ...offer.drop])];
-  return { drop, missing: offer.missing ?? facts.choices.missing };
 }
 
 /** Columns that problems say to leave out. Accepting one offer accepts these: without them nothing can be read. */
@@ -149,11 +234,11 @@ function showGraph(next, first = false) {
   picture ??= new GraphPicture(byId("graph"), {
     onEdge: careful(selectEdge), onNode: selectVariable, onNothing: selectNothing });
   picture.show(graph);
-  panels.showEdges(graph, selected, careful(selectEdge));
+  panels.showEdges(graph, selected, stability, careful(selectEdge));
   panels.showStatements(graph.argument, careful(argue));
   panels.showTiers(graph, careful(argue));
   panels.showRemarks(graph);
-  if (first) panels.fillChoices(graph.variables);
+  if (first) pair.show(graph.variables);
   const { threshold, rule } = graph.argument;
   if (!wish) {
     byId("threshold").value = threshold;
@@ -161,11 +246,15 @@ function showGraph(next, first = false) {
   }
   byId("rule").value = rule;
   byId("threshold").disabled = rule !== "map";
-  byId("undo").disabled = !history.past.length;
-  byId("redo").disabled = !history.future.length;
+  showHistory();
   picture.select(selected?.source ?? selected?.name, selected?.target);
   clearTimeout(layoutTimer);
   layoutTimer = setTimeout(careful(() => arrange(first)), first ? 0 : 300);
+}
+
+function showHistory() {
+  byId("undo").disabled = !history.past.length;
+  byId("redo").disabled = !history.future.length;
 }
 
 async function arrange(first) {
@@ -178,7 +267,8 @@ async function arrange(first) {
 
 /** Ask for the graph under another argument. Of several wishes in a hurry, the last one counts. */
 async function argue(argument, remember = true) {
-  if (remember) history.add(wish ?? graph.argument);
+  if (remember) history.add({ choices: facts.choices, argument: wish ?? graph.argument });
+  stability = null;
   wish = argument;
   if (talking) return;
   talking = true;
@@ -201,13 +291,26 @@ async function argue(argument, remember = true) {
     talking = false;
   }
   facts = await api.session(key);
-  panels.showTrust(facts.table, careful((offer) => read(accepted(offer))));
+  panels.showTrust(facts.table, careful(accept));
+  compare.setKept(facts.kept);
+  if (compare.isOpen) await compare.renew();
+  if (facts.stability === "done") await showStability();
   await refreshSelection();
+  await pair.renew();
 }
 
+/** Undo or redo. A table that was read otherwise is read that way again, which the server mostly remembers. */
 async function step(direction) {
-  const argument = history[direction](graph.argument);
-  if (argument) await argue(argument, false);
+  if (reading || talking) return;
+  const now = stateNow();
+  const next = history[direction](now);
+  if (!next) return;
+  if (canonical(next.choices) !== canonical(now.choices) && !(await read(next.choices, false))) {
+    history[direction === "undo" ? "redo" : "undo"](next);
+    showHistory();
+    return;
+  }
+  await argue(next.argument, false);
 }
 
 const hasStatement = (source, target) => ["required", "forbidden"].some((kind) =>
@@ -223,30 +326,49 @@ const actions = {
   }),
   forget: careful((source, target) => argue(forgotten(graph.argument, source, target))),
   argue: careful(argue),
-  leaveOut: careful((name) => read({ drop: [...facts.choices.drop, name] })),
+  leaveOut: careful((name) => read({ ...facts.choices, drop: [...facts.choices.drop, name] })),
+  changeKind: (name) => columns.focusOn(name),
+  kindOf: (name) => panels.kindWords(facts.table.columns.find((column) => column.name === name), facts.choices),
+  hasNoHiddenCause: (one, other) => graph.argument.knowledge.no_hidden_cause.some((known) =>
+    known.includes(one) && known.includes(other)),
+  noHiddenCause: careful((one, other, said) => argue(withoutHiddenCause(graph.argument, one, other, said))),
+  resample: careful(resample),
+  isResampling: () => resampling,
+  askEffect: careful(async (cause, effect) => {
+    pair.choose(cause, effect);
+    byId("pair-panel").open = true;
+    byId("pair-panel").scrollIntoView({ block: "nearest" });
+    await pair.ask();
+  }),
 };
+
+function closeCompare() {
+  compare.close();
+  picture.fit();
+  byId("open-compare").focus();
+}
 
 // Selecting
 
 async function selectEdge(source, target) {
   selected = { source, target };
   picture.select(source, target);
-  panels.showEdges(graph, selected, careful(selectEdge));
-  [byId("cause").value, byId("effect").value] = [source, target];
+  panels.showEdges(graph, selected, stability, careful(selectEdge));
+  pair.choose(source, target);
   await refreshSelection();
 }
 
 function selectVariable(name) {
   selected = { name };
   picture.select(name);
-  byId("cause").value = name;
+  pair.choose(name);
   panels.showVariable(name, graph, actions);
 }
 
 function selectNothing() {
   selected = null;
   picture.select();
-  panels.showEdges(graph, null, careful(selectEdge));
+  panels.showEdges(graph, null, stability, careful(selectEdge));
   panels.showNothing();
 }
 
@@ -254,6 +376,8 @@ async function refreshSelection() {
   if (selected?.name) {
     if (graph.variables.includes(selected.name)) panels.showVariable(selected.name, graph, actions);
     else selectNothing();
+  } else if (selected && ![selected.source, selected.target].every((name) => graph.variables.includes(name))) {
+    selectNothing();
   } else if (selected) {
     const mine = selected;
     const details = await api.edge(key, mine.source, mine.target);
@@ -298,26 +422,15 @@ function listen() {
   byId("redo").addEventListener("click", careful(() => step("redo")));
   document.addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || !graph) return;
-    if (event.target.matches("input[type=search]")) return;
+    if (event.target.matches("input[type=search], input[type=text]")) return;
     event.preventDefault();
     careful(() => step(event.shiftKey ? "redo" : "undo"))();
   });
 
-  byId("ask").addEventListener("click", careful(async () => {
-    byId("pair-answer").textContent = "Drawing graphs …";
-    try {
-      panels.showAnswerAboutPair(await api.question(key, byId("cause").value, byId("effect").value));
-    } catch (error) {
-      byId("pair-answer").textContent = "";
-      throw error;
-    }
-  }));
+  byId("ask").addEventListener("click", careful(() => pair.ask()));
   byId("show-pair").addEventListener("click", careful(() => selectEdge(byId("cause").value, byId("effect").value)));
-  byId("read-again").addEventListener("click", careful(() => {
-    selected = null;
-    panels.showNothing();
-    return read({ drop: panels.columnsLeftOut(), missing: byId("missing").value });
-  }));
+  byId("open-compare").addEventListener("click", careful(() => (compare.isOpen ? closeCompare() : compare.open())));
+  byId("close-compare").addEventListener("click", closeCompare);
   byId("another").addEventListener("click", careful(async () => {
     await leave();
     location.reload();

@@ -1,6 +1,4 @@
-// What the person says about the graph: statements as the server takes them, and their history.
-
-export const KINDS = ["required", "forbidden", "tiers", "roots", "leaves"];
+// What the person says about the graph: statements as the server takes them; and the history of all that was changed.
 
 const same = (one, other) => one[0] === other[0] && one[1] === other[1];
 const without = (edges, edge) => edges.filter((each) => !same(each, edge));
@@ -37,6 +35,15 @@ export function toggled(argument, kind, name) {
   return next;
 }
 
+/** The argument with or without the statement that two variables share no hidden cause. */
+export function withoutHiddenCause(argument, one, other, said) {
+  const next = copy(argument);
+  const pair = [one, other].sort();
+  next.knowledge.no_hidden_cause = without(without(next.knowledge.no_hidden_cause, pair), [...pair].reverse());
+  if (said) next.knowledge.no_hidden_cause.push(pair);
+  return next;
+}
+
 /** The argument with a variable in a tier, counted from 0; null for no tier. */
 export function inTier(argument, name, tier) {
   const next = copy(argument);
@@ -57,7 +64,7 @@ export function tierOf(argument, name) {
 /** Each statement in words, with the argument that lacks it. */
 export function statements(argument) {
   const list = [];
-  const { required: needed, forbidden: ruledOut, tiers, roots, leaves } = argument.knowledge;
+  const { required: needed, forbidden: ruledOut, tiers, roots, leaves, no_hidden_cause: open } = argument.knowledge;
   const lacking = (kind, keep) => {
     const next = copy(argument);
     next.knowledge[kind] = next.knowledge[kind].filter(keep);
@@ -74,10 +81,14 @@ export function statements(argument) {
   });
   for (const name of roots) list.push([`Nothing here causes ${name}`, lacking("roots", (each) => each !== name)]);
   for (const name of leaves) list.push([`${name} causes nothing here`, lacking("leaves", (each) => each !== name)]);
+  for (const pair of open) {
+    list.push([`${pair[0]} and ${pair[1]} share no hidden cause`,
+      lacking("no_hidden_cause", (each) => !same(each, pair))]);
+  }
   return list;
 }
 
-/** Arguments to go back to and forth, kept for the tab so that a reload loses none. */
+/** States { choices, argument } to go back to and forth, kept for the tab so that a reload loses none. */
 export class History {
   constructor(key) {
     this.key = `causal-arrow-history-${key}`;

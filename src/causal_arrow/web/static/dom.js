@@ -21,7 +21,17 @@ function dressed(node, properties, children) {
   return node;
 }
 
+/** Put children in place of those of a node; nothing where one is null. */
+export const fill = (node, ...children) =>
+  node.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+
 export const button = (label, onclick, properties = {}) =>
   element("button", { type: "button", onclick, ...properties }, label);
 
 export const percent = (probability) => probability.toFixed(2);
+
+/** A share in percent, where 0% and 100% mean exactly that. */
+export function inPercent(share) {
+  if (share > 0 && share < 0.01) return "under 1%";
+  return share > 0.99 && share < 1 ? "over 99%" : `${Math.round(100 * share)}%`;
+}

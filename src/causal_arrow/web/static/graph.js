@@ -28,8 +28,13 @@ function styles() {
       "line-color": color("hidden-cause"), "line-style": "dotted", "curve-style": "unbundled-bezier",
       "control-point-distances": [40], "target-arrow-shape": "triangle", "source-arrow-shape": "triangle",
       "target-arrow-color": color("hidden-cause"), "source-arrow-color": color("hidden-cause") } },
+    { selector: "edge.in-both", style: { "line-color": color("quiet"), "target-arrow-color": color("quiet") } },
+    { selector: "edge.only-here", style: { "line-color": color("only-here"), "target-arrow-color": color("only-here"),
+      "underlay-color": color("only-here"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
+    { selector: "edge.turned", style: { "line-color": color("turned"), "target-arrow-color": color("turned"),
+      "underlay-color": color("turned"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
     { selector: ".faded", style: { opacity: 0.2 } },
-    { selector: "edge:selected", style: { "line-color": color("selected"), "target-arrow-color": color("selected") } },
+    { selector: "edge:selected, edge.pointed-at", style: { "line-color": color("selected"), "target-arrow-color": color("selected") } },
     { selector: "node:selected, node.found", style: { "border-color": color("selected"), "border-width": 3 } },
     { selector: "edge.below", style: { display: "none" } },
   ];
@@ -59,8 +64,8 @@ export class GraphPicture {
     new ResizeObserver(() => this.cy.resize()).observe(container);
   }
 
-  /** Show a graph; variables that are new wait for their places. */
-  show(graph) {
+  /** Show a graph; variables that are new wait for their places. `markOf` may give an edge one more class. */
+  show(graph, markOf = () => "") {
     const { cy } = this;
     cy.batch(() => {
       const names = new Set(graph.variables.map(idOfNode));
@@ -78,11 +83,12 @@ export class GraphPicture {
           id: idOfEdge(edge.source, edge.target), source: idOfNode(edge.source), target: idOfNode(edge.target),
           pair: { source: edge.source, target: edge.target }, adjacency: edge.adjacency_probability,
           width: WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * edge.probability, opacity: 0.3 + 0.65 * edge.probability },
-          classes: [edge.direction, edge.required ? "required" : ""] });
+          classes: [edge.direction, edge.required ? "required" : "", markOf(edge)] });
       }
       for (const { variables: [one, other], probability } of graph.hidden_causes) {
         cy.add({ data: { id: JSON.stringify(["hidden", one, other]), source: idOfNode(one), target: idOfNode(other),
-          width: WIDTHS[0] + 2 * probability, opacity: 0.8 }, classes: ["hidden-cause"] });
+          pair: { source: one, target: other }, adjacency: 1, width: WIDTHS[0] + 2 * probability, opacity: 0.8 },
+          classes: ["hidden-cause"] });
       }
       cy.nodes().forEach((node) => { node.toggleClass("alone", !linked.has(node.data("name"))); });
     });
@@ -133,6 +139,26 @@ export class GraphPicture {
     else if (source) this.cy.getElementById(idOfNode(source)).select();
   }
 
+  /** Move, zoom and drag along with another picture. */
+  follow(other) {
+    const [here, there] = [this.cy, other.cy];
+    for (const [from, to] of [[here, there], [there, here]]) {
+      from.on("viewport", () => {
+        const [pan, zoom] = [from.pan(), from.zoom()];
+        if (zoom !== to.zoom() || pan.x !== to.pan().x || pan.y !== to.pan().y) to.viewport({ zoom, pan: { ...pan } });
+      });
+      from.on("drag", "node", (event) => to.getElementById(event.target.id()).position({ ...event.target.position() }));
+    }
+  }
+
+  /** Point at the edge between two variables, in whichever direction it is here. */
+  pointAt(one, other) {
+    this.cy.edges().removeClass("pointed-at");
+    for (const [source, target] of [[one, other], [other, one]]) {
+      this.cy.getElementById(idOfEdge(source, target)).addClass("pointed-at");
+    }
+  }
+
   find(text) {
     const wanted = text.trim().toLowerCase();
     const found = this.cy.nodes().filter((node) => wanted && node.data("name").toLowerCase().includes(wanted));
@@ -145,6 +171,7 @@ export class GraphPicture {
   }
 
   fit() {
+    this.cy.resize();
     this.cy.fit(undefined, 24);
     if (this.cy.zoom() > 1.2) {
       this.cy.zoom(1.2);

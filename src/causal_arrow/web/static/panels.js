@@ -1,7 +1,7 @@
 // The parts of the page beside the graph. Each function fills a place in the document from what the server said.
 
 import { inTier, statements, tierOf, toggled } from "./argument.js";
-import { button, byId, element, percent } from "./dom.js";
+import { button, byId, element, fill, percent } from "./dom.js";
 import { plotOf } from "./plot.js";
 
 const arrow = (source, target) => `${source} → ${target}`;
@@ -9,6 +9,7 @@ const arrow = (source, target) => `${source} → ${target}`;
 // The trust card
 
 export function showTrust(table, onOffer) {
+  const offersOf = (finding) => finding.offers.map((offer) => button(offer.label, () => onOffer(offer)));
   byId("table-name").textContent = table.name;
   byId("trust-table").textContent = table.size;
   byId("trust-against").textContent = table.against;
@@ -18,17 +19,21 @@ export function showTrust(table, onOffer) {
   byId("findings-title").textContent = `Everything that was noticed (${table.findings.length})`;
   byId("findings").replaceChildren(...table.findings.map((finding) => element("li", {},
     element("span", { class: `severity-${finding.severity}` }, finding.severity), `: ${finding.message} `,
-    ...finding.offers.map((offer) => button(offer.label, () => onOffer(offer))))));
+    ...offersOf(finding))));
 }
 
 // Lists
 
-export function showEdges(graph, selected, onEdge) {
+export function showEdges(graph, selected, stability, onEdge) {
   byId("edge-count").textContent = `(${graph.edges.length})`;
+  const stable = new Map((stability ?? []).map((edge) => [arrow(edge.source, edge.target), edge.frequency]));
+  byId("edges-hint").textContent = "How probably the two are adjacent, and how sure the direction is" +
+    (stable.size ? "; then the share of resampled tables with this edge." : ".");
   byId("edge-list").replaceChildren(...graph.edges.map((edge) => {
     const name = arrow(edge.source, edge.target);
     const chosen = selected?.source === edge.source && selected?.target === edge.target;
-    const facts = edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.direction}`;
+    const facts = (edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.direction}`) +
+      (stable.has(name) ? `, ${percent(stable.get(name))}` : "");
     return element("li", {}, element("button", { type: "button", "aria-pressed": chosen ? "true" : "false",
       "data-source": edge.source, "data-target": edge.target, onclick: () => onEdge(edge.source, edge.target) },
     element("span", {}, name), element("span", { class: "number" }, facts)));
@@ -82,31 +87,6 @@ function chip(name, tier, count, put) {
     ondragstart: (event) => event.dataTransfer.setData("text/plain", name) }, name, choice);
 }
 
-// Columns
-
-/** Every column that the table has: those that can be used, and those that were left out because they cannot. */
-export function showColumns(facts) {
-  const { table, choices } = facts;
-  const known = new Set(table.columns.map((column) => column.name));
-  const others = choices.drop.filter((name) => !known.has(name)).map((name) => ({ name, kind: "left out" }));
-  byId("columns").replaceChildren(...[...table.columns, ...others].map(({ name, kind }) => element("li", {},
-    element("label", {},
-      element("input", { type: "checkbox", "data-column": name, checked: !choices.drop.includes(name) }), ` ${name}`),
-    element("span", { class: "number" }, kind))));
-  byId("missing").value = choices.missing;
-}
-
-export const columnsLeftOut = () =>
-  [...byId("columns").querySelectorAll("input:not(:checked)")].map((box) => box.dataset.column);
-
-export function fillChoices(variables) {
-  for (const [id, place] of [["cause", 0], ["effect", 1]]) {
-    const before = byId(id).value;
-    byId(id).replaceChildren(...variables.map((name) => element("option", { value: name }, name)));
-    byId(id).value = variables.includes(before) ? before : variables[place] ?? "";
-  }
-}
-
 // What is selected
 
 export function showNothing() {
@@ -115,27 +95,57 @@ export function showNothing() {
 }
 
 export function showEdge(details, actions) {
-  const { source, target } = details;
+  const { source, target, hidden_cause_probability: hidden } = details;
   const said = actions.hasStatement(source, target);
-  byId("selection").replaceChildren(
+  fill(byId("selection"),
     element("h3", {}, arrow(source, target)),
     element("p", {}, details.words),
     element("div", { class: "bars" },
       ...bar(arrow(source, target), details.probability),
       ...bar(arrow(target, source), details.reversed_probability),
-      ...bar("no edge", details.no_edge_probability)),
+      ...bar("no edge", details.no_edge_probability),
+      ...(hidden === null ? [] : bar("a hidden common cause", hidden))),
     element("ul", {}, ...details.sentences.map((sentence) => element("li", {}, sentence))),
     element("div", { class: "row" },
       button("Require", () => actions.require(source, target), { "aria-label": `Require ${arrow(source, target)}` }),
       button("Forbid", () => actions.forbid(source, target), { "aria-label": `Forbid ${arrow(source, target)}` }),
       button("Reverse", () => actions.reverse(source, target), { "aria-label": `Require ${arrow(target, source)}` }),
-      said ? button("Take back", () => actions.forget(source, target)) : null),
-    plotOf(details.plot));
+      said ? button("Take back", () => actions.forget(source, target)) : null,
+      hidden === null ? null : hiddenCauseButton(source, target, actions)),
+    stabilityOf(details, actions),
+    plotOf(details.plot),
+    button("How large is the effect?", () => actions.askEffect(source, target)));
+}
+
+function hiddenCauseButton(source, target, actions) {
+  const said = actions.hasNoHiddenCause(source, target);
+  return button(said ? "They may share a hidden cause" : "They share no hidden cause",
+    () => actions.noHiddenCause(source, target, !said));
+}
+
+/** How often resampled tables show the edge, or a way to find out. */
+function stabilityOf({ stability }, actions) {
+  if (stability) return element("p", { id: "stability" }, stability.words);
+  if (actions.isResampling()) return element("p", { id: "stability", class: "hint" }, "Its stability is being computed.");
+  return element("p", { id: "stability" }, button("How stable is it?", actions.resample,
+    { title: "The network reads 50 tables with the observations drawn again" }), " ",
+  element("small", { class: "hint" }, "needs the network"));
 }
 
 function bar(label, probability) {
   return [element("span", {}, label), element("meter", { min: 0, max: 1, value: probability, "aria-label": label }),
     element("span", { class: "number" }, percent(probability))];
+}
+
+const KIND_SENTENCES = { number: "a number", binary: "yes or no", ordered: "levels with an order",
+  category: "levels without an order" };
+
+/** What a column is read as, and whether that was detected. */
+export function kindWords(column, choices) {
+  const said = column.name in choices.kinds || column.name in choices.ordered;
+  const role = choices.environments === column.name ? ", the environment" : "";
+  const levels = column.levels.length ? ` (${column.levels.slice(0, 6).join(", ")}${column.levels.length > 6 ? ", …" : ""})` : "";
+  return `${KIND_SENTENCES[column.kind] ?? "nothing"}${levels}${role}, ${said ? "as you chose" : "as detected"}`;
 }
 
 export function showVariable(name, graph, actions) {
@@ -146,27 +156,15 @@ export function showVariable(name, graph, actions) {
   const { knowledge } = graph.argument;
   const toggle = (kind, label) => button(label, () => actions.argue(toggled(graph.argument, kind, name)),
     { "aria-pressed": knowledge[kind].includes(name) ? "true" : "false" });
-  byId("selection").replaceChildren(
+  fill(byId("selection"),
     element("h3", {}, name),
+    element("p", {}, `Read as ${actions.kindOf(name)}.`),
     list("Causes", causes, (edge) => edge.source),
     list("Effects", effects, (edge) => edge.target),
     element("div", { class: "row" },
       toggle("roots", knowledge.roots.includes(name) ? "It may have causes here" : "Nothing here causes it"),
       toggle("leaves", knowledge.leaves.includes(name) ? "It may cause something here" : "It causes nothing here"),
-      button("Leave out this column", () => actions.leaveOut(name))));
-}
-
-// Cause and effect
-
-export function showAnswerAboutPair(answer) {
-  const lines = (title, entries, words) => entries.length
-    ? [element("p", {}, title), element("ul", {}, ...entries.map((entry) => element("li", {}, words(entry))))] : [];
-  byId("pair-answer").replaceChildren(
-    element("p", {}, answer.words),
-    element("p", {}, `The other way round: ${percent(answer.reversed_probability)}. ` +
-      `Counted over ${answer.graphs} graphs drawn from the network's distribution.`),
-    ...lines("Shortest ways, and the share of graphs with them:", answer.paths,
-      (path) => `${path.variables.join(" → ")} (${percent(path.share)})`),
-    ...lines("To measure the effect, adjust for (share of the graphs with an effect):", answer.adjustment_sets,
-      (set) => `${set.variables.length ? set.variables.join(", ") : "nothing"} (${percent(set.share)})`));
+      button("Change its kind", () => actions.changeKind(name)),
+      button("Leave out this column", () => actions.leaveOut(name))),
+    element("p", { class: "hint" }, "Changing its kind or leaving it out needs the network again."));
 }

@@ -5,7 +5,8 @@ import { element, svgElement } from "./dom.js";
 const WIDTH = 320, HEIGHT = 210, LEFT = 46, BOTTOM = 34, EDGE = 8;
 
 export function plotOf(plot) {
-  return plot.counts ? levelTable(plot) : scatter(plot);
+  if (plot.counts) return levelTable(plot);
+  return plot.summaries.length ? element("div", {}, scatter(plot), summaryTable(plot)) : scatter(plot);
 }
 
 function scatter(plot) {
@@ -48,18 +49,34 @@ function scale(values, from, to, levels) {
   };
   const ticks = levels.length
     ? [[0, short(levels[0], 8)], [levels.length - 1, short(levels.at(-1), 8)]]
-    : [[low, number(low)], [high, number(high)]];
+    : [[low, numeral(low)], [high, numeral(high)]];
   return { place, ticks };
 }
 
-const number = (value) => Number(value.toPrecision(3)).toString();
+/** Three digits that count. */
+export const numeral = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 })
+  .replace("-", "−");
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
+function table(headings, rows) {
+  return element("table", { class: "levels" },
+    element("thead", {}, element("tr", {}, ...headings.map((heading) => element("th", { scope: "col" }, heading)))),
+    element("tbody", {}, ...rows.map(([level, ...cells]) => element("tr", {}, element("th", { scope: "row" }, level),
+      ...cells.map((cell) => element("td", {}, cell))))));
+}
+
+/** How often levels meet, and which share of each column that is. */
 function levelTable(plot) {
-  const head = element("tr", {}, element("th", { scope: "col" }, `${plot.y.name} \\ ${plot.x.name}`),
-    ...plot.x.levels.map((level) => element("th", { scope: "col" }, level)));
-  const rows = plot.counts.map((counts, place) => element("tr", {},
-    element("th", { scope: "row" }, plot.y.levels[place]),
-    ...counts.map((count) => element("td", {}, String(count)))));
-  return element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows));
+  const totals = plot.x.levels.map((_, place) => plot.counts.reduce((sum, row) => sum + row[place], 0));
+  const cell = (count, place) => totals[place] ? `${count} (${Math.round((100 * count) / totals[place])}%)` : String(count);
+  return table([`${plot.y.name} \\ ${plot.x.name}`, ...plot.x.levels],
+    plot.counts.map((counts, place) => [plot.y.levels[place], ...counts.map(cell)]));
+}
+
+/** The number at each level of the other variable. */
+function summaryTable(plot) {
+  const [levels, measured] = plot.x.levels.length ? [plot.x, plot.y] : [plot.y, plot.x];
+  const shown = (value) => (value === null ? "–" : numeral(value));
+  return table([levels.name, "count", `mean of ${measured.name}`, "std. deviation"],
+    plot.summaries.map((each) => [each.level, String(each.count), shown(each.mean), shown(each.deviation)]));
 }

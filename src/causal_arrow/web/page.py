@@ -1,0 +1,129 @@
+"""What a server holds, and the work it does for a session: reading its table, and resampled ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from causal_arrow.discovery.inference import abilities, ready_model
+from causal_arrow.discovery.pipeline import Discovery, Settings, discover
+from causal_arrow.discovery.uncertainty import resampled_distributions
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.overview import source_columns
+from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.report import inspect_table
+from causal_arrow.tables.source_frame import FileInMemory, FileOptions
+from causal_arrow.tables.sources import as_frame
+from causal_arrow.tables.table import Abilities
+from causal_arrow.web import messages
+from causal_arrow.web.examples import EXAMPLES, ExampleTable
+from causal_arrow.web.limits import Limits
+from causal_arrow.web.questions import SEED
+from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
+from causal_arrow.web.sessions import Choices, Session, Sessions
+from causal_arrow.web.views import session_facts
+
+READERS = 2
+"""Threads that read files and draw pictures beside the one that runs the network."""
+
+CELLS_PER_PASS = 25_000
+"""Of resampled tables that the network reads together: few, so that others get their turn and progress shows."""
+
+Result = TypeVar("Result")
+
+
+class Page:
+    """What a server holds: the settings of the network, its sessions, and the line in front of the network."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        limits: Limits | None = None,
+        given: FileInMemory | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.limits = limits or Limits()
+        self.sessions = Sessions(self.limits, clock)
+        self.queue = NetworkQueue(self.limits.most_waiting)
+        self.examples = dict(EXAMPLES)
+        self.given = None if given is None else "given"
+        if given is not None:
+            self.examples["given"] = ExampleTable(given.name, lambda: given)
+        self._readers = asyncio.Semaphore(READERS)
+
+    async def aside(self, work: Callable[[], Result]) -> Result:
+        """What the work gives, done by a thread so that other pages are answered meanwhile."""
+        async with self._readers:
+            return await asyncio.to_thread(work)
+
+    async def open(self, file: FileInMemory) -> Session:
+        """A session for a table; TableError if it is too large or cannot be read at all."""
+
+        def read() -> Session:
+            self.limits.check_file(file)
+            able = self.abilities()
+            source = as_frame(file, FileOptions())
+            self.limits.check_shape(*source.frame.shape)
+            table = read_table(source, strict=False, abilities=able)
+            return Session(file, inspect_table(table, abilities=able), source_columns(source))
+
+        return self.sessions.add(await self.aside(read))
+
+    def abilities(self) -> Abilities:
+        """What the network reads beside numbers."""
+        return abilities(self.settings.model, self._network())
+
+    def _network(self) -> ArrowModel:
+        return ready_model(self.settings.model, self.settings.device)
+
+    def start(self, session: Session, choices: Choices) -> None:
+        """Put the table of a session in line for the network, unless it has answered the same before."""
+        self.queue.cancel(session.job)
+        self.queue.cancel(session.resampling)
+        session.asked, session.resampling = choices, None
+        if (known := session.known(choices)) is not None:
+            session.job = Job.done(known)
+            session.settle()
+            return
+
+        def work() -> Discovery:
+            with stopped_when_unwanted(self._network(), lambda: job):
+                return discover(session.file, self._settings_for(choices), **choices.beside_settings())
+
+        job: Job[Discovery] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
+        session.job = self.queue.submit(job)
+
+    def start_resampling(self, session: Session, count: int) -> None:
+        """Put resampled tables in line for the network, one after the other."""
+        found, _ = session.current()
+        self.queue.cancel(session.resampling)
+
+        def work() -> Pieces[list[GraphDistribution]]:
+            random = np.random.default_rng(SEED)
+            distributions = resampled_distributions(
+                found.answer, found.network, found.table, count, random, cells_per_pass=CELLS_PER_PASS
+            )
+            read: list[GraphDistribution] = []
+            for _ in range(count):
+                with stopped_when_unwanted(found.network, lambda: job):
+                    read.append(next(distributions))
+                yield len(read) / count
+            return read
+
+        job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
+        session.resampling = self.queue.submit(job)
+
+    def _settings_for(self, choices: Choices) -> Settings:
+        reading = choices.reading()
+        said = {name: reading[name] for name in ("kinds", "ordered", "missing") if name in reading}
+        return Settings(model=self.settings.model, device=self.settings.device, scale=choices.scale, **said)
+
+    def facts(self, session: Session) -> messages.SessionFacts:
+        """The session as the page sees it."""
+        return session_facts(session, self.queue)
