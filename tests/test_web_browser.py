@@ -316,6 +316,18 @@ def test_levels_get_their_order_by_keyboard(open_tab: OpenTab, client: Client) -
     assert {column.name: column.levels for column in answer.columns}["dose"] == ("low", "middle", "high")
 
 
+def test_an_offer_leaves_alone_what_the_person_has_decided(open_tab: OpenTab) -> None:
+    table = people().assign(name=[f"person {place}" for place in range(100)])
+    table.loc[3, "pressure"] = None
+    tab = open_tab()
+    drop_in(tab, table)
+    tab.wait_for_selector("#findings button")
+    tab.select_option("[data-kind-of='dose']", "ordered")
+    tab.click("#findings button:has-text('Leave out incomplete observations')")
+    tab.wait_for_selector("#edge-list button")
+    assert tab.locator("#cause option").all_text_contents() == ["age", "dose", "pressure", "zip"]
+
+
 def test_what_the_network_cannot_read_is_said_and_not_offered(open_tab: OpenTab) -> None:
     table = people()
     table.loc[3, "pressure"] = None

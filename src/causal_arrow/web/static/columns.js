@@ -53,9 +53,12 @@ export class ColumnsPanel {
     this.set({ ...this.draft, ...some });
   }
 
-  /** The draft with an offer of the trust card accepted. */
+  /** The draft with an offer of the trust card accepted, and without `others` that cannot be used as they are. */
   accepting(offer, others = []) {
-    const drop = [...new Set([...this.draft.drop, ...others, ...offer.drop])];
+    const { kinds, ordered, interventions, environments } = this.draft;
+    const decided = (name) => name in kinds || name in ordered || name === interventions || name === environments ||
+      name in offer.kinds;
+    const drop = [...new Set([...this.draft.drop, ...others.filter((name) => !decided(name)), ...offer.drop])];
     const na = [...new Set([...this.draft.na, ...offer.na])];
     return { ...this.draft, drop, na, missing: offer.missing ?? this.draft.missing,
       kinds: { ...this.draft.kinds, ...offer.kinds } };

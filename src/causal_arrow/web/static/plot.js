@@ -2,7 +2,7 @@
 
 import { element, svgElement } from "./dom.js";
 
-const WIDTH = 320, HEIGHT = 210, LEFT = 46, BOTTOM = 34, EDGE = 8;
+const WIDTH = 320, HEIGHT = 210, LEFT = 46, BOTTOM = 34, EDGE = 8, MOST_TICKS = 6;
 
 export function plotOf(plot) {
   if (plot.counts) return levelTable(plot);
@@ -22,7 +22,7 @@ function scatter(plot) {
     picture.append(svgElement("circle", { r: 2.4, cx: across.place(x, number), cy: up.place(y, number * 7) }));
   });
   across.ticks.forEach(([value, label], number) => picture.append(svgElement("text", { x: across.place(value, null),
-    y: HEIGHT - BOTTOM + 13, "text-anchor": number ? "end" : "start" }, label)));
+    y: HEIGHT - BOTTOM + 13, "text-anchor": plot.x.levels.length ? "middle" : number ? "end" : "start" }, label)));
   up.ticks.forEach(([value, label]) => picture.append(svgElement("text", { x: LEFT - 4, y: up.place(value, null) + 4,
     "text-anchor": "end" }, label)));
   picture.append(
@@ -47,15 +47,20 @@ function scale(values, from, to, levels) {
     const spread = levels.length && number !== null ? (((number * 0.618) % 1) - 0.5) * 0.4 : 0;
     return from + ((value + spread - low) / span) * (to - from);
   };
-  const ticks = levels.length
-    ? [[0, short(levels[0], 8)], [levels.length - 1, short(levels.at(-1), 8)]]
+  const named = levels.length <= MOST_TICKS ? levels.map((_, place) => place) : [0, levels.length - 1];
+  const ticks = levels.length ? named.map((place) => [place, short(levels[place], 8)])
     : [[low, numeral(low)], [high, numeral(high)]];
   return { place, ticks };
 }
 
 /** Three digits that count. */
-export const numeral = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 })
-  .replace("-", "−");
+export function numeral(value) {
+  const size = Math.abs(value);
+  const text = size >= 1e7 || (size > 0 && size < 1e-4) ? Number(value.toPrecision(3)).toExponential()
+    : value.toLocaleString("en", { maximumSignificantDigits: 3 });
+  return text.replaceAll("-", "−");
+}
+
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function table(headings, rows) {
