@@ -449,6 +449,11 @@ def test_two_answers_are_compared_side_by_side(open_tab: OpenTab, table: pd.Data
     tab.wait_for_selector("#trouble >> text=Expected an answer")
     tab.click("#close-compare")
     assert tab.is_visible("#graph")
+    tab.click("#open-compare")
+    drop_in(tab, linear_table(60, 4))  # another table closes the comparison of the last
+    until(tab, "() => document.getElementById('trust-table').textContent.includes('4 variables')")
+    assert tab.is_visible("#work")
+    assert tab.is_hidden("#compare")
 
 
 def with_100_variables(client: Client) -> str:

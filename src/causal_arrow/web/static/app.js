@@ -56,15 +56,20 @@ function complain(error, offers = []) {
   if (!(error instanceof api.RequestError)) console.error(error);
 }
 
-/** A listener that shows what goes wrong in it. */
+/** Do something that nobody has just asked for, and show what goes wrong in it. */
+async function aside(work) {
+  try {
+    await work();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** A listener that shows what goes wrong in it, in place of what went wrong before. */
 function careful(work) {
   return async (...given) => {
     byId("trouble").hidden = true;
-    try {
-      await work(...given);
-    } catch (error) {
-      complain(error);
-    }
+    await aside(() => work(...given));
   };
 }
 
@@ -87,6 +92,7 @@ async function open(opening) {
 async function leave() {
   if (key) await api.close(key).catch(() => {});
   history?.forget();
+  if (compare.isOpen) compare.close();
   sessionStorage.removeItem(SESSION);
   key = facts = graph = selected = history = stability = null;
 }
@@ -161,7 +167,7 @@ function settle() {
   if (facts.state === "failed") complain(new api.RequestError(facts.message, 400), facts.offers);
   if (facts.state === "cancelled") say("Stopped. Nothing has changed.");
   if (facts.graph) showGraph(facts.graph, true);
-  if (compare.isOpen) careful(() => compare.renew())();
+  if (compare.isOpen) aside(() => compare.renew());
 }
 
 // Stability
@@ -249,7 +255,7 @@ function showGraph(next, first = false) {
   showHistory();
   picture.select(selected?.source ?? selected?.name, selected?.target);
   clearTimeout(layoutTimer);
-  layoutTimer = setTimeout(careful(() => arrange(first)), first ? 0 : 300);
+  layoutTimer = setTimeout(() => aside(() => arrange(first)), first ? 0 : 300);
 }
 
 function showHistory() {
