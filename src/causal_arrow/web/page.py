@@ -106,8 +106,9 @@ class Page:
 
         def work() -> Pieces[list[GraphDistribution]]:
             random = np.random.default_rng(SEED)
+            passes = -(-count * found.table.values.size // CELLS_PER_PASS)
             distributions = resampled_distributions(
-                found.answer, found.network, found.table, count, random, cells_per_pass=CELLS_PER_PASS
+                found.answer, found.network, found.table, count, random, passes=passes
             )
             read: list[GraphDistribution] = []
             for _ in range(count):
