@@ -12,7 +12,7 @@ from rich.markup import escape
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 from causal_arrow.errors import COMMAND_LINE
-from causal_arrow.network.bundled import BUNDLED_FOLDER, DEFAULT_MODEL
+from causal_arrow.network.bundled import AUTO, BUNDLED_FOLDER, DEFAULT_MODEL, FOR_EVERY_TABLE
 
 if TYPE_CHECKING:
     from causal_arrow.tables.report import TrainingRange
@@ -45,6 +45,7 @@ def check(
     collinear columns, heavy tails, discrete values, missing cells, and observations that follow each other in time.
     Exits with status 1 if `discover` would refuse the table as it is, else 0.
     """
+    from causal_arrow.discovery.suited import suited_model
     from causal_arrow.tables.reading import read_table
     from causal_arrow.tables.report import inspect_table
 
@@ -62,8 +63,11 @@ def check(
         interventions=interventions,
         environments=environments,
     )
-    able, trained_on = _facts_of(model)
-    report = inspect_table(read_table(table, **how, abilities=able, strict=False), trained_on, able)
+    able, trained_on = _facts_of(FOR_EVERY_TABLE if model == AUTO else model)
+    read = read_table(table, **how, abilities=able, strict=False)
+    if model == AUTO:
+        able, trained_on = _facts_of(suited_model(model, read))
+    report = inspect_table(read, trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
         print(json.dumps({"usable": not refused, **report.to_dict(COMMAND_LINE)}, indent=2, ensure_ascii=False))

@@ -10,9 +10,15 @@ from rich.markup import escape
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 
+CHOICE = (
+    "By default (--model auto) arrow-base reads complete tables of ten or more columns of numbers, and arrow-any all "
+    "others: tables with fewer columns, with categories, missing cells, experiments or environments."
+)
+
 LIMITS = (
-    "Every model answers for observational data of numbers, without hidden common causes and without feedback. Outside "
-    "the range of sizes it was trained on, and on data unlike its training tasks, its probabilities may be off."
+    "arrow-base assumes that every common cause is in the table; arrow-any says which pairs may share one that is not. "
+    "No model allows for feedback. Outside the range of sizes it was trained on, and on data unlike its training "
+    "tasks, its probabilities may be off."
 )
 
 
@@ -43,6 +49,8 @@ def models(as_json: options.AsJson = False) -> None:
         screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
     if not described:
         screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
+    else:
+        screen.print(f"\n{CHOICE}")
     screen.print(f"\n{LIMITS}")
 
 

@@ -138,7 +138,12 @@ Decode = Annotated[
     ),
 ]
 Threshold = Annotated[float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")]
-Model = Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        help="A bundled model (see `models`), a folder, or a file; auto: the bundled one that suits the table."
+    ),
+]
 Require = Annotated[
     list[str] | None,
     typer.Option(

@@ -33,7 +33,7 @@ def serve(
         ),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open the page.")] = True,
-    model: Annotated[str, typer.Option(help="A bundled model (see `models`), a folder, or a file.")] = DEFAULT_MODEL,
+    model: options.Model = DEFAULT_MODEL,
     device: options.Device = "auto",
 ) -> None:
     """Open a local page: drop a table in, look at its causal graph, and argue with it.

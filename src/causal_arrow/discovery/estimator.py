@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from causal_arrow.discovery import exports, inference, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause, edge_record
-from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, read_for
+from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, settle
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
@@ -50,7 +50,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ----------
     model
         The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
-        `ArrowModel`.
+        `ArrowModel`. "auto" is the bundled model that suits the table: "arrow-base" for complete tables of ten or more
+        columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all others.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
     decode
@@ -299,8 +300,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
+        settings, read = settle(table, settings, self._beside_)
         network = inference.ready_model(settings.model, settings.device)
-        read = read_for(inference.abilities(settings.model, network), table, settings, **self._beside_)
         return uncertainty.bootstrap(
             answer,
             network,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from causal_arrow.discovery.inference import (
     ready_model,
     training_range,
 )
+from causal_arrow.discovery.suited import suited_model
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network.bundled import AUTO, DEFAULT_MODEL, FOR_EVERY_TABLE
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.reading import MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
@@ -165,9 +166,9 @@ class ReadyTable:
 def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
     knowledge = as_knowledge(settings.knowledge)
+    settings, table = settle(source, settings, reading)
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
-    table = read_for(able, source, settings, **reading)
     arranged = arrange(table)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
@@ -184,6 +185,18 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> Read
         network,
         settings,
     )
+
+
+def settle(source: Any, settings: Settings, reading: Mapping[str, Any]) -> tuple[Settings, Table]:
+    """The table in a source, and the settings with the model that is to read it: one of the bundled ones for "auto"."""
+    leave_open = settings.model == AUTO if isinstance(settings.model, str) else False
+    able = (
+        Abilities(f"the model {FOR_EVERY_TABLE}")
+        if leave_open
+        else abilities(settings.model, ready_model(settings.model, settings.device))
+    )
+    table = read_for(able, source, settings, **reading)
+    return replace(settings, model=suited_model(settings.model, table)), table
 
 
 def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:

@@ -21,7 +21,7 @@ from causal_arrow.benchmarks.methods.protocol import (
     timed,
 )
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network.bundled import FOR_NUMBERS
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str) -> Method:
     """Arrow with the weights after the colon, else those of the options, else the bundled ones."""
-    source = argument or options.weights or DEFAULT_MODEL
+    source = argument or options.weights or FOR_NUMBERS
     checksum = file_checksum(_weights_file(source))
     label = weights_label(source)
     return Method(
