@@ -137,8 +137,9 @@ def test_the_advice_in_python_works(nasty: pd.DataFrame) -> None:
 
 def test_command_line_users_read_only_of_options(run: Run, nasty: pd.DataFrame, tmp_path: Path) -> None:
     nasty.to_csv(tmp_path / "t.csv", index=False)
-    outputs = [run("discover", tmp_path / "t.csv"), run("check", tmp_path / "t.csv")]
-    outputs += [run("check", tmp_path / "t.csv", "--json"), run("discover", tmp_path / "t.csv", "--drop", "zzz")]
+    numbers_only = (tmp_path / "t.csv", "--model", "arrow-base")
+    outputs = [run("discover", *numbers_only), run("check", *numbers_only)]
+    outputs += [run("check", *numbers_only, "--json"), run("discover", *numbers_only, "--drop", "zzz")]
     assert [status for status, _, _ in outputs] == [2, 1, 1, 2]
     for _, out, err in outputs:
         assert OPTION.search(out + err)
@@ -188,7 +189,7 @@ def test_check_takes_every_reading_option(run: Run, tmp_path: Path) -> None:
     assert status == 0
     assert (content["observations"], content["variables"], content["usable"]) == (60, 2, True)
     assert content["columns"] == [{"name": name, "kind": "number", "levels": []} for name in ("x1", "x2")]
-    assert run(*arguments, "--na", "?", "--drop", "x3")[0] == 1
+    assert run(*arguments, "--na", "?", "--drop", "x3", "--model", "arrow-base")[0] == 1
 
 
 def test_check_says_when_too_few_observations_are_complete(run: Run, tmp_path: Path) -> None:
