@@ -43,13 +43,21 @@ def chain(random: np.random.Generator, observations: int = 400, noise: str = "no
         (lambda random: random.uniform(1, 2, size=500), False),
         (lambda random: random.normal(size=500), False),
         (lambda random: np.append(random.lognormal(size=499), 0.0), False),  # zero has no logarithm
-        (lambda random: -random.lognormal(size=500), False),
+        (lambda random: -random.lognormal(size=500), True),  # the same variable
         (lambda random: np.full(500, 3.0), False),
     ],
 )
-def test_positive_skewed_columns_are_candidates(law: object, expected: bool) -> None:
+def test_skewed_columns_of_one_sign_are_candidates(law: object, expected: bool) -> None:
     column = law(np.random.default_rng(0))  # type: ignore[operator]
     assert log_candidates(column[:, None]).tolist() == [expected]
+
+
+def test_a_negated_column_is_read_as_the_column_itself() -> None:
+    values = np.exp(np.random.default_rng(0).normal(size=(300, 3)))
+    values[:, 2] = np.log(values[:, 2])
+    assert log_candidates(values).tolist() == log_candidates(-values).tolist() == [True, True, False]
+    negated, given = (with_logarithms(some, np.array([True, True, False])) for some in (-values, values))
+    np.testing.assert_array_equal(negated[:, :2], given[:, :2])
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-6, 1e6, 1e300])
@@ -124,7 +132,7 @@ def test_what_acts_by_factors_is_read_on_a_log_scale() -> None:
     assert arrow.answer_.log_columns == ("a", "b", "c")
     pd.testing.assert_frame_equal(arrow.edge_probabilities_, Arrow().fit(logarithms).edge_probabilities_, atol=1e-5)
     (note,) = [finding for finding in arrow.answer_.findings if finding.kind == "log_scale"]
-    assert "'a', 'b' and 'c', positive and skewed, are analysed on a log scale" in note.message
+    assert "'a', 'b' and 'c', of one sign and skewed, are analysed on a log scale" in note.message
     assert json.loads(arrow.to_json())["log_columns"] == ["a", "b", "c"]
     given = Arrow(scale="given").fit(table)
     assert given.answer_.log_columns == ()

@@ -564,7 +564,7 @@ def test_heavy_tails_are_reported_with_a_remedy_where_there_is_one():
     values[7, 3] = 1080.0
     found = finding(read_table(values), "heavy_tails")
     assert found.columns == ("x2", "x3", "x4")
-    assert "'x2', positive and skewed, may belong on a log scale" in found.message
+    assert "'x2', of one sign and skewed, may belong on a log scale" in found.message
 
 
 def test_discrete_columns_are_reported_by_kind():

@@ -126,7 +126,7 @@ Environments = Annotated[
 Scale = Annotated[
     Literal["auto", "given", "log"],
     typer.Option(
-        help="How to read positive, skewed columns: as given, on a log scale, or on a log scale unless the network "
+        help="How to read skewed columns of one sign: as given, on a log scale, or on a log scale unless the network "
         "is clearly surer without (auto)."
     ),
 ]

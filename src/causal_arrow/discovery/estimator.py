@@ -64,7 +64,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         What is already known: a `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's
         ExpertKnowledge. No graph, fitted or sampled, contradicts it.
     scale
-        How to read positive, skewed columns: "auto" reads the table as it is "given" and with such columns on a "log"
+        How to read skewed columns of one sign: "auto" reads the table as it is "given" and with such columns on a "log"
         scale, and keeps the logarithms unless the network is clearly surer of its graph without them.
     missing
         What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses

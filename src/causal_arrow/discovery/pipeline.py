@@ -230,7 +230,7 @@ def _scale_finding(names: tuple[str, ...], chosen: int, doubts: Sequence[float])
         if chosen
         else f"{is_} analysed untransformed: uncertainty per edge is {given} bits, against {logarithms} on a log scale"
     )
-    message = f"{listed(names)}, positive and skewed, {reason}. The scale 'given' or 'log' decides it."
+    message = f"{listed(names)}, of one sign and skewed, {reason}. The scale 'given' or 'log' decides it."
     return Finding("log_scale", "note", names, message)
 
 

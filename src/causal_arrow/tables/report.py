@@ -345,7 +345,7 @@ def _heavy_tails(facts: _Facts) -> list[Finding]:
     )
     skewed = facts.named(heavy & facts.log_candidate)
     if skewed:
-        message += f" {listed(skewed)}, positive and skewed, may belong on a log scale; by default both are tried."
+        message += f" {listed(skewed)}, of one sign and skewed, may belong on a log scale; by default both are tried."
     return [Finding("heavy_tails", "warning", columns, message)]
 
 

@@ -1,7 +1,7 @@
 """On which scale to read a column: as it is given, or its logarithm.
 
 Concentrations, expression levels and incomes act by factors more than by amounts, and a table of them says more about
-its graph in logarithms. Other positive, skewed columns act by amounts, and logarithms would spoil what they say. The
+its graph in logarithms. Other skewed columns act by amounts, and logarithms would spoil what they say. The
 values of one column do not tell which; the network does. It reads the table both ways, and logarithms count unless they
 leave it clearly more doubt per edge (`SkeletonOrder.doubt`).
 """
@@ -32,17 +32,19 @@ and most such quantities act by factors: where the network hardly sees a differe
 
 
 def log_candidates(values: Floats) -> Bools:
-    """Columns whose logarithms are worth trying: positive, and nearer to a log-normal law than to a normal one.  (P,)
+    """Columns whose logarithms are worth trying: of one sign, and nearer to a log-normal law than to a normal one.
 
+    (P,) A column of negative numbers is judged, and its logarithms are taken, without the sign.
     By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
     """
     return np.array([_is_nearer_to_log_normal(column) for column in values.T], dtype=bool)
 
 
 def _is_nearer_to_log_normal(column: Floats) -> bool:
-    if not column.min() > 0:
+    if not (column.min() > 0 or column.max() < 0):
         return False
-    column = np.sort(column)  # sums depend on the order of their terms; the answer must not
+    # A column and its negative are one variable. Sums depend on the order of their terms; the answer must not.
+    column = np.sort(np.abs(column))
     scaled = column / column[-1]  # squares of very large numbers would overflow
     # A quotient of the smallest number by the largest can be zero, which has no logarithm.
     logarithms = np.log(scaled) if scaled[0] > 0 else np.log(column) - np.log(column[-1])
@@ -71,7 +73,7 @@ def with_logarithms(values: Floats, columns: Bools) -> Floats:
     if not columns.any():
         return values
     changed: Floats = values.copy()
-    changed[:, columns] = np.log(values[:, columns])
+    changed[:, columns] = np.log(np.abs(values[:, columns]))
     return changed
 
 
