@@ -283,6 +283,7 @@ def describe_run(timeout: float | None, processes: int) -> dict[str, Any]:
         "machine": describe_machine(),
         "timeout": timeout,
         "processes": processes,
+        "clock": "processor",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "versions": {
             "causal-arrow": __version__,

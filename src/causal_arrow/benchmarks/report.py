@@ -310,10 +310,11 @@ def describe_circumstances(run: Any) -> str:
     memory = f", {machine['memory_gib']} GiB of memory" if "memory_gib" in machine else ""
     versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items())
     limit = f"a time limit of {run['timeout']:g} s" if run.get("timeout") else "no time limit"
+    clock = "; seconds of the processor" if run.get("clock") == "processor" else ""
     return (
         f"Measured on {run.get('date', 'an unknown day')} on {machine.get('cpu', 'an unknown machine')}, "
         f"{machine.get('cores', '?')} cores{memory}, {machine.get('system', '')}: {run.get('processes', 1)} at a time, "
-        f"one core each, with {limit}. {versions}."
+        f"one core each, with {limit}{clock}. {versions}."
     )
 
 
