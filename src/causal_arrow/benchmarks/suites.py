@@ -101,6 +101,7 @@ class Suite:
     description: str
     members: tuple[Row, ...]
     frozen: bool = False  # run once per release, when named; never among "all" suites
+    steered: bool = False  # weights of the bundled model's training mixture were chosen with its rows in view
     further_measures: tuple[str, ...] = ()  # beyond `metrics.evaluate`: names in `benchmarks.measures.FURTHER`
     shown: tuple[str, ...] = ("nshd", "f1", "ap", "seconds")  # measures of its main table, the paper's by default
 
@@ -509,12 +510,18 @@ SUITES = {
             tuple(_held_out()),
             frozen=True,
         ),
-        Suite("networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks())),
-        Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman())),
+        Suite(
+            "networks",
+            "Bayesian networks fitted to real data, n = 100 (section 6.3)",
+            tuple(_networks()),
+            steered=True,
+        ),
+        Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman()), steered=True),
         Suite(
             "sachs",
             "Flow cytometry of Sachs et al. (appendix E.3), and variants; Arrow tries raw cells on a log scale too",
             tuple(_sachs()),
+            steered=True,
         ),
         Suite(
             "wide",
