@@ -61,10 +61,11 @@ STYLES = {
     "random": ("#BBBBBB", "x"),
     "empty": ("#BBBBBB", "+"),
     "class-oracle": ("#000000", "_"),
+    "exact-bayes": ("#000000", "d"),
 }
 SPARE_STYLES = (("#1B9E77", "8"), ("#E7298A", "*"), ("#66A61E", "H"), ("#A6761D", "s"))
 
-# As in the paper, the nSHD axis ends here when some method is far worse than saying nothing; its curves over n and p end
+# As in the paper, the nSHD axis ends here when some method is far worse than saying nothing; in its curves over n and p
 # at 1, which is what saying nothing scores.
 LARGEST_NSHD = 2.0
 LARGEST_NSHD_OF_CURVES = 1.0

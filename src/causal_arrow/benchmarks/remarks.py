@@ -14,7 +14,6 @@ from causal_arrow.benchmarks.summaries import (
     BETTER_OF,
     DEVELOPMENT,
     MEASURES,
-    ORACLES,
     RowSummary,
     Summary,
     measure_of_choice,
@@ -79,11 +78,18 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
     if any(without_edges.values()) and not only_empty:
         counts = ", ".join(f"{count} in {row}" for row, count in without_edges.items() if count)
         remarks.append(f"Datasets left out because their true graph has no edges: {counts}.")
-    if not only_empty and any(entry.variant.method in ORACLES for row in rows for entry in row.entries):
+    if not only_empty and any(row.entry_of("class-oracle") for row in rows):
         remarks.append(
             "The oracle of the class is given the true graph and answers with a random member of its Markov "
             "equivalence class: what perfect independence tests would know. Linear models with normal noise tell no "
             "more than that, unless scales or strengths follow the causal order. It takes no part in bold."
+        )
+    if any(row.entry_of("exact-bayes") for row in rows):
+        remarks.append(
+            "The exact posterior over all graphs has the law of the graphs of this suite, and a law of parameters "
+            "under which graphs of one equivalence class explain every table equally well. In the row normal-wishart "
+            "that is the truth: however many edges one takes, no method can expect to have more of them right. Elsewhere "
+            "it is what can be known without knowing how strengths were drawn. It takes no part in bold."
         )
     remarks += [*_better_settings(rows), *_directions(rows)]
     if any(not entry.complete for row in rows for entry in row.entries):

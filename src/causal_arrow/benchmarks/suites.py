@@ -46,6 +46,7 @@ from causal_arrow.benchmarks.generated import (
     draw_shifted_dataset,
 )
 from causal_arrow.benchmarks.herman import HERMAN_MODELS, draw_herman_dataset
+from causal_arrow.benchmarks.limit import PARAMETER_LAWS, draw_limit_dataset
 from causal_arrow.benchmarks.networks import NETWORK_FILES, draw_network_dataset
 from causal_arrow.benchmarks.sachs import experimental_cells, independent_cells, observational_cells, pooled_cells
 from causal_arrow.benchmarks.symmetries import CHANGES, DETERMINED, SYMMETRY_TABLES, draw_symmetry_dataset
@@ -249,6 +250,10 @@ def _controls() -> list[Row]:
         for noise in INDEPENDENT_NOISE
     ]
     return [*generated, Row("controls", "empty-sachs", partial(independent_cells, SACHS_OBSERVATIONS), "empty")]
+
+
+def _limit() -> list[Row]:
+    return [Row("limit", law, partial(draw_limit_dataset, law=law), "law", {"law": law}) for law in PARAMETER_LAWS]
 
 
 # Tables of every kind: suites for development, which weights may be chosen by.
@@ -540,6 +545,14 @@ SUITES = {
         ),
         Suite("confounded", "Hidden common causes", tuple(_confounded())),
         Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
+        Suite(
+            "limit",
+            "Linear equations with normal noise between 3 to 5 variables, n = 500, strengths by four laws: what can be "
+            "known",
+            tuple(_limit()),
+            further_measures=("class_right",),
+            shown=("nshd", "f1", "ap", "class_right", "seconds"),
+        ),
         *DEVELOPMENT_SUITES,
     )
 }

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from causal_arrow._version import __version__
-from causal_arrow.benchmarks.methods import any_table, arrow, baselines, causal_learn, continuous, isolated
+from causal_arrow.benchmarks.methods import any_table, arrow, baselines, causal_learn, continuous, exact_bayes, isolated
 from causal_arrow.benchmarks.methods.protocol import (
     Estimate,
     Method,
@@ -44,13 +44,13 @@ def title_of(name: str) -> str:
 
 
 def _baseline(
-    name: str, start: Callable[[], Solve], *, is_oracle: bool = False
+    name: str, start: Callable[[], Solve], *, is_oracle: bool = False, settings: Mapping[str, Any] | None = None
 ) -> Callable[[str, MethodOptions], Method]:
-    """The `prepare` of a method of our own without any settings."""
+    """The `prepare` of a method of our own."""
 
     def prepare_baseline(argument: str, options: MethodOptions) -> Method:
         refuse_argument(name, argument)
-        return Method(name, {}, {"causal-arrow": __version__}, start, is_oracle)
+        return Method(name, settings or {}, {"causal-arrow": __version__}, start, is_oracle)
 
     return prepare_baseline
 
@@ -217,5 +217,10 @@ METHODS = {
         "Oracle of the class",
         "A random graph of the true equivalence class: all that independences can tell",
         _baseline("class-oracle", baselines.start_class_oracle, is_oracle=True),
+    ),
+    "exact-bayes": MethodKind(
+        "Exact posterior",
+        "The posterior over all graphs of up to five variables, linear with normal noise: what can be known",
+        _baseline("exact-bayes", exact_bayes.start_exact_bayes, settings=exact_bayes.EXACT_BAYES_SETTINGS),
     ),
 }
