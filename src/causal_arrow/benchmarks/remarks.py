@@ -88,7 +88,7 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
         remarks.append(
             "The exact posterior over all graphs has the law of the graphs of this suite, and a law of parameters "
             "under which graphs of one equivalence class explain every table equally well. In the row normal-wishart "
-            "that is the truth: however many edges one takes, no method can expect to have more of them right. Elsewhere "
+            "that is the truth: however many edges one takes, no method can expect more of them to be right. Elsewhere "
             "it is what can be known without knowing how strengths were drawn. It takes no part in bold."
         )
     remarks += [*_better_settings(rows), *_directions(rows)]

@@ -117,7 +117,7 @@ def report_blocks(
     for suite in summary.suites:
         blocks += suite_blocks(summary, suite, paper)
         blocks += pictures.get(suite, [])
-        blocks += _paired_blocks(summary, suite)
+        blocks += paired_blocks(summary, suite)
         blocks += _further_blocks(summary, suite)
     blocks += _calibration(summary)
     blocks += pictures.get("calibration", [])
@@ -183,7 +183,7 @@ def _lines_of_row(row: RowSummary, names: Sequence[str], paper: PublishedResults
     return [(Cell(row.row if number == 0 else ""), *line) for number, line in enumerate(lines)]
 
 
-def _paired_blocks(summary: Summary, suite: str) -> list[Block]:
+def paired_blocks(summary: Summary, suite: str) -> list[Block]:
     """Arrow minus each other method on the datasets that both answered; of a method with two settings, the better."""
     shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
     names = [name for name in shown if name != "seconds" and MEASURES[name].lower_is_better is not None]
