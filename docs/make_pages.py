@@ -52,10 +52,10 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
 
 ANY_TABLE_TITLE = "What arrow-base 0.1 does on tables of every kind"
 ANY_TABLE_NOTE = (
-    "The weights of version 0.1 read numbers alone: categories go in as integer codes, missing cells are filled first, "
-    "and experiments are not told. These figures are what the next weights have to beat. Few datasets per row: read the "
-    "standard errors. Other work ran on the machine at the same time, so seconds are upper bounds. The records lie in "
-    "any-table.jsonl.gz; `python docs/make_pages.py` makes these tables, and `causal-arrow benchmark "
+    "The weights of version 0.1 read numbers alone: categories go in as integer codes, missing cells are filled "
+    "first, and experiments are not told. These figures are what the next weights have to beat. Few datasets per row:"
+    " read the standard errors. Other work ran on the machine at the same time, so seconds are upper bounds. The "
+    "records lie in any-table.jsonl.gz; `python docs/make_pages.py` makes these tables, and `causal-arrow benchmark "
     "discrete/ALARM-2000 --methods arrow,boss-indicators,pc-chi2,hc-bic --datasets 3` repeats one of the rows."
 )
 
@@ -206,7 +206,8 @@ def limit_blocks() -> list[Block]:
     lines = []
     for row in summary.of_suite("limit"):
         arrow, exact = row.entry_of("arrow"), row.entry_of("exact-bayes")
-        assert arrow is not None and exact is not None
+        if arrow is None or exact is None:
+            raise SystemExit(f"{packed('limit').name} lacks Arrow or the exact posterior in the row {row.row}.")
         apart = paired_difference(arrow, exact, "ap")
         lines.append(
             (

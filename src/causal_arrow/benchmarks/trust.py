@@ -34,8 +34,8 @@ QUESTIONS = (
     Question(
         "directions",
         "Directions",
-        "Among pairs that are truly adjacent, whether or not they were found: how often the more probable direction was "
-        "the true one, by its probability.",
+        "Among pairs that are truly adjacent, whether or not they were found: how often the more probable direction "
+        "was the true one, by its probability.",
         ((0.95, 1.0), (0.75, 0.95), (0.5, 0.75)),
     ),
     Question(
@@ -47,8 +47,8 @@ QUESTIONS = (
     Question(
         "ancestors",
         "Ancestors",
-        "How often one variable was truly a cause of another, directly or through others, by the share of sampled graphs "
-        "with a directed path.",
+        "How often one variable was truly a cause of another, directly or through others, by the share of sampled "
+        "graphs with a directed path.",
         ((0.95, 1.0), (0.5, 0.95), (0.05, 0.5), (0.0, 0.05)),
     ),
 )
@@ -121,6 +121,6 @@ def _worst_and_best(tables: dict[str, Reliability]) -> str:
     }
     worst, best = min(shares, key=lambda title: shares[title]), max(shares, key=lambda title: shares[title])
     return (
-        f"So a direction with a probability of 0.95 or more was right in {_percent(shares[best])} of the cases in {best} "
-        f"and in {_percent(shares[worst])} in {worst}. A coin is right in half of them."
+        f"So a direction with a probability of 0.95 or more was right in {_percent(shares[best])} of the cases in "
+        f"{best}, and in {_percent(shares[worst])} in {worst}. A coin is right in half of them."
     )

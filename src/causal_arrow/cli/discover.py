@@ -96,9 +96,9 @@ def discover(
 ) -> None:
     """Find the causal graph of a table.
 
-    Prints the edges with their probabilities, how strongly their directions are preferred, the causal order, hidden common causes
-    where the model tells them, and what about the table should make you careful. With --output, writes graph.json,
-    edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
+    Prints the edges with their probabilities, how strong the preference for their directions is, the causal order,
+    hidden common causes where the model tells them, and what about the table should make you careful. With --output,
+    writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     names = _file_names(samples, bootstrap)

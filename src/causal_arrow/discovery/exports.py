@@ -135,7 +135,7 @@ def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_dot(answer: Answer) -> str:
-    """The graph in the language of Graphviz: probability as width, a weakly preferred direction dashed with an open head.
+    """The graph in the language of Graphviz: probability as width, a weak direction dashed with an open head.
 
     A dashed line with heads at both ends is a hidden common cause.
     """
