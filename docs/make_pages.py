@@ -116,9 +116,9 @@ def run_arrow(name: str, device: str) -> None:
     """Arrow over the suites of a file, in place of what the file has of it."""
     with tempfile.TemporaryDirectory() as folder:
         for suites, datasets, options in RUNS[name]:
-            command = [sys.executable, "-m", "causal_arrow", "benchmark", *suites.split(), *options.split()]
+            command = [sys.executable, "-m", "causal_arrow.benchmarks", "record", *suites.split(), *options.split()]
             limits = ["--datasets", str(datasets), "--device", device, "--output", folder]
-            subprocess.run([*command, *limits], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([*command, *limits], check=True)
         fresh = read_records(Path(folder))
     others = [record for record in records_of(name) if record.method.partition(":")[0] not in ("arrow", *ARROW_RULES)]
     keep(name, [*others, *fresh])

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from causal_arrow.discovery import inference, uncertainty
-from causal_arrow.discovery.answer import STRONG_DIRECTION, MODERATE_DIRECTION, Answer
+from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError, CheckpointError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order

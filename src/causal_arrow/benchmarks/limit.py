@@ -45,7 +45,7 @@ def paper_law(adjacency: BoolArray, generator: np.random.Generator) -> LinearGau
             1 - spread, 1 + spread, size=parents.size
         )
         explained = 0.1 + 0.8 * generator.beta(*shapes)
-        signal = drawn @ correlation[np.ix_(parents, parents)] @ drawn
+        signal = float(drawn @ correlation[np.ix_(parents, parents)] @ drawn)
         # Parents that cancel each other leave no signal to scale: then the column is noise, as in the generator.
         weights[parents, k] = drawn * np.sqrt(explained / max(signal, 1e-12))
         deviations[k] = np.sqrt(1 - explained)

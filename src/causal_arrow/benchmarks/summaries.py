@@ -281,7 +281,7 @@ def graph_ap(record: Record) -> float:
         return math.nan
     hits = round(f1 * (true + estimated) / 2)
     recall, precision = hits / true, hits / estimated if estimated else 0.0
-    return recall * precision + (1 - recall) * true / (variables * (variables - 1))
+    return float(recall * precision + (1 - recall) * true / (variables * (variables - 1)))
 
 
 def _measured(record: Record, measure: str) -> float:

@@ -91,7 +91,7 @@ def calibration_blocks(records: Sequence[Record]) -> list[Block]:
             Grid(("Tables", *header), lines),
         ]
         if question.name == "directions":
-            blocks.append(Paragraph(_worst_and_best(tables)))
+            blocks += _worst_and_best(tables)
     steered = [name for name, suite in SUITES.items() if suite.steered]
     return [*blocks, Paragraph(f"Suites that steered development: {', '.join(steered)}.")]
 
@@ -112,15 +112,19 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share > 0.99 or share < 0.01 else f"{share:.0%}"
 
 
-def _worst_and_best(tables: dict[str, Reliability]) -> str:
+def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
+    """Where a strong preference for a direction was right most often and least often, if it is known anywhere."""
     shares = {
         title: share
         for title, table in tables.items()
         for share, pairs in [share_right(table, 0.95, 1.0)]
         if pairs >= LEAST_PAIRS
     }
+    if not shares:
+        return []
     worst, best = min(shares, key=lambda title: shares[title]), max(shares, key=lambda title: shares[title])
-    return (
+    sentence = (
         f"So a direction with a probability of 0.95 or more was right in {_percent(shares[best])} of the cases in "
         f"{best}, and in {_percent(shares[worst])} in {worst}. A coin is right in half of them."
     )
+    return [Paragraph(sentence)]
