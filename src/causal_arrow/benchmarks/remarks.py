@@ -107,14 +107,18 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
 
 
 def _better_settings(rows: Sequence[RowSummary]) -> list[str]:
-    """Which setting stands for a method with several, and how it was chosen."""
+    """Which setting stands for a method with several in which row, and how it was chosen."""
     remarks = []
     for name, (label, _) in BETTER_OF.items():
-        chosen = [entry for row in rows if (entry := row.entry_of(name)) is not None]
+        chosen = {row.row: entry for row in rows if (entry := row.entry_of(name)) is not None}
         if chosen:
-            measure = MEASURES[measure_of_choice(chosen[0])].title
-            which = title_of(chosen[0].records[0].method)
-            remarks.append(f"{label}: in this suite {which}, by its mean {measure}.")
+            first = next(iter(chosen.values()))
+            by_setting: dict[str, list[str]] = {}
+            for row, entry in chosen.items():
+                by_setting.setdefault(title_of(entry.records[0].method), []).append(row)
+            which = "; ".join(f"{setting} in {', '.join(names)}" for setting, names in by_setting.items())
+            measure = MEASURES[measure_of_choice(first)].title
+            remarks.append(f"{label}: in each row the setting with the better mean {measure}, that is {which}.")
     return remarks
 
 

@@ -53,7 +53,7 @@ ORACLES = ("class-oracle", "exact-bayes")
 # These do not look at the table. That they are fast is no achievement.
 INSTANT = ("empty", "random", "class-oracle")
 
-# A method with several documented settings gets, in each suite, the one that does better there.
+# A method with several documented settings gets, in each row, the one that does better there.
 BETTER_OF = {"boss-better": ("BOSS, better of two", ("boss", "boss-1"))}
 
 # They compare with true edges. Where there are none they are left out, all alike, unless no graph of a row has any.
@@ -265,9 +265,7 @@ def summarize(records: Sequence[Record]) -> Summary:
         _summarize_row(suite, row, by_method, variants)
         for (suite, row), by_method in sorted(by_row.items(), key=lambda item: _place_of_row(*item[0]))
     ]
-    suites = dict.fromkeys(row.suite for row in rows)
-    rows = [row for suite in suites for row in _with_better_settings([row for row in rows if row.suite == suite])]
-    return Summary(tuple(rows), tuple(variants.values()))
+    return Summary(tuple(_with_better_settings(row) for row in rows), tuple(variants.values()))
 
 
 def graph_ap(record: Record) -> float:
@@ -288,38 +286,23 @@ def _measured(record: Record, measure: str) -> float:
     return record.measures.get(measure, math.nan)
 
 
-def _with_better_settings(rows: Sequence[RowSummary]) -> list[RowSummary]:
-    """The rows of a suite with a further entry per method of BETTER_OF: its better setting, the same in all rows."""
+def _with_better_settings(row: RowSummary) -> RowSummary:
+    """The row with a further entry per method of BETTER_OF: the setting that does better in this row."""
     for name, (label, methods) in BETTER_OF.items():
-        chosen = better_setting(rows, methods)
-        if chosen is None:
-            continue
-        extended = []
-        for row in rows:
-            entry = row.entry_of(chosen)
-            if entry is not None and all(row.entry_of(method) is not None for method in methods):
-                better = Entry(replace(entry.variant, label=label, method=name), entry.records)
-                after = max(place for place, other in enumerate(row.entries) if other.variant.method in methods) + 1
-                row = replace(row, entries=(*row.entries[:after], better, *row.entries[after:]))
-            extended.append(row)
-        rows = extended
-    return list(rows)
+        entries = [entry for method in methods if (entry := row.entry_of(method)) is not None and entry.finished]
+        if len(entries) == len(methods):
+            chosen = better_of(entries)
+            better = Entry(replace(chosen.variant, label=label, method=name), chosen.records)
+            after = max(place for place, entry in enumerate(row.entries) if entry in entries) + 1
+            row = replace(row, entries=(*row.entries[:after], better, *row.entries[after:]))
+    return row
 
 
-def better_setting(rows: Sequence[RowSummary], methods: Sequence[str]) -> str | None:
-    """The method with the better mean over a suite's rows of its first measure, on datasets that all of them answered.
-
-    None unless some row has them all.
-    """
-    by_row = [
-        [entry for method in methods if (entry := row.entry_of(method)) is not None and entry.finished] for row in rows
-    ]
-    complete = [entries for entries in by_row if len(entries) == len(methods)]
-    if not complete:
-        return None
-    measure = measure_of_choice(complete[0][0])
-    means = np.nanmean([_means_on_common_datasets(entries, measure) for entries in complete], axis=0)
-    return methods[int(np.argmin(means if MEASURES[measure].lower_is_better else -means))]
+def better_of(entries: Sequence[Entry]) -> Entry:
+    """The entry with the better mean of the suite's first measure, on the datasets that all of them answered."""
+    measure = measure_of_choice(entries[0])
+    means = np.array(_means_on_common_datasets(entries, measure))
+    return entries[int(np.nanargmin(means if MEASURES[measure].lower_is_better else -means))]
 
 
 def measure_of_choice(entry: Entry) -> str:
@@ -336,7 +319,7 @@ def measure_of_choice(entry: Entry) -> str:
 def _means_on_common_datasets(entries: Sequence[Entry], measure: str) -> list[float]:
     by_index = [entry.by_index(measure) for entry in entries]
     common = [index for index in by_index[0] if all(not math.isnan(values.get(index, math.nan)) for values in by_index)]
-    return [float(np.mean([values[index] for index in common])) if common else math.nan for values in by_index]
+    return [float(np.mean([values[index] for index in common])) if common else 0.0 for values in by_index]
 
 
 def reliability_by_method(summary: Summary, suite: str, name: str = "reliability") -> dict[str, Reliability]:

@@ -66,7 +66,9 @@ def pooled_by_tables(records: Sequence[Record], name: str, method: str = "arrow"
     parts: dict[str, list[Reliability]] = {}
     for row in summarize(records).rows:
         entry = row.entry_of(method)
-        tables = [table for record in entry.records if (table := getattr(record, name)) is not None] if entry else []
+        if entry is None or (row.suite in ROWS_APART and len(entry.records) < 2):
+            continue  # a single table tells how it went once
+        tables = [table for record in entry.records if (table := getattr(record, name)) is not None]
         title = f"{row.suite}/{row.row}" if row.suite in ROWS_APART else row.suite
         parts.setdefault(title, []).extend(tables)
     return {title: pool(tables) for title, tables in parts.items() if tables}
@@ -109,7 +111,7 @@ def _share(table: Reliability, low: float, high: float) -> str:
 
 def _percent(share: float) -> str:
     """A share in percent, with a digit more where it is nearly all or nearly nothing."""
-    return f"{share:.1%}" if share > 0.99 or share < 0.01 else f"{share:.0%}"
+    return f"{share:.1%}" if 0.99 < share < 1 or 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
