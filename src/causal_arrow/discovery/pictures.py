@@ -63,9 +63,9 @@ class DirectionStyle:
 
 
 DIRECTION_STYLES = {
-    "strong": DirectionStyle("-", True, "direction strongly preferred"),
-    "moderate": DirectionStyle("-", False, "moderately preferred"),
-    "weak": DirectionStyle((0, (4, 2.5)), False, "weakly preferred"),
+    "strong": DirectionStyle("-", True, "direction: strong"),
+    "moderate": DirectionStyle("-", False, "direction: moderate"),
+    "weak": DirectionStyle((0, (4, 2.5)), False, "direction: weak"),
 }
 
 
