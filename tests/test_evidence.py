@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from causal_arrow.benchmarks.collected import read_records
+from causal_arrow.benchmarks.figures import benchmark_figures
 from causal_arrow.benchmarks.methods import MethodOptions, prepare
 from causal_arrow.benchmarks.packed import write_packed
 from causal_arrow.benchmarks.published import property_tables, published_results
@@ -291,6 +292,16 @@ def test_suites_that_steered_development_say_so_beside_their_tables(tmp_path: Pa
     page = write_report(_packed(other, tmp_path), figures=False).read_text(encoding="utf-8")
     assert "This suite steered development" not in page
     assert {name for name, suite in SUITES.items() if suite.steered} == {"networks", "herman", "sachs"}
+
+
+@pytest.mark.parametrize(("suite", "end"), [("in-distribution", 1.02), ("wide", 2.0)])
+def test_the_nshd_axis_of_the_papers_curves_ends_where_the_papers_does(suite: str, end: float) -> None:
+    """At 1 in its curves over n and p, which is what the empty graph scores; elsewhere at 2."""
+    rows = [row.name for row in SUITES[suite].rows("variables")]
+    records = [record("pc", i, suite=suite, row=row, nshd=2.5, f1=0.5, ap=0.5) for row in rows for i in range(2)]
+    plan = next(plan for plan in benchmark_figures(summarize(records)) if plan.name == f"{suite}-variables")
+    assert plan.draw().axes[0].get_ylim() == (0, end)
+    assert f"axis ends at {round(end):g}, and some" in plan.caption
 
 
 def test_directions_in_real_cells_are_compared_with_a_coin() -> None:
