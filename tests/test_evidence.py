@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import subprocess
@@ -28,8 +27,8 @@ from causal_arrow.benchmarks.trust import calibration_blocks, pooled_by_tables, 
 from causal_arrow.discovery.jobs import run_job
 from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import calibration, metrics
+from docs_scripts import DOCS, load_script
 
-DOCS = Path(__file__).parents[1] / "docs"
 OPTIONS = {"weights": None, "avici_weights": None, "environments": None, "device": "cpu", "scale": "auto"}
 
 
@@ -322,12 +321,7 @@ def test_the_papers_tables_of_pretrained_models_are_printed_as_published() -> No
 
 @pytest.fixture(scope="module")
 def make_pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_pages", DOCS / "make_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("make_pages")
 
 
 def test_every_page_is_what_its_records_say(make_pages: ModuleType) -> None:
