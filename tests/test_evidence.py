@@ -342,6 +342,7 @@ def test_a_page_without_its_part_is_refused(make_pages: ModuleType) -> None:
         ("benchmarks", "networks", "MAGIC-NIAB", "boss"),
         ("benchmarks", "sachs", "pooled-raw", "pc"),
         ("benchmarks", "herman", "UUMC", "r2sort"),
+        ("benchmarks", "shifted", "all", "varsort"),
     ],
 )
 def test_the_committed_records_can_be_made_again(name: str, suite: str, row: str, method: str) -> None:
