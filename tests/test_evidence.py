@@ -342,7 +342,7 @@ def test_a_page_without_its_part_is_refused(make_pages: ModuleType) -> None:
         ("benchmarks", "networks", "MAGIC-NIAB", "boss"),
         ("benchmarks", "sachs", "pooled-raw", "pc"),
         ("benchmarks", "herman", "UUMC", "r2sort"),
-        ("benchmarks", "shifted", "all", "varsort"),
+        ("benchmarks", "shifted", "all", "r2sort"),
     ],
 )
 def test_the_committed_records_can_be_made_again(name: str, suite: str, row: str, method: str) -> None:
@@ -352,13 +352,11 @@ def test_the_committed_records_can_be_made_again(name: str, suite: str, row: str
         if (one.suite, one.row, one.method, one.index) == (suite, row, method, 0)
     ]
     again = judged(suite, row, method)["measures"]
-    # Tasks drawn by torch differ in their last digits from one processor to another, and a few edges with them.
-    tolerance = 0.05 if suite == "shifted" else 1e-3
     for one in committed:
         assert again["true_edges"] == one.measures["true_edges"]
         for measure in ("estimated_edges", "nshd", "f1", "ap"):
             if not math.isnan(one.measures[measure]):
-                assert again[measure] == pytest.approx(one.measures[measure], rel=tolerance), measure
+                assert again[measure] == pytest.approx(one.measures[measure], rel=1e-3), measure
     assert committed
 
 
