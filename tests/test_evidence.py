@@ -115,6 +115,13 @@ def test_the_setting_that_does_better_in_a_row_stands_for_a_method_there() -> No
     assert remark.endswith("the better mean nSHD, that is BOSS, λ = 1 in none; BOSS in all.")
 
 
+def test_a_setting_run_on_few_of_the_datasets_stands_for_nothing() -> None:
+    many = [record("boss", index, nshd=0.5) for index in range(100)]
+    few = [record("boss-1", index, nshd=0.1) for index in range(19)]
+    assert row_of(many + few).entry_of("boss-better") is None
+    assert row_of([*many, *few, record("boss-1", 19, nshd=0.1)]).entry_of("boss-better") is not None
+
+
 def test_without_both_settings_there_is_no_better_one() -> None:
     only = [one for one in two_settings() if one.method == "boss"]
     assert all(row.entry_of("boss-better") is None for row in summarize(only).rows)

@@ -223,9 +223,13 @@ class RowSummary:
         }
         if self.in_the_paper:
             return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
-        least = LEAST_SHARE_COMPARED * max(len(entry.records) for entry in self.entries)
-        enough = {label: entry for label, entry in compared.items() if len(entry.records) >= least}
+        enough = {label: entry for label, entry in compared.items() if len(entry.records) >= self.fewest_compared}
         return best_paired(enough, measure, lower_is_better)
+
+    @property
+    def fewest_compared(self) -> float:
+        """Datasets that a method must have been run on to be compared."""
+        return LEAST_SHARE_COMPARED * max(len(entry.records) for entry in self.entries)
 
     @property
     def in_the_paper(self) -> bool:
@@ -287,9 +291,13 @@ def _measured(record: Record, measure: str) -> float:
 
 
 def _with_better_settings(row: RowSummary) -> RowSummary:
-    """The row with a further entry per method of BETTER_OF: the setting that does better in this row."""
+    """The row with a further entry per method of BETTER_OF: the setting that does better in this row.
+
+    Only where all settings were run on enough datasets to be compared.
+    """
     for name, (label, methods) in BETTER_OF.items():
-        entries = [entry for method in methods if (entry := row.entry_of(method)) is not None and entry.finished]
+        found = [entry for method in methods if (entry := row.entry_of(method)) is not None]
+        entries = [entry for entry in found if entry.finished and len(entry.records) >= row.fewest_compared]
         if len(entries) == len(methods):
             chosen = better_of(entries)
             better = Entry(replace(chosen.variant, label=label, method=name), chosen.records)
