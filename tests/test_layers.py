@@ -18,6 +18,8 @@ LAYERS: dict[str, int] = {
     "_version": 0,
     "errors": 0,
     "text": 0,
+    "progress": 0,
+    "storage": 1,
     "batches": 1,
     "graphs": 2,
     "tables": 2,

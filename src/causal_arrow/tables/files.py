@@ -8,18 +8,25 @@ from __future__ import annotations
 import gzip
 import stat
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.storage import check_room
+from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
 from causal_arrow.text import capitalized, listed, reason, shown
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 STANDARD_INPUT = "-"
+ARROW = b"ARROW1"
+"""How Feather files begin."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
 
 
@@ -136,14 +143,44 @@ def _read_excel(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
 
 def _read_parquet(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
+    import pyarrow.parquet as parquet
 
+    with parquet.ParquetFile(_for_pandas(path)) as file:
+        observations, width = file.metadata.num_rows, file.metadata.num_columns
+        if observations * width > LONG_CELLS:
+            step = max(1, CELLS_PER_PART // width)
+            return _in_parts(path, observations, width, lambda: file.iter_batches(step), options)
     return SourceFrame(pd.read_parquet(_for_pandas(path)))
 
 
 def _read_feather(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
     import pandas as pd
+    import pyarrow.ipc as ipc
 
+    with path.open("rb") as opened:
+        if opened.read(len(ARROW)) == ARROW:  # not the older format, which is read whole
+            with ipc.open_file(opened) as file:
+                numbers, width = range(file.num_record_batches), len(file.schema)
+                observations = sum(file.get_batch(number).num_rows for number in numbers)
+                if observations * width > LONG_CELLS:
+                    return _in_parts(path, observations, width, lambda: map(file.get_batch, numbers), options)
     return SourceFrame(pd.read_feather(_for_pandas(path)))
+
+
+def _in_parts(
+    path: Path | FileInMemory,
+    observations: int,
+    width: int,
+    batches: Callable[[], Iterable[Any]],
+    options: FileOptions,
+) -> SourceFrame:
+    """The table in a long file of arrow's formats, from its batches."""
+    check_room(observations, width, repr(path.name))
+
+    def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
+        return (batch.to_pandas() for batch in batches())
+
+    return SourceFrame(pack(parts, observations, lambda share: options.progress("Reading the table", share)))
 
 
 def _for_pandas(path: Path | FileInMemory) -> Path | BinaryIO:

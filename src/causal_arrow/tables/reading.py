@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError, check_choice
+from causal_arrow.progress import Progress, unheard
+from causal_arrow.storage import room_for
 from causal_arrow.tables.columns import (
     CellOptions,
     NumberColumn,
@@ -69,6 +71,7 @@ def read_table(
     environments: Any = None,
     abilities: Abilities = ANY_TABLE,
     strict: bool = True,
+    progress: Progress = unheard,
 ) -> Table:
     """The table in `source`, ready for the network.
 
@@ -97,10 +100,11 @@ def read_table(
     abilities What the network that will read the table can read beside numbers; everything by default.
     strict    With False, problems of columns become findings of the table instead of an error. Columns that are not
               finite numbers are left out, and missing values stay as NaN: for inspection, not for the network.
+    progress  Hears how far a long file is read: the stage, and the share of it that is done.
     """
     check_choice("missing", missing, MISSING_CHOICES)
     markers = tuple(str(marker).strip() for marker in _several(na, "na"))
-    read = as_frame(source, FileOptions(delimiter, decimal, sheet, header, markers))
+    read = as_frame(source, FileOptions(delimiter, decimal, sheet, header, markers, progress))
     if environments is not None and not isinstance(environments, str):
         read, environments = _with_environments(read, environments), ENVIRONMENT
     names = _names(read)
@@ -108,7 +112,7 @@ def read_table(
     chosen = names.choose(columns, drop)
     if isinstance(interventions, str):
         (labels,) = names.places([interventions])
-        interventions = [None if str(label).strip() in markers else label for label in read.frame.iloc[:, labels]]
+        interventions = [None if str(label).strip() in markers else label for label in read.cells(labels)]
         chosen = [place for place in chosen if place != labels]
     environment = None if environments is None else names.places([environments])[0]
     if environment is not None and environment not in chosen:
@@ -118,22 +122,26 @@ def read_table(
 
     said = _declared(kinds, ordered, names, environment)
     usual = CellOptions(read.decimal, markers, "levels" in abilities)
-    candidates = [
-        column_as_numbers(
-            read.frame.iloc[:, place], names.used[place], read.where, replace(usual, **said.get(place, {}))
+    # Column by column into their place, so that a long table is not there twice.
+    values = room_for((read.observations, len(chosen)), np.float64)
+    usable: list[NumberColumn] = []
+    problems: list[Problem] = []
+    for place in chosen:
+        column = column_as_numbers(
+            read.cells(place), names.used[place], read.where, replace(usual, **said.get(place, {}))
         )
-        for place in chosen
-    ]
-    usable = [column for column in candidates if isinstance(column, NumberColumn)]
+        if isinstance(column, Problem):
+            problems.append(column)
+            continue
+        values[:, len(usable)] = column.numbers
+        usable.append(replace(column, numbers=values[:, len(usable)]))
+    values = values[:, : len(usable)]
     # A table knows what its columns hold, unless the caller knows better.
     known = {column.name: column for column in read.columns if column.name not in {names.used[each] for each in said}}
-    values = np.empty((len(read.frame), len(usable)))
-    for place, column in enumerate(usable):
-        values[:, place] = column.numbers
     draft = _Draft(
         values=values,
         columns=[known.get(column.name, column.column) for column in usable],
-        problems=[column for column in candidates if isinstance(column, Problem)],
+        problems=problems,
     )
     draft.findings += [
         *(finding for finding in read.findings if _concerns(finding, draft.columns)),
@@ -263,7 +271,7 @@ def _with_environments(read: SourceFrame, labels: Any) -> SourceFrame:
         raise TableError(
             f"The table has a column {ENVIRONMENT!r} already: give its name as the environments, or rename it."
         )
-    cells = environment_labels(labels, len(read.frame))
+    cells = environment_labels(labels, read.observations)
     return replace(read, frame=read.frame.assign(**{ENVIRONMENT: cells}))
 
 
@@ -433,7 +441,7 @@ def _several(values: Iterable[Any] | None, option: str) -> list[Any]:
 
 
 def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
-    observations = len(read.frame)
+    observations = read.observations
     if len(names) < 2:
         there_are = read.frame.shape[1]
         found = "has only one column" if names else "has no columns"

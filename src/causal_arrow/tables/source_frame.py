@@ -10,6 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.progress import Progress, unheard
+from causal_arrow.tables.packing import unpacked
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import listed, shown
 
@@ -32,6 +34,15 @@ class SourceFrame:
     decimal: str = "."
     is_text: bool = False
     columns: tuple[Column, ...] = ()
+
+    @property
+    def observations(self) -> int:
+        """How many observations there are."""
+        return len(self.frame)
+
+    def cells(self, place: int) -> pd.Series:
+        """The cells of a column, as the source has them."""
+        return unpacked(self.frame.iloc[:, place])
 
     def where(self, observation: int) -> str:
         """The place of an observation in words."""
@@ -67,6 +78,8 @@ class FileOptions:
     sheet: str | int | None = None
     header: bool = True
     na: tuple[str, ...] = ()
+    progress: Progress = unheard
+    """Hears how far a long file is read."""
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):

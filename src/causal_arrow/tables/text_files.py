@@ -14,16 +14,21 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.storage import check_room
+from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DELIMITERS = (",", ";", "\t", "|", " ")  # a blank stands for any run of blanks
 DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
@@ -83,15 +88,26 @@ class _Text:
         with self.open() as file, io.TextIOWrapper(file, encoding=encoding, newline=None) as text:
             return list(text)
 
-    def contains(self, pattern: bytes) -> bool:
-        """Whether a pattern of no more than two bytes matches anywhere."""
+    def scan(self) -> _Scan:
+        """What shows in the bytes of the whole text."""
+        binary, marked, feeds = False, False, 0
         with self.open() as file:
             last = b"\n"
             while chunk := file.read(SCAN_BYTES):
-                if re.search(pattern, last + chunk):
-                    return True
+                binary = binary or b"\x00" in chunk
+                marked = marked or b"\n#" in last + chunk
+                feeds += chunk.count(b"\n")
                 last = chunk[-1:]
-        return False
+        return _Scan(binary, marked, feeds)
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What shows in the bytes of a text."""
+
+    binary: bool  # it has bytes that no text has
+    marked: bool  # a line begins with the mark of comments
+    feeds: int  # ends of lines
 
 
 def _read(text: _Text, options: FileOptions) -> SourceFrame:
@@ -99,7 +115,8 @@ def _read(text: _Text, options: FileOptions) -> SourceFrame:
 
     start = text.start()
     encoding, findings = _encoding(text.name, start)
-    if "16" not in encoding and len(start) == SAMPLE_BYTES and text.contains(rb"\x00"):
+    scan = text.scan()
+    if "16" not in encoding and len(start) == SAMPLE_BYTES and scan.binary:
         raise _not_text(text.name)
     whole_lines = start if len(start) < SAMPLE_BYTES else start[: start.rfind(b"\n") + 1] or start
     layout = _layout(text.name, whole_lines.decode(encoding, errors="replace"), options)
@@ -114,9 +131,12 @@ def _read(text: _Text, options: FileOptions) -> SourceFrame:
         "skipinitialspace": True,
         "low_memory": False,
     }
-    filtered = layout.has_other_lines or text.contains(rb"\n#")
+    filtered = layout.has_other_lines or scan.marked
+    long = not filtered and "16" not in encoding and scan.feeds * layout.place.width > LONG_CELLS
 
     def parse(encoding: str) -> tuple[pd.DataFrame, list[int] | None]:
+        if long:
+            return _parse_long(text, {**settings, "encoding": encoding}, layout, scan.feeds + 1, options), None
         if not filtered:
             with text.open() as file:
                 return pd.read_csv(file, encoding=encoding, **settings), None
@@ -148,6 +168,23 @@ def _read(text: _Text, options: FileOptions) -> SourceFrame:
         decimal=layout.decimal,
         is_text=True,
     )
+
+
+def _parse_long(
+    text: _Text, settings: Mapping[str, Any], layout: _Layout, most: int, options: FileOptions
+) -> pd.DataFrame:
+    """The table in a text that is read in parts."""
+    import pandas as pd
+
+    width = layout.place.width
+    check_room(most, width, capitalized(text.name))
+
+    def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
+        step, dtype = max(1, CELLS_PER_PART // width), dict.fromkeys(as_text, str)
+        with text.open() as file, pd.read_csv(file, chunksize=step, dtype=dtype, **settings) as reader:
+            yield from reader
+
+    return pack(parts, most, lambda share: options.progress("Reading the table", share))
 
 
 def _parser_error(name: str, message: str) -> TableError:

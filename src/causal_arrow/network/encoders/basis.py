@@ -232,13 +232,19 @@ def signs(values: Tensor) -> Tensor:
     A symmetric column is turned by what it says of the sizes of the others, E[x_j Σ_k x_k²]; if that is nothing either,
     so that it goes along with the column, among those already turned, that it is most correlated with.
     """
-    skewness = values.pow(3).mean(dim=1)  # (B, P)
     squares = values.square()
     others = squares.sum(dim=2, keepdim=True) - squares
     coskewness = (values * (others - others.mean(dim=1, keepdim=True))).mean(dim=1)
+    return chosen_signs(values.pow(3).mean(dim=1), coskewness, values.mT @ values / values.shape[1])
+
+
+def chosen_signs(skewness: Tensor, coskewness: Tensor, products: Tensor) -> Tensor:
+    """The signs, given E[x_j³] (B, P), E[x_j (Σ_k x_k² − mean)] over k ≠ j (B, P) and E[x_j x_k] (B, P, P).  (B, P)"""
     chosen = torch.where(skewness.abs() > SYMMETRIC, skewness.sign(), 0.0)
-    chosen = torch.where((chosen == 0) & (coskewness.abs() > SYMMETRIC * values.shape[2]), coskewness.sign(), chosen)
-    correlation = (values.mT @ values / values.shape[1]) * chosen[:, None]  # (B, P, P), columns that are turned
+    chosen = torch.where(
+        (chosen == 0) & (coskewness.abs() > SYMMETRIC * skewness.shape[1]), coskewness.sign(), chosen
+    )
+    correlation = products * chosen[:, None]  # (B, P, P), columns that are turned
     strongest = correlation.gather(2, correlation.abs().argmax(dim=2, keepdim=True)).squeeze(2)
     chosen = torch.where(chosen == 0, strongest.sign(), chosen)
     return torch.where(chosen == 0, 1.0, chosen)

@@ -92,18 +92,18 @@ def _from_second_moments(correlations: Tensor, precision: Tensor, observations: 
     return torch.stack([statistic.float() for statistic in statistics], dim=-1)
 
 
-def _cross_moments(channels: Tensor, observations_per_chunk: int | None) -> Tensor:
+def cross_products(channels: Tensor) -> Tensor:
+    """Sums over observations of products of powers, and of a tanh, of each channel (B, n, P, C).  (B, 4, C, P, P)"""
+    values = channels.permute(0, 3, 2, 1)  # (B, C, P, n)
+    squares = values.square()
+    left = torch.stack([squares, squares * values, values.tanh(), squares], dim=1)  # (B, 4, C, P, n)
+    right = torch.stack([values, values, values, squares], dim=1)
+    return left @ right.transpose(-1, -2)
+
+
+def _cross_moments(measured: Measured) -> Tensor:
     """Third- and fourth-order cross moments and a tanh moment of each channel, both ways.  (B, P, P, 7C)"""
-    observations = channels.shape[1]
-    totals: Tensor | float = 0.0
-    for chunk in chunks(observations, observations_per_chunk):
-        values = channels[:, chunk].permute(0, 3, 2, 1)  # (B, C, P, n)
-        squares = values.square()
-        left = torch.stack([squares, squares * values, values.tanh(), squares], dim=1)  # (B, 4, C, P, n)
-        right = torch.stack([values, values, values, squares], dim=1)
-        totals = totals + left @ right.transpose(-1, -2)  # (B, 4, C, P, P)
-    assert isinstance(totals, Tensor)
-    moments = (totals / observations).asinh()
+    moments = measured.cross_means.asinh()  # (B, 4, C, P, P)
     both_ways = torch.cat([moments, moments[:, :3].transpose(-1, -2)], dim=1)  # (B, 7, C, P, P)
     return both_ways.flatten(1, 2).permute(0, 2, 3, 1)
 
@@ -118,11 +118,19 @@ class Measured:
         observations_per_chunk: int | None = None,
         canonical_signs: bool = False,
     ) -> None:
-        self.tables = tables
+        self.observed, self.intervened, self.levels = tables.observed, tables.intervened, tables.levels
+        self.observations, self.variables = tables.observations, tables.variables
         self.numbers: Numbers = as_numbers(tables, canonical_signs)
         self.values = self.numbers.values  # (B, N, P)
         self.observations_per_chunk = observations_per_chunk
         self._channels = channels
+
+    residual_spreads: Sequence[Tensor] | None = None
+    """Standard deviations of the residuals over all observations, where there are others than these.  (B, 1, P) each"""
+
+    def nothing(self, features: int) -> Tensor:
+        """Statistics of pairs that say nothing.  (B, P, P, features)"""
+        return self.values.new_zeros(len(self.values), self.variables, self.variables, features)
 
     @cached_property
     def scores(self) -> Tensor:
@@ -159,21 +167,52 @@ class Measured:
         features = [CHANNELS[name].moments for name in self._channels for _ in range(CHANNELS[name].features)]
         return self.cells if all(features) else self.cells[..., [place for place, used in enumerate(features) if used]]
 
+    @cached_property
+    def cross_means(self) -> Tensor:
+        """Means over observations of `cross_products`.  (B, 4, C, P, P)"""
+        totals: Tensor | float = 0.0
+        for chunk in chunks(self.observations, self.observations_per_chunk):
+            totals = totals + cross_products(self.cells_with_moments[:, chunk])
+        assert isinstance(totals, Tensor)
+        return totals / self.observations
+
+    @cached_property
+    def function_correlations(self) -> Tensor:
+        """Correlations of the functions of all variables.  (B, P·F, P·F)"""
+        functions = self.functions.flatten(2)  # (B, N, P·F)
+        return functions.mT @ functions / self.observations
+
+    @cached_property
+    def joint_shares(self) -> Tensor | None:
+        """Shares of the observations in which both are observed, on the diagonal each one; None without holes.
+
+        (B, P, P)
+        """
+        if self.observed is None:
+            return None
+        observed = self.observed.float()
+        return observed.mT @ observed / self.observations
+
+    @cached_property
+    def intervention_sums(self) -> Tensor | None:
+        """`sums_where_set` over all observations, None without interventions.  (6, B, P, P)"""
+        return None if self.intervened is None else sums_where_set(self.intervened, self.values)
+
 
 def _residuals(measured: Measured) -> list[Tensor]:
     """Residuals of the regression on all other variables, with standard deviation 1: (Ω x)_j / Ω_jj.  2 × (B, N, P)"""
     residuals = [measured.values.double() @ measured.precision[RIDGES.index(ridge), 0] for ridge in RESIDUAL_RIDGES]
-    return [(some / some.std(dim=1, keepdim=True).clamp_min(1e-12)).float() for some in residuals]
+    spreads = measured.residual_spreads or [some.std(dim=1, keepdim=True) for some in residuals]
+    return [(some / spread.clamp_min(1e-12)).float() for some, spread in zip(residuals, spreads, strict=True)]
 
 
 def _sizes(measured: Measured) -> Tensor:
     """How many observations and variables there are, on a logarithmic scale, and which pairs are none.  (B, P, P, 3)"""
-    tasks, observations, variables = measured.values.shape
-    identity = torch.eye(variables, device=measured.values.device).expand(tasks, -1, -1)
+    identity = torch.eye(measured.variables, device=measured.values.device).expand(len(measured.values), -1, -1)
     return torch.stack(
         [
-            torch.full_like(identity, torch.tensor(observations / 500.0).log().item() / 2),
-            torch.full_like(identity, torch.tensor(variables / 30.0).log().item() / 2),
+            torch.full_like(identity, torch.tensor(measured.observations / 500.0).log().item() / 2),
+            torch.full_like(identity, torch.tensor(measured.variables / 30.0).log().item() / 2),
             identity,
         ],
         dim=-1,
@@ -197,9 +236,7 @@ def _basis_correlations(measured: Measured) -> Tensor:
     Partial correlations of blocks: with Ω the inverse of correlation + ridge and L_j the Cholesky factor of its block
     Ω_jj, the size of L_j⁻¹ Ω_jk L_k⁻ᵀ. No rotation of the functions of a variable changes it.
     """
-    observations = measured.tables.observations
-    functions = measured.functions.flatten(2)  # (B, N, P·F)
-    correlations = functions.mT @ functions / observations
+    observations, correlations = measured.observations, measured.function_correlations
     statistics = _block_association(correlations, observations)
     identity = torch.eye(correlations.shape[-1], device=correlations.device)
     for ridge in BASIS_RIDGES:
@@ -220,10 +257,9 @@ def _from_each_side(of_variable: Tensor) -> list[Tensor]:
 
 def _kinds(measured: Measured) -> Tensor:
     """Whether each of the two is a category, and how many levels it has, on a logarithmic scale.  (B, P, P, 4)"""
-    tasks, _, variables = measured.values.shape
-    levels = measured.tables.levels
+    levels = measured.levels
     if levels is None:
-        return measured.values.new_zeros(tasks, variables, variables, 4)
+        return measured.nothing(4)
     is_category = (levels > 0).float()
     size = (levels.clamp_min(1).float() / 2).log2() * is_category / 2
     return torch.stack([*_from_each_side(is_category), *_from_each_side(size)], dim=-1)
@@ -231,12 +267,23 @@ def _kinds(measured: Measured) -> Tensor:
 
 def _observed_shares(measured: Measured) -> Tensor:
     """The share of holes in the first, in the second, and in either of the two.  (B, P, P, 3)"""
-    tasks, observations, variables = measured.values.shape
-    if measured.tables.observed is None:
-        return measured.values.new_zeros(tasks, variables, variables, 3)
-    observed = measured.tables.observed.float()
-    jointly = observed.mT @ observed / observations
-    return torch.stack([*(1 - side for side in _from_each_side(observed.mean(dim=1))), 1 - jointly], dim=-1)
+    jointly = measured.joint_shares
+    if jointly is None:
+        return measured.nothing(3)
+    alone = jointly.diagonal(dim1=-2, dim2=-1)
+    return torch.stack([*(1 - side for side in _from_each_side(alone)), 1 - jointly], dim=-1)
+
+
+def sums_where_set(intervened: Tensor, values: Tensor) -> Tensor:
+    """Of each variable, where it was not set itself: how often, its sum, its sum of squares; first over the observations
+    in which another variable was set, [j, k] about k where j was; then over those in which it was not.  (6, B, P, P)
+    """
+    was_set = intervened.float()  # (B, n, P)
+    free = 1 - was_set
+    values = values * free
+    return torch.stack(
+        [weights.mT @ part for weights in (was_set, free) for part in (free, values, values * values)]
+    )
 
 
 def _intervention_shifts(measured: Measured) -> Tensor:
@@ -245,21 +292,17 @@ def _intervention_shifts(measured: Measured) -> Tensor:
     Over the observations in which the second was not set itself: how many there are, the change of its mean in standard
     deviations and in standard errors, and the change of its spread, each in a scale that a small network can read.
     """
-    tasks, _, variables = measured.values.shape
-    if measured.tables.intervened is None:
-        return measured.values.new_zeros(tasks, variables, variables, 8)
-    was_set = measured.tables.intervened.float()  # (B, N, P)
-    free = 1 - was_set
-    values = measured.values * free
+    sums = measured.intervention_sums
+    if sums is None:
+        return measured.nothing(8)
 
-    def moments(weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        count = weights.mT @ free  # (B, P, P): [j, k] about k where the weight of j counts
-        mean = (weights.mT @ values) / count.clamp_min(1)
-        variance = (weights.mT @ (values * values)) / count.clamp_min(1) - mean.square()
+    def moments(count: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean = total / count.clamp_min(1)
+        variance = squares / count.clamp_min(1) - mean.square()
         return count, mean, variance.clamp_min(1e-4)
 
-    count, mean, variance = moments(was_set)
-    count_else, mean_else, variance_else = moments(free)
+    count, mean, variance = moments(*sums[:3])
+    count_else, mean_else, variance_else = moments(*sums[3:])
     enough = ((count >= 2) & (count_else >= 2)).float()
     error = (variance / count.clamp_min(1) + variance_else / count_else.clamp_min(1)).sqrt()
     shift = (mean - mean_else) * enough
@@ -303,9 +346,9 @@ CHANNELS: dict[str, ChannelGroup] = {
     "normal_scores": ChannelGroup(1, lambda measured: [measured.scores]),
     "residuals": ChannelGroup(len(RESIDUAL_RIDGES), _residuals),
     "functions": ChannelGroup(2, lambda measured: measured.functions[..., 1:].unbind(-1), moments=False),
-    "holes": ChannelGroup(1, lambda measured: [_mark(measured, measured.tables.observed, there=False)], moments=False),
+    "holes": ChannelGroup(1, lambda measured: [_mark(measured, measured.observed, there=False)], moments=False),
     "interventions": ChannelGroup(
-        1, lambda measured: [_mark(measured, measured.tables.intervened, there=True)], moments=False
+        1, lambda measured: [_mark(measured, measured.intervened, there=True)], moments=False
     ),
 }
 """Groups of cell channels by name."""
@@ -315,20 +358,18 @@ STATISTICS: dict[str, StatisticGroup] = {
         _SECOND_MOMENTS,
         0,
         lambda measured: _from_second_moments(
-            measured.correlations[0], measured.precision[:, 0], measured.tables.observations
+            measured.correlations[0], measured.precision[:, 0], measured.observations
         ),
     ),
     "score_correlations": StatisticGroup(
         _SECOND_MOMENTS,
         0,
         lambda measured: _from_second_moments(
-            measured.correlations[1], measured.precision[:, 1], measured.tables.observations
+            measured.correlations[1], measured.precision[:, 1], measured.observations
         ),
     ),
     "sizes": StatisticGroup(3, 0, _sizes),
-    "cross_moments": StatisticGroup(
-        0, 7, lambda measured: _cross_moments(measured.cells_with_moments, measured.observations_per_chunk)
-    ),
+    "cross_moments": StatisticGroup(0, 7, _cross_moments),
     "basis_correlations": StatisticGroup(2 + 2 * len(BASIS_RIDGES), 0, _basis_correlations),
     "kinds": StatisticGroup(4, 0, _kinds),
     "observed_shares": StatisticGroup(3, 0, _observed_shares),
@@ -387,5 +428,9 @@ def describe(
     canonical_signs: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Cell channels (B, N, P, C) and pair statistics (B, P, P, S) of standardized tables, in float32."""
-    measured = Measured(tables, channels, observations_per_chunk, canonical_signs)
+    return described(Measured(tables, channels, observations_per_chunk, canonical_signs), statistics)
+
+
+def described(measured: Measured, statistics: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Cell channels (B, N, P, C) and pair statistics (B, P, P, S) of what was measured, in float32."""
     return measured.cells, torch.cat([STATISTICS[name].compute(measured) for name in statistics], dim=-1)

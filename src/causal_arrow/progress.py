@@ -1,0 +1,12 @@
+"""Progress of long work: who does it tells the stage and the share that is done; who listens may show a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, float], None]
+"""Hears the stage, in words, and which share of it is done, from 0 to 1."""
+
+
+def unheard(stage: str, share: float) -> None:
+    """Nobody listens."""

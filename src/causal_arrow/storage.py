@@ -1,0 +1,100 @@
+"""Room for large arrays: in memory while they are small, beyond that in a temporary file that vanishes with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from causal_arrow.errors import TableError
+from causal_arrow.text import counted
+
+IN_MEMORY_BYTES = 2**30
+"""An array that is larger than this goes to a file."""
+
+CELLS_PER_CHUNK = 2**20
+"""Of a table that is gone through a few observations at a time."""
+
+
+def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """An array of this shape to write into, column by column in memory or in an unnamed temporary file.
+
+    The system frees the file with the last array that uses it, however the process ends.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size <= IN_MEMORY_BYTES:
+        return np.empty(shape, dtype=dtype, order="F")
+    with tempfile.TemporaryFile(prefix="causal-arrow-") as file:
+        try:
+            if hasattr(os, "posix_fallocate"):  # a full disk would end the process later, without a word
+                os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            raise _no_room(size) from error
+        return np.memmap(file, dtype=dtype, mode="r+" if hasattr(os, "posix_fallocate") else "w+", shape=shape, order="F")
+
+
+def let_go(array: NDArray[Any]) -> None:
+    """Leave the pages of an array in a file to the system: they are read again when they are needed again."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mapped, "madvise"):
+        import mmap
+
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def check_room(observations: int, variables: int, what: str) -> None:
+    """TableError if a table of this size finds no room, in memory or among temporary files, with what it needs.
+
+    `what` opens the sentence. Needed are the numbers twice while they are read; then once, and twice more with half the
+    digits while the network measures them.
+    """
+    size = 8 * observations * variables
+    on_disk = 2 * size if size > IN_MEMORY_BYTES else 0
+    in_memory = 0 if on_disk else 2 * size
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if on_disk > free:
+        raise TableError(
+            f"{what} holds about {counted(observations, 'observation')} of {counted(variables, 'variable')}. Reading "
+            f"them takes {in_words(on_disk)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: "
+            "make room there, or name another folder in the environment variable TMPDIR."
+        )
+    available = free_memory()
+    if available is not None and in_memory > available:
+        raise TableError(
+            f"{what} holds about {counted(observations, 'observation')} of {counted(variables, 'variable')}. Reading "
+            f"them takes {in_words(in_memory)} of memory, and {in_words(available)} are free."
+        )
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that programs can still have; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def in_words(size: int) -> str:
+    """A number of bytes: "1.2 GB"."""
+    return f"{size / 1e9:,.1f} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
+
+
+def chunks_of(observations: int, variables: int) -> Iterator[slice]:
+    """Slices that cover the observations of a table, none of more than CELLS_PER_CHUNK cells."""
+    step = max(1, CELLS_PER_CHUNK // max(variables, 1))
+    return (slice(start, stop) for start, stop in pairwise([*range(0, observations, step), observations]))
+
+
+def _no_room(size: int) -> TableError:
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    return TableError(
+        f"The table takes {in_words(size)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: make "
+        "room there, or name another folder in the environment variable TMPDIR."
+    )
