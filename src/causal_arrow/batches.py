@@ -117,6 +117,37 @@ def concatenated(batches: Sequence[TableBatch]) -> TableBatch:
 
 
 @dataclass(frozen=True, eq=False)
+class LongTable:
+    """A table with more observations than a network reads one by one: all of it a column at a time, and which
+    observations to read."""
+
+    observations: int  # N
+    column: Callable[[int], Tensor]  # the values of a column, NaN where nothing was observed; (N,) float64
+    drawn: Tensor  # (M,) the places of the observations that are read one by one
+    levels: Tensor  # (P,) number of levels of a category, 0 for numbers
+    ordered: Tensor  # (P,) bool, where the codes of the levels have an order that is known
+    complete: bool  # whether every value was observed
+    intervened: Tensor | None = None  # (N, P) bool, where an experiment set or shifted the value
+
+    @property
+    def variables(self) -> int:
+        """P"""
+        return len(self.levels)
+
+    def observations_drawn(self) -> TableBatch:
+        """The observations that are read one by one, as a table of their own."""
+        values = torch.stack([self.column(place)[self.drawn] for place in range(self.variables)], dim=1)[None]
+        has_levels = bool(self.levels.any())
+        return TableBatch(
+            values.nan_to_num(),
+            observed=None if self.complete else ~values.isnan(),
+            intervened=None if self.intervened is None else self.intervened[self.drawn][None],
+            levels=self.levels[None] if has_levels else None,
+            ordered=self.ordered[None] if has_levels else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Truth(Batch):
     """The causal graphs behind a batch of tables."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from causal_arrow.batches import TableBatch
+from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
@@ -17,6 +17,7 @@ from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.encoders.paper import PaperConfig
 from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput
 from causal_arrow.network.encoders.registry import ENCODERS, encoder_kind, encoder_name
+from causal_arrow.progress import Progress, unheard
 
 # B tables, N observations, P variables
 
@@ -80,20 +81,39 @@ def standardize(values: Tensor) -> Tensor:
 
 def _standardize_numbers(tables: TableBatch) -> Tensor:
     """The values with each number standardized over what was observed of it; categories as they are.  (B, N, P)"""
-    values, observed, levels = tables.values, tables.observed, tables.levels
+    standardized = _standardize_observed(tables.values, tables.observed)
+    levels = tables.levels
+    return standardized if levels is None else torch.where((levels > 0)[:, None], tables.values.float(), standardized)
+
+
+def _standardize_observed(values: Tensor, observed: Tensor | None) -> Tensor:
+    """The values (B, N, P) with each column standardized over what was observed of it, holes at 0.  (B, N, P)"""
     if observed is None:
-        standardized = standardize(values)
-    else:
-        # Holes at the mean, so that they move nothing; then the spread over the observed ones alone.
-        count = observed.sum(dim=1, keepdim=True).clamp_min(1)
-        present = values.masked_fill(~observed, 0.0)
-        largest = torch.linalg.vector_norm(present, float("inf"), dim=1, keepdim=True)
-        scaled = present / largest.masked_fill(largest == 0, 1)
-        mean = scaled.sum(dim=1, keepdim=True) / count
-        centered = torch.where(observed, scaled - mean, 0.0)
-        spread = (centered.square().sum(dim=1, keepdim=True) / (count - 1).clamp_min(1)).sqrt()
-        standardized = (centered / spread.masked_fill(spread == 0, 1)).float()
-    return standardized if levels is None else torch.where((levels > 0)[:, None], values.float(), standardized)
+        return standardize(values)
+    # Holes at the mean, so that they move nothing; then the spread over the observed ones alone.
+    count = observed.sum(dim=1, keepdim=True).clamp_min(1)
+    present = values.masked_fill(~observed, 0.0)
+    largest = torch.linalg.vector_norm(present, float("inf"), dim=1, keepdim=True)
+    scaled = present / largest.masked_fill(largest == 0, 1)
+    mean = scaled.sum(dim=1, keepdim=True) / count
+    centered = torch.where(observed, scaled - mean, 0.0)
+    spread = (centered.square().sum(dim=1, keepdim=True) / (count - 1).clamp_min(1)).sqrt()
+    return (centered / spread.masked_fill(spread == 0, 1)).float()
+
+
+def _standardize_columns(table: LongTable) -> LongTable:
+    """The table with each column of numbers standardized; categories as they are."""
+
+    def column(place: int) -> Tensor:
+        values = table.column(place)
+        if table.levels[place] > 0:
+            return values
+        holes = values.isnan()
+        observed = ~holes[None, :, None] if bool(holes.any()) else None
+        standardized = _standardize_observed(values[None, :, None], observed)[0, :, 0]
+        return standardized.masked_fill(holes, float("nan"))
+
+    return dataclasses.replace(table, column=column)
 
 
 class ArrowModel(nn.Module):
@@ -116,7 +136,25 @@ class ArrowModel(nn.Module):
             tables = TableBatch(tables)
         self._check_parts(tables)
         standardized = dataclasses.replace(tables, values=_standardize_numbers(tables))
-        output: EncoderOutput = self.encoder(standardized, observations_per_chunk)
+        return self._distribution(self.encoder(standardized, observations_per_chunk))
+
+    @torch.inference_mode()
+    def forward_long(
+        self, table: LongTable, observations_per_chunk: int | None = None, progress: Progress = unheard
+    ) -> GraphDistribution:
+        """The distribution over graphs given one long table: statistics of all its observations, cells of those drawn."""
+        drawn = table.observations_drawn()
+        self._check_parts(drawn)
+        standardized = dataclasses.replace(drawn, values=_standardize_numbers(drawn))
+        output = self.encoder.forward_long(
+            _standardize_columns(table),
+            standardized.to(next(self.parameters()).device),
+            observations_per_chunk,
+            progress,
+        )
+        return self._distribution(output)
+
+    def _distribution(self, output: EncoderOutput) -> GraphDistribution:
         confounding = output.confounding_logits
         return GraphDistribution(
             SkeletonOrder(output.skeleton_logits.float(), output.order_scores.float()),

@@ -399,10 +399,10 @@ def _texts_as_numbers(
 
 def constant_columns(values: Floats, columns: Sequence[Column]) -> list[Problem]:
     """The columns with one value only, up to rounding; missing values aside."""
-    scaled, _ = in_safe_units(values)
-    low, high = np.nanmin(scaled, axis=0), np.nanmax(scaled, axis=0)
+    # Of the extremes alone, so that there is no copy of a long table.
+    lowest, highest = (np.array([extreme(column) for column in values.T]) for extreme in (np.nanmin, np.nanmax))
+    (low, high), _ = in_safe_units(np.stack([lowest, highest]))
     constant = high - low <= 1e-13 * np.maximum(np.abs(low), np.abs(high))
-    lowest = np.nanmin(values, axis=0)
     problems = []
     for k in np.flatnonzero(constant).tolist():
         column = columns[k]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STANDARD_INPUT = "-"
+BUFFER_BYTES = 2**20
 ARROW = b"ARROW1"
 """How Feather files begin."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
@@ -145,7 +146,7 @@ def _read_parquet(path: Path | FileInMemory, options: FileOptions) -> SourceFram
     import pandas as pd
     import pyarrow.parquet as parquet
 
-    with parquet.ParquetFile(_for_pandas(path)) as file:
+    with parquet.ParquetFile(_for_pandas(path), buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         observations, width = file.metadata.num_rows, file.metadata.num_columns
         if observations * width > LONG_CELLS:
             step = max(1, CELLS_PER_PART // width)

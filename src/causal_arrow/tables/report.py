@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,7 @@ class _Facts:
     abilities: Abilities
     known: frozenset[str]  # kinds of problems that are already among the findings
     level_counts: dict[str, NDArray[np.intp]]  # of categories, by name: how often each level occurs
-    partitions: dict[str, bytes]  # of categories, by name: which observations have the same level
+    partitions: dict[str, bytes]  # of categories, by name: a digest of which observations have the same level
     together: tuple[int, int, int] | None  # the two variables least often observed together, and how often
     missing: NDArray[np.intp]
     varies: NDArray[np.bool_]
@@ -148,10 +149,16 @@ class _Facts:
 
 def _gather(table: Table, abilities: Abilities) -> _Facts:
     p, n = table.variables, table.observations
-    missing = n - table.observed.sum(axis=0)
-    values, _ = in_safe_units(table.values)  # every statistic below is the same in all units
-    mean = np.nanmean(values, axis=0) if p else np.zeros(0)
-    spread = np.nanstd(values, axis=0) * np.sqrt(1 - missing / n)  # with the missing values at the mean
+    missing = np.array([np.isnan(column).sum() for column in table.values.T], dtype=np.intp)
+    mean, spread = np.zeros(p), np.zeros(p)
+    exponents = np.zeros(p, dtype=np.int32)
+    counts: list[tuple[int, float]] = []
+    for place in range(p):
+        # Every statistic below is the same in all units.
+        column, exponents[place : place + 1] = in_safe_units(table.values[:, [place]])
+        mean[place] = np.nanmean(column)
+        spread[place] = np.nanstd(column) * np.sqrt(1 - missing[place] / n)  # with the missing values at the mean
+        counts.append(_distinct_values(column[:, 0]))
     categories = np.array([column.kind == "category" for column in table.columns], dtype=bool)
     varies = (spread > 1e-13 * np.abs(mean)) & ~categories  # codes of categories have no size
     scale = np.where(varies, spread, 1.0)
@@ -159,8 +166,9 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
     correlation = np.zeros((p, p))
     kurtosis, farthest, neighbors = (np.zeros(p) for _ in range(3))
     last = np.zeros(p)
-    for start in range(0, len(values), OBSERVATIONS_PER_CHUNK):
-        z = np.nan_to_num((values[start : start + OBSERVATIONS_PER_CHUNK] - mean) / scale)  # (chunk, P)
+    for start in range(0, n, OBSERVATIONS_PER_CHUNK):
+        values = np.ldexp(table.values[start : start + OBSERVATIONS_PER_CHUNK], -exponents)
+        z = np.nan_to_num((values - mean) / scale)  # (chunk, P)
         correlation += z.T @ z
         squares = z * z
         kurtosis += np.einsum("np,np->p", squares, squares)
@@ -168,20 +176,19 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
         neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
         last = z[-1]
 
-    counts = [_distinct_values(values[:, place]) for place in range(p)]
     level_counts, partitions = {}, {}
     for place in np.flatnonzero(categories).tolist():
         codes = table.values[:, place]
         _, first, same = np.unique(codes, return_index=True, return_inverse=True)
         level_counts[table.names[place]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
-        partitions[table.names[place]] = first[same].tobytes()
+        partitions[table.names[place]] = hashlib.sha256(first[same].tobytes()).digest()
     return _Facts(
         columns=table.columns,
         observations=n,
         abilities=abilities,
         level_counts=level_counts,
         partitions=partitions,
-        together=_least_together(table.observed) if missing.any() else None,
+        together=_least_together(table.values) if missing.any() else None,
         known=frozenset(finding.kind for finding in table.findings if finding.severity == "problem"),
         missing=missing,
         varies=varies,
@@ -195,12 +202,15 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
     )
 
 
-def _least_together(observed: NDArray[np.bool_]) -> tuple[int, int, int] | None:
+def _least_together(values: Floats) -> tuple[int, int, int] | None:
     """The two variables that the fewest observations have both, and how many do."""
-    if observed.shape[1] < 2:
+    n, p = values.shape
+    if p < 2:
         return None
-    weights = observed.astype(np.float32)
-    jointly = weights.T @ weights + len(observed) * np.eye(observed.shape[1], dtype=np.float32)
+    jointly = n * np.eye(p)
+    for start in range(0, n, OBSERVATIONS_PER_CHUNK):
+        observed = (~np.isnan(values[start : start + OBSERVATIONS_PER_CHUNK])).astype(np.float64)
+        jointly += observed.T @ observed
     one, other = np.unravel_index(int(jointly.argmin()), jointly.shape)
     return int(one), int(other), round(float(jointly[one, other]))
 

@@ -126,11 +126,22 @@ class Table:
 
         The report card and the choice of a scale both ask: computed once.
         """
-        numbers = np.array([column.kind == "number" for column in self.columns], dtype=bool)
-        if self.observed.all():
-            return np.asarray(log_candidates(self.values) & numbers)
-        values, _ = in_safe_units(self.values)
-        return np.asarray(log_candidates(np.where(self.observed, values, np.nanmean(values, axis=0))) & numbers)
+        return np.array(
+            [
+                column.kind == "number" and bool(log_candidates(_with_means(values[:, None]))[0])
+                for column, values in zip(self.columns, self.values.T, strict=True)
+            ],
+            dtype=bool,
+        )
+
+
+def _with_means(column: Floats) -> Floats:
+    """A column (N, 1) with its mean in place of missing values, in safe units where some are."""
+    gaps = np.isnan(column)
+    if not gaps.any():
+        return column
+    safe, _ = in_safe_units(column)
+    return np.where(gaps, np.nanmean(safe), safe)
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:

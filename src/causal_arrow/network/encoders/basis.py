@@ -86,8 +86,13 @@ def as_numbers(tables: TableBatch, canonical_signs: bool) -> Numbers:
 
 def hermite_functions(scores: Tensor) -> Tensor:
     """The first three Hermite polynomials of normal scores, made orthogonal.  (B, N, P, F)"""
+    return orthogonal(hermite_polynomials(scores))
+
+
+def hermite_polynomials(scores: Tensor) -> Tensor:
+    """x, x² − 1 and x³ − 3x.  (..., F)"""
     squares = scores.square()
-    return orthogonal(torch.stack([scores, squares - 1, scores * (squares - 3)], dim=-1))
+    return torch.stack([scores, squares - 1, scores * (squares - 3)], dim=-1)
 
 
 def level_functions(tables: TableBatch) -> Tensor:
@@ -139,7 +144,9 @@ def leading_eigenvectors(matrices: Tensor, count: int) -> Tensor:
     for _ in range(count):
         power = matrices
         for _ in range(SQUARINGS):
-            size = power.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+            size = power.diagonal(dim1=-2, dim2=-1).sum(-1)
+            # What rounding leaves of an eigenvalue of zero may have a trace below zero, and would grow without end.
+            size = torch.maximum(size, 0.99 * torch.linalg.matrix_norm(power))[..., None, None]
             power = power / size.clamp_min(1e-30)
             power = power @ power
         place = power.diagonal(dim1=-2, dim2=-1).argmax(dim=-1)[..., None, None]

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from causal_arrow.batches import TableBatch
+from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.network.encoders.long import LongMeasured
 from causal_arrow.network.encoders.parts import parts_read
 from causal_arrow.network.encoders.protocol import Encoder, EncoderConfig, EncoderOutput, check_chunk
 from causal_arrow.network.encoders.statistics import (
@@ -36,11 +37,13 @@ from causal_arrow.network.encoders.statistics import (
     check_groups,
     chunks,
     describe,
+    described,
     statistic_names,
 )
 from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow.network.kernels.mixing import mix_cells
 from causal_arrow.network.kernels.triangles import triangle_products
+from causal_arrow.progress import Progress, unheard
 
 CELLS_IN_CACHE = 4096
 """Cells that a processor works on at once."""
@@ -55,6 +58,8 @@ On a CPU the blocks work on a few cells at a time, and only the streams around a
 PAIR_WIDTHS_ALIVE = 17
 """Floats alive at once for each ordered pair, in pair widths: the stream, sides of triangles, the hidden layer, the
 statistics in double precision. Measured."""
+
+READING_CELLS = "Reading cells"
 
 MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
@@ -398,9 +403,7 @@ class PairwiseEncoder(Encoder):
 
     def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
         check_chunk(observations_per_chunk)
-        device = tables.values.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(tables.values.device.type, enabled=False):
             channels, statistics = describe(
                 tables,
                 self.config.channels,
@@ -408,22 +411,50 @@ class PairwiseEncoder(Encoder):
                 observations_per_chunk,
                 self.config.canonical_signs,
             )
+        return self._read(channels, statistics, observations_per_chunk)
+
+    def forward_long(
+        self,
+        table: LongTable,
+        drawn: TableBatch,
+        observations_per_chunk: int | None = None,
+        progress: Progress = unheard,
+    ) -> EncoderOutput:
+        check_chunk(observations_per_chunk)
+        config, device = self.config, drawn.values.device
+        measured = LongMeasured(table, config.channels, config.statistics, config.canonical_signs, progress)
+        channels, statistics = (part.to(device) for part in described(measured, config.statistics))
+        return self._read(channels, statistics, observations_per_chunk, progress)
+
+    def _read(
+        self,
+        channels: Tensor,
+        statistics: Tensor,
+        observations_per_chunk: int | None,
+        progress: Progress = unheard,
+    ) -> EncoderOutput:
+        """The answer from cell channels (B, N, P, C) and pair statistics (B, P, P, S)."""
+        device = channels.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        with torch.autocast(device, enabled=False):
             pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
             for block in self.first_pair_blocks:
                 pairs = block(pairs)
-            if observations_per_chunk is None or observations_per_chunk >= tables.observations:
-                pairs = self._exchange(pairs, channels)
+            if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
+                pairs = self._exchange(pairs, channels, progress)
             else:
-                pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
+                pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk, progress)
             pairs = rms_norm(pairs)
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
 
-    def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
+    def _exchange(self, pairs: Tensor, channels: Tensor, progress: Progress = unheard) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]
         pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in _pieces(channels)]
-        for stage in self._stages():
+        stages = self._stages()
+        for done, stage in enumerate(stages):
+            progress(READING_CELLS, done / len(stages))
             weights = stage.mixing_weights(pairs)
             pieces = [stage.cell_block(piece, weights) for piece in pieces]
             if len(pieces) == 1:
@@ -434,7 +465,9 @@ class PairwiseEncoder(Encoder):
             pairs = stage.update_pairs(pairs, mean)
         return pairs
 
-    def _exchange_in_chunks(self, pairs: Tensor, channels: Tensor, observations_per_chunk: int) -> Tensor:
+    def _exchange_in_chunks(
+        self, pairs: Tensor, channels: Tensor, observations_per_chunk: int, progress: Progress = unheard
+    ) -> Tensor:
         """The same with the cells of one chunk of observations at hand.  (B, P, P, D)
 
         In each stage the cells of a chunk are computed again from the start: that costs time, and keeps nothing.
@@ -449,10 +482,12 @@ class PairwiseEncoder(Encoder):
                 cells = stage.cell_block(cells, stage_weights)
             return stages[len(weights) - 1].outer_product.project(cells)
 
-        for stage in stages:
+        whole = sum(range(1, len(stages) + 1)) * observations
+        for done, stage in enumerate(stages):
             weights.append(stage.mixing_weights(pairs))
             total: Tensor | None = None
             for part in chunks(observations, observations_per_chunk):
+                progress(READING_CELLS, (sum(range(done + 1)) * observations + (done + 1) * part.start) / whole)
                 chunk = channels[:, part]
                 sides = torch.cat([projected(chunk[:, piece]) for piece in _pieces(chunk)], dim=1)
                 products = stage.outer_product.products(sides, observations).float()

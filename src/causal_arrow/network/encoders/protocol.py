@@ -13,8 +13,9 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
-from causal_arrow.batches import TableBatch
+from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.progress import Progress, unheard
 
 
 class EncoderOutput(NamedTuple):
@@ -60,6 +61,20 @@ class Encoder(nn.Module):
         rounding.
         """
         raise NotImplementedError
+
+    def forward_long(
+        self,
+        table: LongTable,
+        drawn: TableBatch,
+        observations_per_chunk: int | None = None,
+        progress: Progress = unheard,
+    ) -> EncoderOutput:
+        """The answer for one table of so many observations that only those in `drawn` are read one by one.
+
+        An encoder with statistics of its own takes them over all of `table`; without, the drawn ones are all there is.
+        Numbers are standardized in both.
+        """
+        return self(drawn, observations_per_chunk)  # type: ignore[no-any-return]
 
     def bytes_per_observation(self, variables: int, device_type: str) -> int:
         """Memory that inference takes for each observation that is read at once."""
