@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
+from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError, CheckpointError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
@@ -458,7 +459,7 @@ def test_bootstrap_counts_what_resampled_tables_would_answer(
     again = arrow.bootstrap(table.sample(frac=1, random_state=2), k=6, random_state=1)
     np.testing.assert_array_equal(stability.frequencies, again.frequencies)
 
-    arranged = inference.arrange(read_table(table))
+    arranged = arrange(read_table(table))
     rows = np.random.default_rng(1).integers(len(table), size=(6, len(table)))
     names = tuple(table.columns[list(arranged.arrangement)])
     answers = [
@@ -494,7 +495,7 @@ def test_bootstrap_wants_the_fitted_table(arrow: Arrow, table: pd.DataFrame) -> 
 
 def test_arranging_keeps_the_values_and_says_where_they_were(table: pd.DataFrame) -> None:
     read = read_table(table)
-    arranged = inference.arrange(read)
+    arranged = arrange(read)
     assert sorted(arranged.arrangement) == list(range(6))
     for column, place in enumerate(arranged.arrangement):
         np.testing.assert_array_equal(np.sort(arranged.values[:, column]), np.sort(read.values[:, place]))
@@ -506,7 +507,7 @@ def test_minus_zero_is_zero() -> None:
     negative = values.copy()
     negative[:, 0] *= np.where(negative[:, 0] == 0, -1.0, 1.0)
     assert np.signbit(negative[negative == 0]).any()
-    first, second = (inference.arrange(Table.of_numbers(each, ("a", "b", "c"))) for each in (values, negative))
+    first, second = (arrange(Table.of_numbers(each, ("a", "b", "c"))) for each in (values, negative))
     assert first.arrangement == second.arrangement == (0, 1, 2)
     np.testing.assert_array_equal(first.values, second.values)
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
+from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.estimator import Arrow
-from causal_arrow.discovery.inference import arrange
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.dag import topological_order
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
@@ -73,7 +73,7 @@ def test_readings_are_what_the_scale_says() -> None:
     both = np.concatenate([plain, skewed], axis=1)
 
     def tried(values: np.ndarray, scale: str) -> list[list[bool]]:
-        return [columns.tolist() for columns in readings(values, scale)]
+        return [columns.tolist() for columns in readings(scale, log_candidates(values))]
 
     assert tried(plain, "auto") == [[False, False]]
     assert tried(both, "auto") == [[False] * 4, [False, False, True, True]]

@@ -34,9 +34,9 @@ def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         try:
             if hasattr(os, "posix_fallocate"):  # a full disk would end the process later, without a word
                 os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype=dtype, mode="w+", shape=shape, order="F")
         except OSError as error:
             raise _no_room(size) from error
-        return np.memmap(file, dtype=dtype, mode="r+" if hasattr(os, "posix_fallocate") else "w+", shape=shape, order="F")
 
 
 def let_go(array: NDArray[Any]) -> None:
@@ -95,6 +95,6 @@ def chunks_of(observations: int, variables: int) -> Iterator[slice]:
 def _no_room(size: int) -> TableError:
     free = shutil.disk_usage(tempfile.gettempdir()).free
     return TableError(
-        f"The table takes {in_words(size)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: make "
-        "room there, or name another folder in the environment variable TMPDIR."
+        f"The table takes {in_words(size)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: "
+        "make room there, or name another folder in the environment variable TMPDIR."
     )

@@ -44,6 +44,7 @@ def discover(
     decode: options.Decode = "map",
     threshold: options.Threshold = 0.5,
     scale: options.Scale = "auto",
+    observations: options.Observations = None,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -134,6 +135,7 @@ def discover(
         threshold=threshold,
         knowledge=known,
         scale=scale,
+        observations=observations,
     )
     answer = found.answer
     seconds = time.perf_counter() - started
@@ -148,7 +150,15 @@ def discover(
         if bootstrap is not None:
             random = np.random.default_rng(seed)
             extras.stability = uncertainty.bootstrap(
-                answer, found.network, found.table, bootstrap, random, backend=backend, jobs=jobs, cluster=cluster
+                answer,
+                found.network,
+                found.table,
+                bootstrap,
+                random,
+                observations=observations,
+                backend=backend,
+                jobs=jobs,
+                cluster=cluster,
             )
 
     if output is not None:

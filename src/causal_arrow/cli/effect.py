@@ -58,6 +58,7 @@ def effect(
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
     model: options.Model = DEFAULT_MODEL,
     scale: options.Scale = "auto",
+    observations: options.Observations = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")] = False,
@@ -116,6 +117,7 @@ def effect(
         device=device,
         knowledge=known,
         scale=scale,
+        observations=observations,
     )
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn

@@ -138,6 +138,14 @@ Decode = Annotated[
     ),
 ]
 Threshold = Annotated[float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")]
+Observations = Annotated[
+    int | None,
+    typer.Option(
+        help="How many observations of a long table the network reads one by one, 20 or more; 20,000 by default, since "
+        "more hardly improve answers. Statistics are always those of all observations.",
+        show_default=False,
+    ),
+]
 Model = Annotated[
     str,
     typer.Option(

@@ -1,20 +1,12 @@
-"""From a table and a network to a distribution over graphs: always the same one, in bounded memory.
-
-Sums in floating point depend on the order of their terms, and ties on the order of columns. So a table is arranged
-first, columns and observations in an order that depends on their values alone: tables that differ only by a shuffle are
-the same input to the last bit, and get the same answer. Columns stay in that order until an answer is put into words.
-Levels of categories are numbered by how frequent they are, whatever their names.
-"""
+"""From a table and a network to a distribution over graphs: always the same one, in bounded memory."""
 
 # B tables, N observations, P variables
 
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +15,14 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow.batches import TableBatch, concatenated
+from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.progress import Progress, unheard
 from causal_arrow.tables.report import TrainingRange
-from causal_arrow.tables.scales import with_logarithms
-from causal_arrow.tables.table import Abilities, Column, Table
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from causal_arrow.tables.table import Abilities
 
 # What the cells of one chunk may take. Fixed, so that the same table is read in the same chunks on every machine. Two
 # million cells fit on a CPU: 100,000 observations of 20 variables.
@@ -96,90 +86,6 @@ def _recorded_range(source: str, stamps: tuple[int, ...]) -> TrainingRange | Non
 # One table
 
 
-@dataclass(frozen=True, eq=False)
-class ArrangedTable:
-    """A table with its columns and observations in an order of their own, and where its columns stand in the table.
-
-    `arrangement[i]` is the column of the table that is column i here.
-    """
-
-    values: Floats  # (N, P), NaN where nothing was observed
-    columns: tuple[Column, ...]  # (P,)
-    arrangement: tuple[int, ...]  # (P,)
-    intervened: Bools | None = None  # (N, P)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-    def names_of(self, columns: Bools) -> tuple[str, ...]:
-        """The names that a mask of columns chooses, in the order of the table."""
-        chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda place: self.arrangement[place])
-        return tuple(self.columns[place].name for place in chosen)
-
-    @cached_property
-    def checksum(self) -> str:
-        """Digits that change with any name or value, whatever the order of rows and columns."""
-        digest = hashlib.sha256(repr(self.names).encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(self.values).tobytes())
-        if levels := [column.levels for column in self.columns if column.kind == "category"]:
-            digest.update(repr(levels).encode("utf-8", "surrogatepass"))
-        if self.intervened is not None:
-            digest.update(np.ascontiguousarray(self.intervened).tobytes())
-        return digest.hexdigest()[:16]
-
-    def with_logarithms(self, columns: Bools) -> ArrangedTable:
-        """The same with the logarithms of some columns in their place."""
-        return replace(self, values=with_logarithms(self.values, columns))
-
-
-def arrange(table: Table) -> ArrangedTable:
-    """The table with columns and observations sorted by their values alone (equal columns by name)."""
-    values = table.values + 0.0  # turns −0 into 0, which has other bytes
-    values[np.isnan(values)] = np.nan  # and every NaN into the same one
-    columns = _number_levels_by_frequency(values, table.columns)
-    in_order = np.sort(values, axis=0)
-
-    def key(column: int) -> tuple[bytes, str]:
-        return in_order[:, column].tobytes(), table.names[column]
-
-    arrangement = tuple(sorted(range(table.variables), key=key))
-    arranged = values[:, arrangement]
-    intervened = None if table.intervened is None else table.intervened[:, arrangement]
-    rows = np.lexsort(arranged.T if intervened is None else np.concatenate([intervened.T, arranged.T]))
-    return ArrangedTable(
-        arranged[rows],
-        tuple(columns[place] for place in arrangement),
-        arrangement,
-        None if intervened is None else intervened[rows],
-    )
-
-
-def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Gives categories other codes, in place: frequent levels first, equally frequent ones by what goes with them."""
-    changed = list(columns)
-    if all(column.kind != "category" for column in columns):
-        return columns
-    places = [place for place, column in enumerate(columns) if column.kind != "category"]
-    numbers = values[:, sorted(places, key=lambda place: np.sort(values[:, place]).tobytes())]
-    for place, column in enumerate(columns):
-        if column.kind != "category":
-            continue
-        codes = values[:, place]
-        rows = [codes == code for code in range(len(column.levels))]
-        counts = [int(each.sum()) for each in rows]
-
-        def key(code: int, rows: list[Bools] = rows, counts: list[int] = counts) -> tuple[int, bytes]:
-            tied = counts.count(counts[code]) > 1
-            return -counts[code], np.sort(numbers[rows[code]], axis=0).tobytes() if tied else b""
-
-        order = sorted(range(len(rows)), key=key)
-        for new, old in enumerate(order):
-            values[rows[old], place] = new
-        changed[place] = replace(column, levels=tuple(column.levels[old] for old in order))
-    return tuple(changed)
-
-
 def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | None:
     """How many observations to read at a time so that memory stays bounded; None for all of them."""
     device = next(model.parameters()).device.type
@@ -187,8 +93,16 @@ def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | No
     return None if fitting >= observations else fitting
 
 
-def infer(model: ArrowModel, arranged: ArrangedTable, observations_per_chunk: int | None = None) -> GraphDistribution:
+def infer(
+    model: ArrowModel,
+    arranged: ArrangedTable | ArrangedLongTable,
+    observations_per_chunk: int | None = None,
+    progress: Progress = unheard,
+) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
+    if isinstance(arranged, ArrangedLongTable):
+        step = observations_per_chunk or chunk_size(model, len(arranged.drawn), len(arranged.columns))
+        return model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
     return _infer_pass(model, _batch(arranged, _all_rows(arranged), model.encoder.reads), observations_per_chunk)[0]
 
 
@@ -203,43 +117,61 @@ def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int
 
 
 def infer_together(
-    model: ArrowModel, tables: Sequence[ArrangedTable], observations_per_chunk: int | None = None
+    model: ArrowModel,
+    tables: Sequence[ArrangedTable | ArrangedLongTable],
+    observations_per_chunk: int | None = None,
 ) -> Iterator[dict[int, GraphDistribution]]:
     """What `infer` says of each table, up to rounding, by their places, pass by pass; tables of one shape share a pass.
 
-    Only tables with the same parts share one: a table without missing values is not read as one that has some.
+    Only tables with the same parts share one: a table without missing values is not read as one that has some. A long
+    table has a pass of its own.
     """
     alike: dict[tuple[object, ...], list[int]] = {}
+    short: dict[int, ArrangedTable] = {}
     for place, table in enumerate(tables):
+        if isinstance(table, ArrangedLongTable):
+            yield {place: infer(model, table, observations_per_chunk)}
+            continue
+        short[place] = table
         parts = (table.values.shape, bool(np.isnan(table.values).any()), table.intervened is None)
         levels = any(column.levels for column in table.columns)
         alike.setdefault((*parts, levels), []).append(place)
     for places in alike.values():
-        most = tables_per_pass(model, *tables[places[0]].values.shape)
+        most = tables_per_pass(model, *short[places[0]].values.shape)
         for start in range(0, len(places), most):
             together = places[start : start + most]
-            batches = [_batch(tables[place], _all_rows(tables[place]), model.encoder.reads) for place in together]
+            batches = [_batch(short[place], _all_rows(short[place]), model.encoder.reads) for place in together]
             distributions = _infer_pass(model, concatenated(batches), observations_per_chunk)
             yield {place: distributions[index] for index, place in enumerate(together)}
 
 
 def resampled_rows(
-    model: ArrowModel, arranged: ArrangedTable, count: int, random: np.random.Generator, passes: int = 1
+    model: ArrowModel,
+    arranged: ArrangedTable | ArrangedLongTable,
+    count: int,
+    random: np.random.Generator,
+    passes: int = 1,
 ) -> Iterator[NDArray[np.intp]]:
     """Observations of `count` tables drawn with replacement, those of one pass together, in at least so many passes.
 
     (B, N) each. The draws do not depend on the number of passes.
     """
-    observations, variables = arranged.values.shape
+    whole = arranged.table if isinstance(arranged, ArrangedLongTable) else arranged
+    observations, variables = whole.values.shape
     most = min(tables_per_pass(model, observations, variables), -(-count // passes))
     for start in range(0, count, most):
         yield random.integers(observations, size=(min(most, count - start), observations))
 
 
 def infer_rows(
-    model: ArrowModel, arranged: ArrangedTable, rows: NDArray[np.intp], observations_per_chunk: int | None = None
+    model: ArrowModel,
+    arranged: ArrangedTable | ArrangedLongTable,
+    rows: NDArray[np.intp],
+    observations_per_chunk: int | None = None,
 ) -> list[GraphDistribution]:
-    """The distribution for each table made of these observations (B, N), in one pass."""
+    """The distribution for each table made of these observations (B, N), in one pass; a long table has one of its own."""
+    if isinstance(arranged, ArrangedLongTable):
+        return [infer(model, arranged.with_rows(each), observations_per_chunk) for each in rows]
     distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
     return [distributions[table] for table in range(len(rows))]
 

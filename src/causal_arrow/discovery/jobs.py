@@ -62,7 +62,7 @@ def discover_table(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     """The answer for one table, complete, and the seconds it took."""
     started = time.perf_counter()
     settings = Settings.from_dict(job.get("settings", {}))
-    answer = discover(job["table"], settings, **job.get("reading", {})).answer
+    answer = discover(job["table"], settings, progress=False, **job.get("reading", {})).answer
     return {"answer": answer.to_dict(), "seconds": time.perf_counter() - started}
 
 

@@ -12,27 +12,22 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer, with_environment
-from causal_arrow.discovery.inference import (
-    ArrangedTable,
-    abilities,
-    arrange,
-    infer,
-    model_name,
-    ready_model,
-    training_range,
-)
+from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
+from causal_arrow.discovery.progress_bar import progress_bar
 from causal_arrow.discovery.suited import suited_model
-from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
+from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import AUTO, DEFAULT_MODEL, FOR_EVERY_TABLE
 from causal_arrow.network.model import ArrowModel
-from causal_arrow.tables.reading import MISSING_CHOICES, check_declared, check_readable, read_table
+from causal_arrow.progress import Progress, unheard
+from causal_arrow.tables.reading import FEWEST_OBSERVATIONS, MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
 from causal_arrow.tables.table import Abilities, Finding, Table
-from causal_arrow.text import listed
+from causal_arrow.text import counted, listed
 
 KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 
@@ -53,6 +48,7 @@ class Settings:
     missing: str = "auto"
     kinds: Mapping[str, str] | None = None
     ordered: Mapping[str, Sequence[str]] | None = None
+    observations: int | None = None
     observations_per_chunk: int | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +63,8 @@ class Settings:
         check_choice("missing", self.missing, MISSING_CHOICES)
         check_threshold(self.threshold)
         check_declared(self.kinds, self.ordered)
+        if self.observations is not None:
+            check_count("observations", self.observations, least=FEWEST_OBSERVATIONS)
         if self.observations_per_chunk is not None:
             check_count("observations_per_chunk", self.observations_per_chunk)
 
@@ -102,15 +100,27 @@ class Discovery:
     network: ArrowModel
 
 
-def discover(source: Any, settings: Settings | None = None, **reading: Any) -> Discovery:
+def discover(
+    source: Any, settings: Settings | None = None, *, progress: bool | None = None, **reading: Any
+) -> Discovery:
     """Discover the causal graph of a table.
 
     source    A `Table`, or whatever `read_table` takes, with its options in `reading`, among them `interventions` and
               `environments`.
     settings  The model, what is known, and how to decode; those of `Arrow` by default.
+    progress  Whether to show a bar for a long table on standard error; by default where that is a terminal.
     """
-    ready = prepare(source, settings or Settings(), reading)
-    return ready.conclude([infer(ready.network, way, ready.settings.observations_per_chunk) for way in ready.ways])
+    with progress_bar(progress) as tell:
+        ready = prepare(source, settings or Settings(), reading, tell)
+        distributions = []
+        for place, way in enumerate(ready.ways):
+
+            def tell_of_way(stage: str, share: float, before: int = place) -> None:
+                tell(stage, (before + share) / len(ready.ways))
+
+            step = ready.settings.observations_per_chunk
+            distributions.append(infer(ready.network, way, step, tell_of_way))
+    return ready.conclude(distributions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +133,8 @@ class ReadyTable:
 
     table: Table
     report: TableReport
-    arranged: ArrangedTable
-    ways: tuple[ArrangedTable, ...]
+    arranged: ArrangedTable | ArrangedLongTable
+    ways: tuple[ArrangedTable | ArrangedLongTable, ...]
     log_columns: tuple[tuple[str, ...], ...]
     """Of each way."""
     knowledge: Knowledge
@@ -144,7 +154,7 @@ class ReadyTable:
             arrangement=self.arranged.arrangement,
             observations=self.table.observations,
             model=model_name(self.settings.model),
-            findings=(*self.report.findings, *findings),
+            findings=(*self.report.findings, *_observations_finding(self.network, self.arranged), *findings),
             log_columns=self.log_columns[chosen],
             columns=self.table.columns,
             experiments=_experiments(self.table),
@@ -163,17 +173,17 @@ class ReadyTable:
         return chosen, (_scale_finding(self.log_columns[-1], chosen, doubts),)
 
 
-def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> ReadyTable:
+def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progress: Progress = unheard) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
     knowledge = as_knowledge(settings.knowledge)
-    settings, table = settle(source, settings, reading)
+    settings, table = settle(source, settings, {**reading, "progress": progress})
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
-    arranged = arrange(table)
+    arranged = arrange(table, settings.observations)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
     report = inspect_table(table, training_range(settings.model), able)
-    ways = readings(arranged.values, settings.scale, table.log_candidates[list(arranged.arrangement)])
+    ways = readings(settings.scale, table.log_candidates[list(arranged.arrangement)])
     return ReadyTable(
         table,
         report,
@@ -201,7 +211,7 @@ def settle(source: Any, settings: Settings, reading: Mapping[str, Any]) -> tuple
 
 def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:
     """The table in a source, for a network with these abilities; one that was read already is only checked."""
-    untouched = not reading and settings.kinds is None and settings.ordered is None
+    untouched = set(reading) <= {"progress"} and settings.kinds is None and settings.ordered is None
     if isinstance(source, Table) and untouched and (settings.missing in ("auto", "model") or source.observed.all()):
         check_readable(source, able)
         return source
@@ -216,6 +226,19 @@ def _experiments(table: Table) -> dict[str, int]:
         return {}
     counts = zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True)
     return {name: count for name, count in counts if count}
+
+
+def _observations_finding(network: ArrowModel, arranged: ArrangedTable | ArrangedLongTable) -> tuple[Finding, ...]:
+    """How many observations of a long table were read one by one."""
+    if not isinstance(arranged, ArrangedLongTable):
+        return ()
+    drawn, count = f"{len(arranged.drawn):,}", counted(arranged.table.observations, "observation")
+    message = (
+        f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
+        if network.encoder.has_statistics
+        else f"{drawn} of the {count} are read, drawn evenly."
+    )
+    return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
 
 
 # Scales
@@ -255,9 +278,10 @@ def as_knowledge(source: Any) -> Knowledge:
     )
 
 
-def check_count(name: str, value: Any, most: float = math.inf) -> int:
-    """The value as a whole number of 1 or more; ConfigurationError for anything else."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_) or not 1 <= int(value) <= most:
-        limit = "1 or more" if math.isinf(most) else f"from 1 to {most:,.0f}"
+def check_count(name: str, value: Any, most: float = math.inf, least: int = 1) -> int:
+    """The value as a whole number of `least` or more; ConfigurationError for anything else."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not whole or not least <= int(value) <= most:
+        limit = f"{least} or more" if math.isinf(most) else f"from {least} to {most:,.0f}"
         raise ConfigurationError(f"Expected {name} to be a whole number, {limit}, got {value!r}.")
     return int(value)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
+from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -178,6 +179,7 @@ def bootstrap(
     count: int,
     random: np.random.Generator,
     *,
+    observations: int | None = None,
     observations_per_chunk: int | None = None,
     progress: bool | None = None,
     backend: str = "loky",
@@ -186,13 +188,14 @@ def bootstrap(
 ) -> EdgeStability:
     """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
 
+    `observations` is the setting of that name that the answer was found with.
     `progress` shows a bar on standard error, by default only where that is a terminal. `backend`, `jobs` and `cluster`
     are those of `discover_many`, but with neither a cluster nor a number of jobs this process does all the work; who
     does it changes nothing.
     """
     from causal_arrow.discovery.many.workers import started
 
-    arranged = _as_answered(answer, table, count)
+    arranged = _as_answered(answer, table, count, observations)
     share = {
         "kind": "resample",
         "answer": answer,
@@ -230,11 +233,13 @@ def resampled_distributions(
         yield from inference.infer_rows(model, arranged, rows, observations_per_chunk)
 
 
-def _as_answered(answer: Answer, table: Table, count: int) -> inference.ArrangedTable:
+def _as_answered(
+    answer: Answer, table: Table, count: int, observations: int | None = None
+) -> ArrangedTable | ArrangedLongTable:
     """The table as the network read it for the answer; an error for another table, or nothing to draw from it."""
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
-    arranged = inference.arrange(table)
+    arranged = arrange(table, observations)
     if arranged.checksum != answer.table_checksum:
         raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])

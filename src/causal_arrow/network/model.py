@@ -142,7 +142,7 @@ class ArrowModel(nn.Module):
     def forward_long(
         self, table: LongTable, observations_per_chunk: int | None = None, progress: Progress = unheard
     ) -> GraphDistribution:
-        """The distribution over graphs given one long table: statistics of all its observations, cells of those drawn."""
+        """The distribution over graphs given a long table: from all observations statistics, from those drawn cells."""
         drawn = table.observations_drawn()
         self._check_parts(drawn)
         standardized = dataclasses.replace(drawn, values=_standardize_numbers(drawn))

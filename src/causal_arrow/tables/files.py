@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import check_room
-from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
+from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, READING, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
@@ -181,7 +181,7 @@ def _in_parts(
     def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
         return (batch.to_pandas() for batch in batches())
 
-    return SourceFrame(pack(parts, observations, lambda share: options.progress("Reading the table", share)))
+    return SourceFrame(pack(parts, observations, lambda share: options.progress(READING, share)))
 
 
 def _for_pandas(path: Path | FileInMemory) -> Path | BinaryIO:

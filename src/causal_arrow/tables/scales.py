@@ -52,17 +52,13 @@ def _is_nearer_to_log_normal(column: Floats) -> bool:
     return bool(spread > 0 and log_spread > 0 and np.log(spread / log_spread) - logarithms.mean() > LEAST_GAIN)
 
 
-def readings(values: Floats, scale: str, candidates: Bools | None = None) -> list[Bools]:
-    """The ways to read the values, each as the columns to take logarithms of: as given first.
-
-    `candidates` are the `log_candidates` of the values, where they are known already.
-    """
+def readings(scale: str, candidates: Bools) -> list[Bools]:
+    """The ways to read a table with these `log_candidates`: the columns to take logarithms of, first none of them."""
     if scale not in SCALES:
         raise ConfigurationError(f"Unknown scale {scale!r}: expected one of {', '.join(SCALES)}.")
-    given = np.zeros(values.shape[1], dtype=bool)
+    given = np.zeros(len(candidates), dtype=bool)
     if scale == "given":
         return [given]
-    candidates = log_candidates(values) if candidates is None else candidates
     if scale == "log":
         return [candidates]
     return [given, candidates] if candidates.any() else [given]

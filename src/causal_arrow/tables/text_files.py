@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import check_room
-from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
+from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, READING, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, reason
@@ -184,7 +184,7 @@ def _parse_long(
         with text.open() as file, pd.read_csv(file, chunksize=step, dtype=dtype, **settings) as reader:
             yield from reader
 
-    return pack(parts, most, lambda share: options.progress("Reading the table", share))
+    return pack(parts, most, lambda share: options.progress(READING, share))
 
 
 def _parser_error(name: str, message: str) -> TableError:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from causal_arrow.discovery.inference import ArrangedTable, arrange, infer, infer_together, ready_model, tables_per_pass
+from causal_arrow.discovery.arranged import ArrangedTable, arrange
+from causal_arrow.discovery.inference import infer, infer_together, ready_model, tables_per_pass
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.discovery.uncertainty import bootstrap
 from causal_arrow.graphs.graph_distribution import GraphDistribution

@@ -248,9 +248,7 @@ def signs(values: Tensor) -> Tensor:
 def chosen_signs(skewness: Tensor, coskewness: Tensor, products: Tensor) -> Tensor:
     """The signs, given E[x_j³] (B, P), E[x_j (Σ_k x_k² − mean)] over k ≠ j (B, P) and E[x_j x_k] (B, P, P).  (B, P)"""
     chosen = torch.where(skewness.abs() > SYMMETRIC, skewness.sign(), 0.0)
-    chosen = torch.where(
-        (chosen == 0) & (coskewness.abs() > SYMMETRIC * skewness.shape[1]), coskewness.sign(), chosen
-    )
+    chosen = torch.where((chosen == 0) & (coskewness.abs() > SYMMETRIC * skewness.shape[1]), coskewness.sign(), chosen)
     correlation = products * chosen[:, None]  # (B, P, P), columns that are turned
     strongest = correlation.gather(2, correlation.abs().argmax(dim=2, keepdim=True)).squeeze(2)
     chosen = torch.where(chosen == 0, strongest.sign(), chosen)

@@ -362,6 +362,8 @@ class PairwiseEncoder(Encoder):
 
     repeated_blocks: ClassVar[tuple[type[nn.Module], ...]] = (MixingWeights, CellBlock, OuterProduct, PairBlock)
 
+    has_statistics: ClassVar[bool] = True
+
     config: PairwiseConfig
 
     def __init__(self, config: PairwiseConfig) -> None:

@@ -50,6 +50,9 @@ class Encoder(nn.Module):
     reads: frozenset[str] = frozenset()
     """Parts of a TableBatch beside its values that it makes use of: "observed", "intervened", "levels"."""
 
+    has_statistics: ClassVar[bool] = False
+    """Whether `forward_long` takes statistics over all observations."""
+
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config

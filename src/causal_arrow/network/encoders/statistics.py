@@ -275,15 +275,14 @@ def _observed_shares(measured: Measured) -> Tensor:
 
 
 def sums_where_set(intervened: Tensor, values: Tensor) -> Tensor:
-    """Of each variable, where it was not set itself: how often, its sum, its sum of squares; first over the observations
-    in which another variable was set, [j, k] about k where j was; then over those in which it was not.  (6, B, P, P)
+    """Of each variable k, over observations in which it was not set itself: their number, its sum, its sum of squares.
+
+    First where variable j was set, then where it was not.  (6, B, P, P), [j, k]
     """
     was_set = intervened.float()  # (B, n, P)
     free = 1 - was_set
     values = values * free
-    return torch.stack(
-        [weights.mT @ part for weights in (was_set, free) for part in (free, values, values * values)]
-    )
+    return torch.stack([weights.mT @ part for weights in (was_set, free) for part in (free, values, values * values)])
 
 
 def _intervention_shifts(measured: Measured) -> Tensor:

@@ -1,0 +1,277 @@
+"""Tables in an order of their own, so that tables that differ only by a shuffle are the same input, to the last bit.
+
+Sums in floating point depend on the order of their terms, and ties on the order of columns. So a table is arranged
+first, columns and observations in an order that depends on their values alone. Columns stay in that order until an
+answer is put into words. Levels of categories are numbered by how frequent they are, whatever their names.
+
+A long table stays where it is. Its columns are arranged, and the observations that the network reads one by one are
+drawn: which ones depends on ranks and frequencies, so that neither a shuffle nor other units, signs or names of levels
+change them.
+"""
+
+# N observations, M of them drawn, P variables
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from causal_arrow.batches import LongTable
+from causal_arrow.storage import room_for
+from causal_arrow.tables.scales import with_logarithms
+from causal_arrow.tables.table import Column, Table
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Hashes = NDArray[np.uint64]
+Result = TypeVar("Result")
+
+OBSERVATIONS_READ = 20_000
+"""Observations that the network reads one by one, at most: with more, answers hardly improve (docs/scale.md). Its
+statistics of pairs are always those of all observations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """The columns of a table in an order of their own: `arrangement[i]` is the column of the table that is column i."""
+
+    columns: tuple[Column, ...]  # (P,)
+    arrangement: tuple[int, ...]  # (P,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def names_of(self, columns: Bools) -> tuple[str, ...]:
+        """The names that a mask of columns chooses, in the order of the table."""
+        chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda place: self.arrangement[place])
+        return tuple(self.columns[place].name for place in chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrangedTable(Arranged):
+    """A table with its columns and observations in an order of their own."""
+
+    values: Floats  # (N, P), NaN where nothing was observed
+    intervened: Bools | None = None  # (N, P)
+
+    @cached_property
+    def checksum(self) -> str:
+        """Digits that change with any name or value, whatever the order of rows and columns."""
+        digest = hashlib.sha256(repr(self.names).encode("utf-8", "surrogatepass"))
+        digest.update(np.ascontiguousarray(self.values).tobytes())
+        if levels := [column.levels for column in self.columns if column.kind == "category"]:
+            digest.update(repr(levels).encode("utf-8", "surrogatepass"))
+        if self.intervened is not None:
+            digest.update(np.ascontiguousarray(self.intervened).tobytes())
+        return digest.hexdigest()[:16]
+
+    def with_logarithms(self, columns: Bools) -> ArrangedTable:
+        """The same with the logarithms of some columns in their place."""
+        return replace(self, values=with_logarithms(self.values, columns))
+
+
+@dataclass(frozen=True, eq=False)
+class ArrangedLongTable(Arranged):
+    """A long table with its columns in an order of their own, and the observations to read one by one."""
+
+    table: Table
+    drawn: NDArray[np.intp]  # (M,)
+    renumbered: dict[int, Floats]  # by the place of a category in the table: the new code of each level
+    checksum: str
+    logarithms: Bools  # (P,) as arranged
+
+    def with_logarithms(self, columns: Bools) -> ArrangedLongTable:
+        """The same with the logarithms of some columns in their place."""
+        return replace(self, logarithms=columns)
+
+    def column(self, place: int) -> Floats:
+        """The values of a column, with the new codes of levels, on the scale on which they are analysed.  (N,)"""
+        origin = self.arrangement[place]
+        values = _renumber(_plain(self.table.values[:, origin]), self.renumbered.get(origin))
+        return np.log(values) if self.logarithms[place] else values
+
+    def for_network(self, reads: frozenset[str]) -> LongTable:
+        """The table as a network reads it, which makes use of these parts."""
+        intervened = self.table.intervened
+        read_levels = "levels" in reads
+        return LongTable(
+            self.table.observations,
+            lambda place: torch.from_numpy(np.ascontiguousarray(self.column(place))),
+            torch.from_numpy(self.drawn),
+            torch.tensor([len(column.levels) if read_levels else 0 for column in self.columns]),
+            torch.tensor([column.kind == "ordered" for column in self.columns]),
+            all(not np.isnan(column).any() for column in self.table.values.T),
+            None if intervened is None else torch.from_numpy(intervened[:, list(self.arrangement)]),
+        )
+
+    def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:
+        """The table made of these observations, which were drawn at random."""
+        values = room_for(self.table.values.shape, np.float64)
+        for place in range(self.table.variables):
+            values[:, place] = self.table.values[:, place][rows]
+        intervened = None if self.table.intervened is None else self.table.intervened[rows]
+        # In random order already: the first ones are as good as any.
+        again = replace(self.table, values=values, intervened=intervened)
+        return replace(self, table=again, drawn=np.arange(len(self.drawn)))
+
+
+def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLongTable:
+    """The table with columns and observations sorted by their values alone (equal columns by name).
+
+    One with more than `most` observations, OBSERVATIONS_READ by default, stays where it is, and as many are drawn.
+    """
+    most = OBSERVATIONS_READ if most is None else most
+    return _arrange_long(table, most) if table.observations > most else _arrange_whole(table)
+
+
+def _arrange_whole(table: Table) -> ArrangedTable:
+    values = _plain(table.values)
+    columns = _number_levels_by_frequency(values, table.columns)
+    in_order = np.sort(values, axis=0)
+
+    def key(column: int) -> tuple[bytes, str]:
+        return in_order[:, column].tobytes(), table.names[column]
+
+    arrangement = tuple(sorted(range(table.variables), key=key))
+    arranged = values[:, arrangement]
+    intervened = None if table.intervened is None else table.intervened[:, arrangement]
+    rows = np.lexsort(arranged.T if intervened is None else np.concatenate([intervened.T, arranged.T]))
+    return ArrangedTable(
+        tuple(columns[place] for place in arrangement),
+        arrangement,
+        arranged[rows],
+        None if intervened is None else intervened[rows],
+    )
+
+
+def _plain(values: Floats) -> Floats:
+    """A copy in which equal numbers have equal bytes."""
+    values = values + 0.0  # turns −0 into 0
+    values[np.isnan(values)] = np.nan  # and every NaN into the same one
+    return values
+
+
+def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Gives categories other codes, in place: frequent levels first, equally frequent ones by what goes with them."""
+    changed = list(columns)
+    if all(column.kind != "category" for column in columns):
+        return columns
+    places = [place for place, column in enumerate(columns) if column.kind != "category"]
+    numbers = values[:, sorted(places, key=lambda place: np.sort(values[:, place]).tobytes())]
+    for place, column in enumerate(columns):
+        if column.kind != "category":
+            continue
+        codes = values[:, place]
+        rows = [codes == code for code in range(len(column.levels))]
+        counts = [int(each.sum()) for each in rows]
+
+        def key(code: int, rows: list[Bools] = rows, counts: list[int] = counts) -> tuple[int, bytes]:
+            tied = counts.count(counts[code]) > 1
+            return -counts[code], np.sort(numbers[rows[code]], axis=0).tobytes() if tied else b""
+
+        order = sorted(range(len(rows)), key=key)
+        for new, old in enumerate(order):
+            values[rows[old], place] = new
+        changed[place] = replace(column, levels=tuple(column.levels[old] for old in order))
+    return tuple(changed)
+
+
+# Long tables
+
+
+def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
+    numbers = [place for place, column in enumerate(table.columns) if column.kind != "category"]
+    others = [place for place in range(table.variables) if place not in set(numbers)]
+    rows = np.zeros(table.observations, dtype=np.uint64)
+    for hashes in _side_by_side(lambda place: _hashes_of_ranks(table.values[:, place]), numbers):
+        rows += hashes
+    renumbered: dict[int, Floats] = {}
+    columns = list(table.columns)
+    for place in others:
+        renumbered[place], columns[place] = _by_frequency(table.values[:, place], table.columns[place], rows)
+    for place in others:
+        codes = table.values[:, place]
+        counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(table.columns[place].levels))
+        rows += _mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
+    if table.intervened is not None:
+        rows += _mixed(table.intervened.sum(axis=1).astype(np.uint64))
+
+    def digits(place: int) -> int:
+        values = _renumber(_plain(table.values[:, place]), renumbered.get(place))
+        return int(_mixed(values.view(np.uint64)).sum(dtype=np.uint64))
+
+    keys = list(_side_by_side(digits, range(table.variables)))
+    arrangement = tuple(sorted(range(table.variables), key=lambda place: (keys[place], table.names[place])))
+    in_order = np.argsort(rows, kind="stable")
+    chosen = np.sort(np.random.default_rng(0).choice(table.observations, size=most, replace=False))
+    levels = [columns[place].levels for place in arrangement if columns[place].kind == "category"]
+    together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[place] for place in arrangement]
+    content = repr(([table.names[place] for place in arrangement], levels, together))
+    return ArrangedLongTable(
+        tuple(columns[place] for place in arrangement),
+        arrangement,
+        table,
+        in_order[chosen],
+        renumbered,
+        hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        np.zeros(table.variables, dtype=bool),
+    )
+
+
+def _side_by_side(work: Callable[[int], Result], places: Sequence[int]) -> Any:
+    """The results of work on columns, in their order, a few columns at a time."""
+    step = torch.get_num_threads()
+    with ThreadPoolExecutor(step) as pool:
+        for start in range(0, len(places), step):
+            yield from pool.map(work, places[start : start + step])
+
+
+def _hashes_of_ranks(column: Floats) -> Hashes:
+    """For each value a number that depends on its distance from the median alone, in ranks.  (N,)"""
+    order = np.argsort(column)
+    ordered = column[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    missing = np.isnan(ordered).sum()
+    starts = starts[: len(starts) - max(missing - 1, 0)]  # a NaN equals no other: one run for all of them
+    stops = np.append(starts[1:], len(column))
+    ranks = np.abs(starts + stops - (len(column) - missing))  # of a mean rank and its mirror image the same
+    if missing:
+        ranks[-1] = 2 * len(column) + 1
+    hashes = np.empty(len(column), dtype=np.uint64)
+    hashes[order] = np.repeat(_mixed(ranks.astype(np.uint64)), stops - starts)
+    return hashes
+
+
+def _mixed(numbers: Hashes) -> Hashes:
+    """Each number scattered over 64 bits: the finalizer of SplitMix64."""
+    with np.errstate(over="ignore"):
+        numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+        numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return numbers ^ (numbers >> np.uint64(31))
+
+
+def _by_frequency(codes: Floats, column: Column, rows: Hashes) -> tuple[Floats, Column]:
+    """New codes for the levels of a category, and the column with its levels in their order: frequent ones first,
+    equally frequent ones by the observations that have them."""
+    members = [codes == code for code in range(len(column.levels))]
+    keys = [(-int(each.sum()), int(rows[each].sum(dtype=np.uint64))) for each in members]
+    order = sorted(range(len(members)), key=keys.__getitem__)
+    renumbered = np.empty(len(order))
+    renumbered[order] = np.arange(len(order))
+    return renumbered, replace(column, levels=tuple(column.levels[old] for old in order))
+
+
+def _renumber(codes: Floats, renumbered: Floats | None) -> Floats:
+    if renumbered is None:
+        return codes
+    return np.append(renumbered, np.nan)[np.where(np.isnan(codes), len(renumbered), codes).astype(np.intp)]
