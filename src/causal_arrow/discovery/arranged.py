@@ -257,7 +257,7 @@ def _mixed(numbers: Hashes) -> Hashes:
         numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
         numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return numbers ^ (numbers >> np.uint64(31))
+        return np.asarray(numbers ^ (numbers >> np.uint64(31)))
 
 
 def _by_frequency(codes: Floats, column: Column, rows: Hashes) -> tuple[Floats, Column]:

@@ -149,8 +149,7 @@ def _read_parquet(path: Path | FileInMemory, options: FileOptions) -> SourceFram
     with parquet.ParquetFile(_for_pandas(path), buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         observations, width = file.metadata.num_rows, file.metadata.num_columns
         if observations * width > LONG_CELLS:
-            step = max(1, CELLS_PER_PART // width)
-            return _in_parts(path, observations, width, lambda: file.iter_batches(step), options)
+            return _in_parts(path, observations, width, file.iter_batches, options)
     return SourceFrame(pd.read_parquet(_for_pandas(path)))
 
 
@@ -164,7 +163,7 @@ def _read_feather(path: Path | FileInMemory, options: FileOptions) -> SourceFram
                 numbers, width = range(file.num_record_batches), len(file.schema)
                 observations = sum(file.get_batch(number).num_rows for number in numbers)
                 if observations * width > LONG_CELLS:
-                    return _in_parts(path, observations, width, lambda: map(file.get_batch, numbers), options)
+                    return _in_parts(path, observations, width, lambda step: map(file.get_batch, numbers), options)
     return SourceFrame(pd.read_feather(_for_pandas(path)))
 
 
@@ -172,14 +171,17 @@ def _in_parts(
     path: Path | FileInMemory,
     observations: int,
     width: int,
-    batches: Callable[[], Iterable[Any]],
+    batches: Callable[[int], Iterable[Any]],
     options: FileOptions,
 ) -> SourceFrame:
-    """The table in a long file of arrow's formats, from its batches."""
+    """The table in a long file of arrow's formats, from its batches, of this many observations where that can be."""
     check_room(observations, width, repr(path.name))
+    step = max(1, CELLS_PER_PART // width)
 
     def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
-        return (batch.to_pandas() for batch in batches())
+        for batch in batches(step):
+            for start in range(0, max(batch.num_rows, 1), step):
+                yield batch.slice(start, step).to_pandas()
 
     return SourceFrame(pack(parts, observations, lambda share: options.progress(READING, share)))
 

@@ -118,7 +118,7 @@ class _Packed:
             found = list(uniques)
             codes = np.where(column.isna().to_numpy(dtype=bool), -1, codes)
         numbers = np.array([known.setdefault(text, len(known)) for text in found] + [-1], dtype=np.int32)
-        return numbers[codes]
+        return np.asarray(numbers[codes])
 
     def _as_numbers(self, column: pd.Series, place: int) -> NDArray[np.float64] | float | None:
         """The numbers of a column; None if it has words, or whole numbers that lose digits."""

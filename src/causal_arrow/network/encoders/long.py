@@ -67,13 +67,15 @@ class LongMeasured(Measured):
         self._needs_functions = "functions" in channels or "basis_correlations" in statistics
         self.levels = table.levels[None] if self._category_places else None
         passes = 3 + (FILLING_ROUNDS + 1) * (not table.complete) + 2 * canonical_signs + bool(self._category_places)
-        self._steps, self._done = 2 * self.variables + 8 * passes, 0
+        self._steps = 2 * self.variables + 8 * passes
+        self._done = 0.0
         self._progress = progress
 
         self._values = room_for((self._all, self.variables), np.float32)
         self._scores = room_for((self._all, self.variables), np.float32)
         self._observed = None if table.complete else room_for((self._all, self.variables), np.bool_)
         self._codes = room_for((self._all, len(self._category_places)), np.int16)
+        self._level_table = torch.zeros(0)
         self._read_columns()
         if self._category_places:
             self._find_level_functions()

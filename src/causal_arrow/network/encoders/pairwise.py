@@ -424,9 +424,11 @@ class PairwiseEncoder(Encoder):
     ) -> EncoderOutput:
         check_chunk(observations_per_chunk)
         config, device = self.config, drawn.values.device
-        measured = LongMeasured(table, config.channels, config.statistics, config.canonical_signs, progress)
-        channels, statistics = (part.to(device) for part in described(measured, config.statistics))
-        return self._read(channels, statistics, observations_per_chunk, progress)
+        # Not kept while the cells are read: it is as large as the table.
+        channels, statistics = described(
+            LongMeasured(table, config.channels, config.statistics, config.canonical_signs, progress), config.statistics
+        )
+        return self._read(channels.to(device), statistics.to(device), observations_per_chunk, progress)
 
     def _read(
         self,
