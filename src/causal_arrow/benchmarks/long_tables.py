@@ -33,7 +33,7 @@ from causal_arrow.synthetic.tasks import TaskDistribution
 
 # N observations, P variables
 
-READ = (500, 2000, 5000, OBSERVATIONS_READ)
+READ = (500, 2000, 5000, OBSERVATIONS_READ, 50_000)
 BEGIN, END = "<!-- long tables: begin -->", "<!-- long tables: end -->"
 MEASURES = {"nll": "NLL/p", "f1": "F1", "ap": "AP"}
 
@@ -52,8 +52,8 @@ there is no room is refused before it is read.
 ACCURACY = """
 ### How many observations are worth reading one by one
 
-{tasks} tasks of {observations:,} observations and {variables} variables from the `broad` distribution, {model}: means with
-their standard errors. "All statistics": as above. "Nothing else": from a table of only that many observations.
+{tasks} tasks of {observations:,} observations and {variables} variables from the `broad` distribution, {model}: means
+with their standard errors. "These alone": the answer for a table of only that many observations.
 
 | read one by one | statistics of | NLL/p | F1 | AP |
 |---:|---|---|---|---|
@@ -62,8 +62,8 @@ their standard errors. "All statistics": as above. "Nothing else": from a table 
 SPEED = """
 ### Time and memory
 
-`causal-arrow discover FILE --json` from start to end, in a process of its own, {model}. A busy machine takes longer than
-its processor seconds say.
+`causal-arrow discover FILE --json` from start to end, in a process of its own, {model}. Where other programs keep the
+machine busy, seconds are many more than processor seconds.
 
 | table | file | threads | seconds | processor seconds | peak memory |
 |---|---|---:|---:|---:|---:|
@@ -81,6 +81,8 @@ def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> 
         shuffled = np.random.default_rng(seed).permutation(values)
         for read in READ:
             for statistics, table in (("all", values), ("these", shuffled[:read])):
+                if statistics == "these" and read >= observations:
+                    continue  # which are all
                 settings = Settings(device="cpu", scale="given", observations=read)
                 answer = discover(table, settings, progress=False).answer
                 arranged = truth[np.ix_(answer.arrangement, answer.arrangement)]
@@ -158,20 +160,22 @@ def section(records: Iterable[Mapping[str, Any]]) -> str:
     if measured:
         first = measured[0]
         tasks = len({record["seed"] for record in measured})
-        lines.append(
-            ACCURACY.format(tasks=tasks, **{name: first[name] for name in ("observations", "variables", "model")})
-        )
+        sizes = {name: first[name] for name in ("observations", "variables", "model")}
+        lines.append(ACCURACY.format(tasks=tasks, **sizes))
         for read in sorted({record["read"] for record in measured}):
-            for statistics, words in (("all", "all observations"), ("these", "nothing else")):
+            for statistics, words in (("all", "all observations"), ("these", "these alone")):
                 rows = [record for record in measured if (record["read"], record["statistics"]) == (read, statistics)]
+                if not rows:
+                    continue
                 cells = [_mean([row[measure] for row in rows if row[measure] is not None]) for measure in MEASURES]
                 lines.append(f"| {read:,} | {words} | {' | '.join(cells)} |\n")
     timed = [record for record in records if record["kind"] == "speed"]
     if timed:
         lines.append(SPEED.format(model=timed[0]["model"]))
         for record in timed:
+            size = f"{record['observations']:,} × {record['variables']}"
             lines.append(
-                f"| {record['observations']:,} × {record['variables']} | {record['file']}, {record['bytes'] / 1e9:.2f} GB "
+                f"| {size} | {record['file']}, {record['bytes'] / 1e9:.2f} GB "
                 f"| {record['threads']} | {record['seconds']:.0f} | {record['processor_seconds']:.0f} "
                 f"| {record['peak_memory_gb']:.1f} GB |\n"
             )
