@@ -979,6 +979,7 @@ enter_all(
         "parameter_kinds": _parameter("kinds", 5, "a", [], {"a": "text"}, {"z": "number"}),
         "parameter_ordered": _parameter("ordered", 5, "a", {"a": 5}, {"a": ["x", "y"]}),
         "parameter_chunk": _parameter("observations_per_chunk", -1, 0, 1.5, "3", float("nan"), []),
+        "parameter_observations": _parameter("observations", -1, 0, 19, 20.5, "300", float("nan"), [], True),
         "parameter_knowledge": _parameter("knowledge", 5, "no-such-file.toml", [1], object(), {"roots": ["z"]}),
         "sample_graphs": _fitted(
             lambda world, arrow: arrow.sample_graphs(world.pick(1.5, -1, 0, "3", None, [], float("nan")))
@@ -1044,6 +1045,7 @@ enter_all(
     EITHER,
     {
         "threshold": _arguments(*DISCOVER, "--threshold", "NUMBER"),
+        "observations": _arguments(*DISCOVER, "--observations", "NUMBER"),
         "samples": _arguments(*DISCOVER, "--samples", "NUMBER"),
         "bootstrap": _arguments(*DISCOVER, "--bootstrap", "NUMBER"),
         "show": _arguments(*DISCOVER, "--show", "NUMBER"),
