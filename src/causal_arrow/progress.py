@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+READING = "Reading the table"
+MEASURING = "Measuring all observations"
+READING_CELLS = "Reading cells"
+
 Progress = Callable[[str, float], None]
 """Hears the stage, in words, and which share of it is done, from 0 to 1."""
 

@@ -45,6 +45,7 @@ def check(
     collinear columns, heavy tails, discrete values, missing cells, and observations that follow each other in time.
     Exits with status 1 if `discover` would refuse the table as it is, else 0.
     """
+    from causal_arrow.discovery.progress_bar import progress_bar
     from causal_arrow.discovery.suited import suited_model
     from causal_arrow.tables.reading import read_table
     from causal_arrow.tables.report import inspect_table
@@ -64,7 +65,8 @@ def check(
         environments=environments,
     )
     able, trained_on = _facts_of(FOR_EVERY_TABLE if model == AUTO else model)
-    read = read_table(table, **how, abilities=able, strict=False)
+    with progress_bar() as tell:
+        read = read_table(table, **how, abilities=able, strict=False, progress=tell)
     if model == AUTO:
         able, trained_on = _facts_of(suited_model(model, read))
     report = inspect_table(read, trained_on, able)

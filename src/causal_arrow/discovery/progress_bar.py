@@ -6,10 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from causal_arrow.network.encoders.long import STAGE as MEASURING
-from causal_arrow.network.encoders.pairwise import READING_CELLS
-from causal_arrow.progress import Progress, unheard
-from causal_arrow.tables.packing import READING
+from causal_arrow.progress import MEASURING, READING, READING_CELLS, Progress, unheard
 
 WEIGHTS = {READING: 4.0, MEASURING: 3.0, READING_CELLS: 3.0}
 """The stages of a long table, in their order, and about how long each takes."""

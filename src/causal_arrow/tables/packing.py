@@ -19,8 +19,6 @@ from causal_arrow.tables.columns import LARGEST_EXACT, CellOptions, NumberColumn
 if TYPE_CHECKING:
     import pandas as pd
 
-READING = "Reading the table"
-
 LONG_CELLS = 4_000_000
 """A file with more cells than this is read in parts."""
 

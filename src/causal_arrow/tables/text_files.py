@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.progress import READING
 from causal_arrow.storage import check_room
-from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, READING, pack
+from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, reason

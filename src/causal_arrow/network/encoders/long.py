@@ -43,10 +43,8 @@ from causal_arrow.network.encoders.statistics import (
     cross_products,
     sums_where_set,
 )
-from causal_arrow.progress import Progress, unheard
+from causal_arrow.progress import MEASURING, Progress, unheard
 from causal_arrow.storage import chunks_of, let_go, room_for
-
-STAGE = "Measuring all observations"
 
 
 class LongMeasured(Measured):
@@ -138,7 +136,7 @@ class LongMeasured(Measured):
 
     def _step(self, steps: float) -> None:
         self._done += steps
-        self._progress(STAGE, min(self._done / self._steps, 1.0))
+        self._progress(MEASURING, min(self._done / self._steps, 1.0))
 
     def _let_go(self) -> None:
         for array in (self._values, self._scores, self._observed, self._codes):

@@ -43,7 +43,7 @@ from causal_arrow.network.encoders.statistics import (
 from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow.network.kernels.mixing import mix_cells
 from causal_arrow.network.kernels.triangles import triangle_products
-from causal_arrow.progress import Progress, unheard
+from causal_arrow.progress import READING_CELLS, Progress, unheard
 
 CELLS_IN_CACHE = 4096
 """Cells that a processor works on at once."""
@@ -58,8 +58,6 @@ On a CPU the blocks work on a few cells at a time, and only the streams around a
 PAIR_WIDTHS_ALIVE = 17
 """Floats alive at once for each ordered pair, in pair widths: the stream, sides of triangles, the hidden layer, the
 statistics in double precision. Measured."""
-
-READING_CELLS = "Reading cells"
 
 MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
