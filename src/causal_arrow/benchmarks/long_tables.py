@@ -69,6 +69,12 @@ machine busy, seconds are many more than processor seconds.
 |---|---|---:|---:|---:|---:|
 """
 
+# Runs a command and prints the peak of its memory: that of the children of this process is the largest of all so far.
+WITH_PEAK = """import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(status)"""
+
 FOOTER = "\nWritten by `python -m causal_arrow.benchmarks.long_tables`; records in `docs/long-tables.jsonl`.\n"
 
 
@@ -85,7 +91,8 @@ def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> 
                     continue  # which are all
                 settings = Settings(device="cpu", scale="given", observations=read)
                 answer = discover(table, settings, progress=False).answer
-                arranged = truth[np.ix_(answer.arrangement, answer.arrangement)]
+                places = np.array(answer.arrangement)
+                arranged = truth[np.ix_(places, places)]
                 nll = answer.distribution.skeleton_order.composite_nll(torch.from_numpy(arranged))
                 yield {
                     "kind": "accuracy",
@@ -101,8 +108,8 @@ def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> 
                 }
 
 
-def speed(observations: int, variables: int, endings: Sequence[str], threads: int) -> Iterator[dict[str, Any]]:
-    """A record for each kind of file: seconds, processor seconds and peak memory of the command line."""
+def make_table(path: Path, observations: int, variables: int) -> None:
+    """Write a table of effects of two causes each, with Laplace noise, to a Parquet or CSV file."""
     import pandas as pd
 
     random = np.random.default_rng(0)
@@ -112,44 +119,46 @@ def speed(observations: int, variables: int, endings: Sequence[str], threads: in
         values[:, column] += 0.6 * values[:, causes].sum(axis=1)
         values[:, column] /= values[:, column].std()
     frame = pd.DataFrame(values, columns=[f"x{place + 1}" for place in range(variables)])
-    with tempfile.TemporaryDirectory() as folder:
-        for ending in endings:
-            path = Path(folder) / f"table.{ending}"
-            frame.to_parquet(path) if ending == "parquet" else frame.round(6).to_csv(path, index=False)
-        del frame, values
-        for ending in endings:
-            path = Path(folder) / f"table.{ending}"
-            command = [sys.executable, "-m", "causal_arrow", "discover", str(path), "--json", "--device", "cpu"]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            started = time.perf_counter()
-            # A wrapper measures the peak of this process alone: that of children is the largest of all so far.
-            code = (
-                "import resource, subprocess, sys; status = subprocess.run(sys.argv[1:]).returncode; "
-                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(status)"
-            )
-            done = subprocess.run(
-                [sys.executable, "-c", code, *command],
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            yield {
-                "kind": "speed",
-                "model": DEFAULT_MODEL,
-                "observations": observations,
-                "variables": variables,
-                "file": ending,
-                "bytes": path.stat().st_size,
-                "threads": threads,
-                "seconds": time.perf_counter() - started,
-                "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-                "peak_memory_gb": int(done.stderr.split()[-1]) / 1e6,
-                "edges": len(json.loads(done.stdout)["edges"]),
-                "processor": platform.machine(),
-                "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-            }
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.round(6).to_csv(path, index=False)
+
+
+def speed(
+    observations: int, variables: int, endings: Sequence[str], threads: int, folder: Path
+) -> Iterator[dict[str, Any]]:
+    """A record for each kind of file: seconds, processor seconds and peak memory of the command line.
+
+    The tables are made in the folder, unless they are there.
+    """
+    for ending in endings:
+        path = folder / f"table-{observations}x{variables}.{ending}"
+        if not path.exists():
+            make_table(path, observations, variables)
+        command = [sys.executable, "-m", "causal_arrow", "discover", str(path), "--json", "--device", "cpu"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        started = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", WITH_PEAK, *command],
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        yield {
+            "kind": "speed",
+            "model": DEFAULT_MODEL,
+            "observations": observations,
+            "variables": variables,
+            "file": ending,
+            "bytes": path.stat().st_size,
+            "threads": threads,
+            "seconds": time.perf_counter() - started,
+            "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            "peak_memory_gb": int(done.stderr.split()[-1]) / 1e6,
+            "edges": len(json.loads(done.stdout)["edges"]),
+            "processor": platform.machine(),
+            "load": os.getloadavg()[0],
+        }
 
 
 def section(records: Iterable[Mapping[str, Any]]) -> str:
@@ -210,6 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--observations", type=int, help="default: 50,000 for accuracy, 1,000,000 for speed")
     parser.add_argument("--variables", type=int, help="default: 10 for accuracy, 50 for speed")
     parser.add_argument("--files", nargs="+", default=["parquet", "csv"], choices=("parquet", "csv"))
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()), help="where `speed` keeps its tables"
+    )
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(arguments)
     if options.what == "write":
@@ -221,7 +233,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "accuracy":
         made = accuracy(options.tasks, options.observations or 50_000, options.variables or 10, options.first_seed)
     else:
-        made = speed(options.observations or 1_000_000, options.variables or 50, options.files, options.threads)
+        shape = options.observations or 1_000_000, options.variables or 50
+        made = speed(*shape, options.files, options.threads, options.folder)
     with options.records.open("a", encoding="utf-8") as file:
         for record in made:
             print(json.dumps(record), file=file, flush=True)
