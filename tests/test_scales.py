@@ -80,7 +80,7 @@ def test_readings_are_what_the_scale_says() -> None:
     assert tried(both, "given") == [[False] * 4]
     assert tried(both, "log") == [[False, False, True, True]]
     with pytest.raises(ConfigurationError, match="Unknown scale 'square': expected one of auto, given, log"):
-        readings(both, "square")
+        readings("square", log_candidates(both))
     logs = with_logarithms(both, np.array([False, False, True, False]))
     np.testing.assert_array_equal(logs[:, [0, 1, 3]], both[:, [0, 1, 3]])
     np.testing.assert_allclose(np.exp(logs[:, 2]), both[:, 2])
