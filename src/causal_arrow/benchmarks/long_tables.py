@@ -119,7 +119,12 @@ def make_table(path: Path, observations: int, variables: int) -> None:
         values[:, column] += 0.6 * values[:, causes].sum(axis=1)
         values[:, column] /= values[:, column].std()
     frame = pd.DataFrame(values, columns=[f"x{place + 1}" for place in range(variables)])
-    frame.to_parquet(path) if path.suffix == ".parquet" else frame.round(6).to_csv(path, index=False)
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        from pyarrow import Table, csv
+
+        csv.write_csv(Table.from_pandas(frame.round(6), preserve_index=False), path)  # much faster than pandas
 
 
 def speed(
