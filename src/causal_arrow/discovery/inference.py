@@ -169,7 +169,7 @@ def infer_rows(
     rows: NDArray[np.intp],
     observations_per_chunk: int | None = None,
 ) -> list[GraphDistribution]:
-    """The distribution for each table made of these observations (B, N), in one pass; a long table has one of its own."""
+    """The distribution for each table made of these observations (B, N), in one pass; one pass for each long table."""
     if isinstance(arranged, ArrangedLongTable):
         return [infer(model, arranged.with_rows(each), observations_per_chunk) for each in rows]
     distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)

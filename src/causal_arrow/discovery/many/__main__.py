@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from causal_arrow.discovery.arranged import ArrangedTable, arrange
+from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.discovery.inference import infer, infer_together, ready_model, tables_per_pass
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.discovery.uncertainty import bootstrap
@@ -46,10 +46,10 @@ def print_passes(model: str) -> None:
         tables = [arrange(made_table(seed, observations, variables)) for seed in range(count)]
         some = tables[:: max(1, count // 8)]
 
-        def alone(some: list[ArrangedTable] = some) -> list[GraphDistribution]:
+        def alone(some: list[ArrangedTable | ArrangedLongTable] = some) -> list[GraphDistribution]:
             return [infer(network, table) for table in some]
 
-        def together(tables: list[ArrangedTable] = tables) -> dict[int, GraphDistribution]:
+        def together(tables: list[ArrangedTable | ArrangedLongTable] = tables) -> dict[int, GraphDistribution]:
             return next(infer_together(network, tables))
 
         seconds = least_seconds([alone, together], time.process_time)
