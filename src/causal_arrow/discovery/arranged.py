@@ -97,7 +97,9 @@ class ArrangedLongTable(Arranged):
         """The values of a column, with the new codes of levels, on the scale on which they are analysed.  (N,)"""
         origin = self.arrangement[place]
         values = _renumber(_plain(self.table.values[:, origin]), self.renumbered.get(origin))
-        return np.log(values) if self.logarithms[place] else values
+        if not self.logarithms[place]:
+            return values
+        return with_logarithms(values[:, None], np.array([True]))[:, 0]
 
     def for_network(self, reads: frozenset[str]) -> LongTable:
         """The table as a network reads it, which makes use of these parts."""
