@@ -67,6 +67,7 @@ PYTHON: Wording = {
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
     "between": lambda remedy: "name them with between=(..., ...)",
     "jobs": lambda remedy: f"choose jobs={remedy.setting}",
+    "level": lambda remedy: "name it with level=...",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -84,6 +85,7 @@ COMMAND_LINE: Wording = {
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
     "between": lambda remedy: "name them with --from and --to",
     "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
+    "level": lambda remedy: "name it with --level",
 }
 
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}

@@ -37,6 +37,10 @@ def effect(
         str | None,
         typer.Option("--to", help="Value or level that the treatment goes to; else per unit.", show_default=False),
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(help="Level of an outcome with levels whose share is asked about.", show_default=False),
+    ] = None,
     estimator: Annotated[
         Literal["linear", "curved", "forest"],
         typer.Option(help="Straight lines, cubic curves, or cross-fitted random forests."),
@@ -120,7 +124,7 @@ def effect(
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
-    question, random = EffectQuestion(estimator, adjustment), np.random.default_rng(seed)
+    question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(seed)
     answer: Effect | Effects
     if treatment is None:
         answer = estimate_effects(found.answer, found.table, graphs, outcome, question=question, random=random)
