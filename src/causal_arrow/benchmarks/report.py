@@ -17,7 +17,6 @@ from causal_arrow.benchmarks.summaries import (
     DEVELOPMENT,
     FURTHER_MEASURES,
     MEASURES,
-    ORACLES,
     PAPER_MEASURES,
     Estimate,
     RowSummary,
@@ -210,7 +209,7 @@ def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResul
     if any(without_edges.values()) and not only_empty:
         counts = ", ".join(f"{count} in {row}" for row, count in without_edges.items() if count)
         remarks.append(f"Datasets whose true graph has no edges are left out of nSHD and AP: {counts}.")
-    if not only_empty and any(entry.variant.method in ORACLES for row in rows for entry in row.entries):
+    if not only_empty and any(entry.variant.method == "class-oracle" for row in rows for entry in row.entries):
         remarks.append(
             "The oracle of the class is given the true graph and answers with a random member of its Markov "
             "equivalence class: what perfect independence tests would know. Linear models with normal noise tell no "
@@ -250,7 +249,8 @@ def _paired_blocks(summary: Summary, suite: str) -> list[Block]:
             lines.append((Cell(row.row if number == 0 else ""), Cell(label), *cells))
     if not lines:
         return []
-    header = ("Data", "Methods", *(MEASURES[name].title for name in names))
+    titles = ("Squared error" if MEASURES[name].root else MEASURES[name].title for name in names)
+    header = ("Data", "Methods", *titles)
     explained = Paragraph("On the datasets that both answered; bold where more than two standard errors apart.")
     return [Heading(f"{suite}: paired differences", 3), explained, Grid(header, tuple(lines), text_columns=2)]
 

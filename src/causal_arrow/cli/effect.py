@@ -18,8 +18,16 @@ from causal_arrow.text import capitalized, counted, listed, visible
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
+    ),
+]
+OverwritePicture = Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")]
 
 
 def effect(
@@ -53,18 +61,13 @@ def effect(
         int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
     ] = 1000,
     as_json: options.AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
-        ),
-    ] = None,
+    plot: Picture = None,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
     model: options.Model = DEFAULT_MODEL,
     scale: options.Scale = "auto",
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")] = False,
+    overwrite: OverwritePicture = False,
     require: options.Require = None,
     forbid: options.Forbid = None,
     tiers: options.Tiers = None,
@@ -90,8 +93,7 @@ def effect(
     outcome.
     """
     between = _between(from_, to, treatment)
-    if plot is not None and plot.suffix.lower() not in PICTURE_ENDINGS:
-        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{plot.name}'.")
+    check_picture(plot)
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     import numpy as np
@@ -133,7 +135,7 @@ def effect(
             found.answer, found.table, graphs, treatment, outcome, between=between, question=question, random=random
         )
     if plot is not None:
-        _write_picture(answer, plot, overwrite)
+        write_picture(answer, plot, overwrite)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
         print(
@@ -159,7 +161,14 @@ def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[
     return from_, to
 
 
-def _write_picture(answer: Effect | Effects, path: Path, overwrite: bool) -> None:
+def check_picture(path: Path | None) -> None:
+    """ConfigurationError unless a picture can be written to a file of this name."""
+    if path is not None and path.suffix.lower() not in PICTURE_ENDINGS:
+        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{path.name}'.")
+
+
+def write_picture(answer: Effect | Effects | ExperimentPlan, path: Path, overwrite: bool) -> None:
+    """Draw an answer into a file."""
     from matplotlib.figure import Figure
 
     with written_together(path.parent, [path.name], overwrite) as folder:

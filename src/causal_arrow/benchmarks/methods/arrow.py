@@ -31,16 +31,21 @@ if TYPE_CHECKING:
 
 def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str) -> Method:
     """Arrow with the weights after the colon, else those of the options, else the bundled ones."""
-    source = argument or options.weights or FOR_NUMBERS
-    checksum = file_checksum(_weights_file(source))
-    label = weights_label(source)
+    source, label, settings = arrow_settings(argument, options)
     return Method(
         name=f"{name}:{label}" if argument else name,
-        settings={"weights": label, "weights_checksum": checksum, "rule": rule},
+        settings={**settings, "rule": rule},
         versions={"causal-arrow": __version__},
         start=lambda: start_arrow(source, rule),
         reads_tables=True,
     )
+
+
+def arrow_settings(argument: str, options: MethodOptions) -> tuple[str, str, dict[str, str]]:
+    """Where the weights are, what to call them, and what a record says of them."""
+    source = argument or options.weights or FOR_NUMBERS
+    label = weights_label(source)
+    return source, label, {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
 
 
 def weights_label(source: str) -> str:

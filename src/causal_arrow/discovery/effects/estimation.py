@@ -70,6 +70,24 @@ def estimate_effect(
     return _estimate(answer, table, graphs, hidden, (t, y), between, question or EffectQuestion(), random)
 
 
+def design_for(
+    table: Table,
+    treatment: int,
+    outcome: int,
+    between: Between = None,
+    level: str | None = None,
+    curved_numbers: bool = False,
+) -> Design:
+    """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
+    change = _change(table.columns[treatment], between, table.values[:, treatment])
+    code = _level_asked(table.columns[outcome], level)
+    values = _observations(table, change, [treatment, *range(table.variables)])
+    design = _design(values, table.columns, (), keep=(treatment, outcome), change=change, level=code)
+    if not curved_numbers:
+        return design
+    return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
+
+
 def estimate_effects(
     answer: Answer,
     table: Table,

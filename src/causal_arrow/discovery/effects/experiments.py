@@ -40,6 +40,11 @@ class Experiment:
         """The variable, or the pair as "a ↔ b"."""
         return " ↔ ".join(self.variables)
 
+    @property
+    def settles_in_words(self) -> str:
+        """The pairs that it tells most about: "a – b, c – d"."""
+        return ", ".join(f"{a} – {b}" for a, b in self.settles)
+
     def __str__(self) -> str:
         if self.action == "set":
             return f"set {self.name}"
@@ -70,6 +75,12 @@ class ExperimentPlan:
         """The first of the ranking."""
         return self.experiments[0]
 
+    def place_in_batch(self, experiment: Experiment) -> int | None:
+        """Where an experiment stands among those to carry out together, from 1; None if it is not among them."""
+        chosen = [(each.action, each.variables) for each in self.batch]
+        key = experiment.action, experiment.variables
+        return chosen.index(key) + 1 if key in chosen else None
+
     @property
     def about_effect(self) -> bool:
         """Whether gains are shares of the doubt about one effect; else they are bits."""
@@ -83,15 +94,14 @@ class ExperimentPlan:
         """
         import pandas as pd
 
-        places = {(each.action, each.variables): place for place, each in enumerate(self.batch, start=1)}
         rows = [
             (
                 each.action,
                 each.name,
                 each.gain,
                 each.affected,
-                ", ".join(f"{a} – {b}" for a, b in each.settles),
-                places.get((each.action, each.variables)),
+                each.settles_in_words,
+                self.place_in_batch(each),
             )
             for each in self.experiments
         ]
@@ -160,8 +170,7 @@ class ExperimentPlan:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A picture: the gain of each experiment, those to carry out together in colour."""
-        chosen = {(each.action, each.variables) for each in self.batch if each.gain >= LITTLE}
-        rows = [(str(each), each.gain, (each.action, each.variables) in chosen) for each in self.experiments]
+        rows = [(str(each), each.gain, self.place_in_batch(each) is not None) for each in self.experiments]
         unit = "share of the doubt" if self.about_effect else "bits"
         return pictures.draw_plan(rows, f"expected gain about {self.subject}, {unit}", ax)
 
