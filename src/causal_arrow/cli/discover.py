@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
 
@@ -97,7 +98,8 @@ def discover(
     """Find the causal graph of a table.
 
     Prints the edges with their probabilities, how sure their directions are, the causal order, hidden common causes
-    where the model tells them, and what about the table should make you careful. With --output, writes graph.json,
+    where the model tells them, whether the data contradict the graph, and what about the table should make you careful.
+    With --output, writes graph.json,
     edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
@@ -107,6 +109,7 @@ def discover(
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
+    from causal_arrow.discovery.effects.falsification import compatibility
 
     if backend != "loky" or jobs is not None or cluster is not None:
         _check_workers(bootstrap, backend, cluster)
@@ -137,7 +140,7 @@ def discover(
     )
     answer = found.answer
     seconds = time.perf_counter() - started
-    extras = Extras()
+    extras = Extras(falsification=compatibility(answer, found.table))
     if samples is not None or bootstrap is not None:
         import numpy as np
         import torch
@@ -200,7 +203,9 @@ EXAMPLES = {
 
 @dataclass
 class Extras:
-    """What was asked for beside the answer."""
+    """What there is beside the answer: whether its graph fits the table, and what was asked for."""
+
+    falsification: Falsification | None = None
 
     samples: int = 0
     ancestors: NDArray[np.float64] | None = None
@@ -272,6 +277,8 @@ def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
     from causal_arrow.discovery.answer import DIGITS
 
     content = answer.to_dict()
+    if extras.falsification is not None:
+        content["falsification"] = extras.falsification.to_dict()
     if extras.ancestors is not None:
         content["samples"] = extras.samples
         content["ancestor_probabilities"] = extras.ancestors.tolist()
@@ -302,6 +309,9 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
     screen.print(f"\n[bold]{count}.[/bold] {escape(order)}")
     for remark in remarks(answer):
         screen.print(escape(remark))
+    if extras.falsification is not None:
+        careful = "[yellow]Careful:[/yellow] " if extras.falsification.falsified else ""
+        screen.print(careful + escape(str(extras.falsification)))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:

@@ -435,13 +435,15 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         names = list(self._answer.names)
         read = self.table_ if table is None else read_table(table, columns=names, missing=self._settings().missing)
         count = check_count("permutations", permutations)
-        return falsify(self._answer.adjacency, read, count, np.random.default_rng(_seed(random_state)))
+        random = np.random.default_rng(_seed(random_state))
+        return falsify(self._answer.adjacency, read, count, random, self._answer.graph.bidirected)
 
     # In words
 
     def summary(self) -> str:
-        """What was found, as plain text: edges, how certain they are, the causal order, what to be careful about."""
-        return summary.to_text(self._answer)
+        """What was found, as plain text: edges, how certain they are, the causal order, whether the data contradict the
+        graph, what to be careful about."""
+        return summary.to_text(self._answer, more=self._fit_in_words())
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.summary()}" if hasattr(self, "answer_") else repr(self)
@@ -451,7 +453,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if not hasattr(self, "answer_"):
             bundle: dict[str, str] = super()._repr_mimebundle_(**options)
             return bundle
-        return {"text/plain": str(self), "text/html": summary.to_html(self.answer_)}
+        return {"text/plain": str(self), "text/html": summary.to_html(self.answer_, more=self._fit_in_words())}
 
     def _repr_html_(self) -> str:
         return self._repr_mimebundle_()["text/html"]
@@ -520,6 +522,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _answer(self) -> Answer:
         check_is_fitted(self)
         return self.answer_
+
+    def _fit_in_words(self) -> list[str]:
+        """Whether the graph is compatible with the table, where that takes no time to tell."""
+        from causal_arrow.discovery.effects.falsification import compatibility
+
+        found = compatibility(self._answer, self.table_)
+        return [] if found is None else [str(found)]
 
     def _remember_names(self, table: Any, read: Table) -> None:
         self.n_features_in_ = read.variables

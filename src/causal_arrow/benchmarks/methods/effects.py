@@ -43,6 +43,8 @@ Estimator = Callable[[EffectTask, Question, np.random.Generator], Estimated]
 GRAPHS = 1000
 """Graphs that an effect is averaged over."""
 LEVEL = 0.9
+# The largest valid set: DoWhy's search for the best one fails on some graphs, and its own default takes minutes.
+DOWHY_SETTINGS = {"identification": "maximal-adjustment", "estimate": "backdoor.linear_regression"}
 MOST_NEIGHBOURS = 10
 """Undirected neighbours of which IDA tries all subsets."""
 
@@ -134,7 +136,7 @@ def prepare_best_graph(argument: str, options: MethodOptions) -> Method:
     prepared = method_of_package("dowhy", "dowhy", {}, lambda: start_best_graph(source), extra="handover")("", options)
     return Method(
         f"dowhy:{label}" if argument else "dowhy",
-        {**settings, "estimate": "backdoor.linear_regression"},
+        {**settings, **DOWHY_SETTINGS},
         {"causal-arrow": __version__, **prepared.versions},
         prepared.start,
         reads_tables=True,
@@ -180,10 +182,10 @@ def by_dowhy(graph: Any, table: Table, question: Question) -> Estimated:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = CausalModel(frame, treatment=question.treatment, outcome=question.outcome, graph=graph.copy())
-        estimand = model.identify_effect(method_name="efficient-adjustment")
+        estimand = model.identify_effect(method_name=DOWHY_SETTINGS["identification"])
         estimate = model.estimate_effect(
             estimand,
-            method_name="backdoor.linear_regression",
+            method_name=DOWHY_SETTINGS["estimate"],
             control_value=0,
             treatment_value=1,
             effect_modifiers=[],

@@ -266,8 +266,8 @@ def _information(outcomes: Floats, things: NDArray[np.intp], states: Bools) -> F
         for b in range(count):
             joint[:, a, b] = np.einsum("kt,ktc->tc", first[:, :, a] * second[:, :, b], states)
     joint /= len(outcomes)
-    shown = joint.sum(axis=3).reshape(len(things), -1)
-    whole = joint.reshape(len(things), -1)
+    shown = joint.sum(axis=3).reshape(len(things), count * count)
+    whole = joint.reshape(len(things), count * count * states.shape[2])
     return np.maximum(_entropy(joint.sum(axis=(1, 2))) + _entropy(shown) - _entropy(whole), 0.0)
 
 
