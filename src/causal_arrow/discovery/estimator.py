@@ -430,12 +430,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         They are held against those of `permutations` graphs with shuffled names. `table` has the columns of the one
         that was fitted, which is tested by default; observations that were not fitted make the stricter test.
         """
-        from causal_arrow.discovery.effects.falsification import falsify
+        from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
 
         names = list(self._answer.names)
         read = self.table_ if table is None else read_table(table, columns=names, missing=self._settings().missing)
         count = check_count("permutations", permutations)
         random = np.random.default_rng(_seed(random_state))
+        read = on_scale_of(self._answer, read)
         return falsify(self._answer.adjacency, read, count, random, self._answer.graph.bidirected)
 
     # In words

@@ -133,7 +133,9 @@ class ExperimentPlan:
 
     def amount(self, gain: float) -> str:
         """A gain in words: "1.2 bits", "64% of the doubt"."""
-        return f"{in_percent(gain)} of the doubt" if self.about_effect else f"{in_digits(gain)} bits"
+        if self.about_effect:
+            return f"{in_percent(gain)} of the doubt"
+        return "under 0.01 bits" if gain < LITTLE else f"{in_digits(gain)} bits"
 
     @property
     def sentence(self) -> str:

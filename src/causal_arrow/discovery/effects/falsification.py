@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
+from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 from causal_arrow.text import counted
 
@@ -189,12 +190,18 @@ def compatibility(answer: Answer, table: Table) -> Falsification | None:
         complete &= ~table.intervened.any(axis=1)
     if table.variables > MOST_REPORTED or complete.sum() < max(LEAST_COMPLETE, 3 * table.variables):
         return None
-    values = table.values[complete]
+    values = on_scale_of(answer, table).values[complete]
     if not (np.ptp(values, axis=0) > 0).all():
         return None
     plain = replace(table, values=values, intervened=None)
     random = np.random.default_rng(0)
     return falsify(answer.adjacency, plain, REPORTED_PERMUTATIONS, random, answer.graph.bidirected)
+
+
+def on_scale_of(answer: Answer, table: Table) -> Table:
+    """The table with the logarithms of the columns that the network read on a log scale, where they have some."""
+    chosen = np.array([name in answer.log_columns for name in table.names]) & (np.nanmin(table.values, axis=0) > 0)
+    return replace(table, values=with_logarithms(table.values, chosen))
 
 
 def violated_share(independence: Floats) -> float:

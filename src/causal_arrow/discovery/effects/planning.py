@@ -101,7 +101,7 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     """The answer's knowledge, and the edges that an experiment rules out: observations in which `variable` was set.
 
     By each graph the slopes on the variable that was set have a density; by Bayes' rule, from what the slopes of a and
-    b are, follows how probable a → b still is. Edges that are less probable than 5% are ruled out.
+    b are, follows how probable a → b still is. Edges that became less probable, and now are so than 5%, are ruled out.
     """
     place = answer.place_of(variable)
     if rows.names != table.names:
@@ -124,11 +124,10 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     weights = np.exp(logs[:, :, None] + logs[:, None, :] - (logs.max(axis=0)[:, None] + logs.max(axis=0)[None, :]))
     total = weights.sum(axis=0)
     left = (weights * graphs).sum(axis=0) / np.where(total > 0, total, 1.0)
-    prior = graphs.mean(axis=0)
-    forbidden = (left < RULED_OUT) & (left < prior) & (total > 0) & ~answer.constraints.required
+    # Less probable by a factor of two at least: what was improbable before is not the experiment's news.
+    forbidden = (left < RULED_OUT) & (left < graphs.mean(axis=0) / 2) & (total > 0) & ~answer.constraints.required
     edges = [(answer.names[j], answer.names[k]) for j, k in np.argwhere(forbidden)]
-    known = answer.knowledge | Knowledge(forbidden=[edge for edge in edges if edge not in answer.knowledge.forbidden])
-    return known
+    return answer.knowledge | Knowledge(forbidden=[edge for edge in edges if edge not in answer.knowledge.forbidden])
 
 
 # What can be done
@@ -305,12 +304,13 @@ def _about_effect(
         means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
         return (1 - lost) * float(shares @ np.square(means - weights @ effects)) / variance
 
-    limits = np.quantile(effects, np.linspace(0, 1, STEPS)) if variance > 0 else np.zeros(1)
+    limits = np.linspace(float(effects.min()), float(effects.max()), STEPS)
     shown: dict[tuple[str, tuple[int, ...]], Floats] = {}
     for place in setting:
-        rough, fine = responses.outcomes(place), responses.outcomes(place, limits)[:, y]
-        options = [fine] if place == t else []
-        options += [_jointly(rough[:, y], rough[:, other]) for other in range(graphs.shape[1]) if other != y]
+        rough = responses.outcomes(place)
+        # Setting the treatment shows the size of the effect itself, setting another variable what lies around it.
+        of_outcome = responses.outcomes(place, limits)[:, y] if place == t else rough[:, y]
+        options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
         shown["set", (place,)] = max(options, key=explained)
     tells: dict[tuple[str, tuple[int, ...]], Callable[[Floats], float]] = {
         key: lambda before, states=states: explained(_jointly(before, states)) for key, states in shown.items()
