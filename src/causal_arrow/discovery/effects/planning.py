@@ -46,6 +46,8 @@ MOST_MEASURED = 20
 """Pairs whose hidden common cause may be measured, those in most doubt."""
 STEPS = 11
 """Limits between which the size of an effect is read off an experiment."""
+LEAST_VARIANCE = 1e-12
+"""Of a standardized effect between graphs: below it they agree."""
 MOST_STATES = 33
 """Joint outcomes of several experiments that are told apart; those that say nearly the same count as one."""
 MOST_SETTLED = 3
@@ -298,7 +300,7 @@ def _about_effect(
 
     def explained(states: Floats) -> float:
         """Share of the variance of the effect between graphs that outcomes (K, O) are expected to remove."""
-        if not variance > 0:
+        if not variance > LEAST_VARIANCE:
             return 0.0
         shares = weights @ states
         means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)

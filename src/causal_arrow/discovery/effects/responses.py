@@ -3,8 +3,8 @@
 For each graph, linear equations are fitted to the table: B[j, k] is the coefficient of j among the causes of k. If j is
 set at random over its usual range, all else left to itself, then k moves by Θ[j, k] = [(I − B)⁻¹ − I][j, k] standard
 deviations per standard deviation of j: zero unless j is a cause of k, direct or not. With m observations of the
-experiment and n of the table, the slope that the experiment finds is about Norm(Θ, 1/m + 1/n). It is seen to differ
-from zero beyond 2.58 / √m, a test at the level of 1%.
+experiment and n of the table, the slope that the experiment finds is about Norm(Θ, 1/m + 1/n), or Norm(0, 1/m) where
+j is no cause. It is seen to differ from zero beyond 2.58 / √m, a test at the level of 1%.
 """
 
 # N observations, P variables, K graphs, S sets
@@ -68,10 +68,13 @@ class Responses:
     table_observations: int  # n
     observations: int  # m, of the experiment
 
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the slope that an experiment finds around the one that a graph expects."""
-        return float(np.sqrt(1 / self.observations + 1 / self.table_observations))
+    def spread(self, variable: int) -> Floats:
+        """Standard deviation of the slopes that an experiment finds around those that each graph expects.  (K, P)
+
+        Where a graph expects none, only the experiment has an error.
+        """
+        fitted = (self.sizes[:, variable, :] != 0) / self.table_observations
+        return np.sqrt(1 / self.observations + fitted)
 
     def outcomes(self, variable: int, limits: Floats | None = None) -> Floats:
         """Probability, by each graph, that the slope of each variable falls between the limits.  (K, P, limits + 1)
@@ -82,15 +85,16 @@ class Responses:
 
         if limits is None:
             limits = np.array([-1.0, 1.0]) * DETECTION / np.sqrt(self.observations)
-        below = ndtr((limits - self.sizes[:, variable, :, None]) / self.spread)  # (K, P, limits)
+        scaled = (limits - self.sizes[:, variable, :, None]) / self.spread(variable)[:, :, None]
+        below = ndtr(scaled)  # (K, P, limits)
         below[:, variable] = 0.0  # the variable itself is set: it tells nothing
         ends = np.zeros((*below.shape[:2], 1))
         return np.diff(np.concatenate([ends, below, ends + 1], axis=2), axis=2)
 
     def likelihood(self, variable: int, slopes: Floats) -> Floats:
         """Logarithm of the density of the slopes (P,) that an experiment found, by each graph and variable.  (K, P)"""
-        scaled = (slopes - self.sizes[:, variable, :]) / self.spread
-        logarithms = -0.5 * np.square(scaled)
+        spread = self.spread(variable)
+        logarithms = -0.5 * np.square((slopes - self.sizes[:, variable, :]) / spread) - np.log(spread)
         logarithms[:, variable] = 0.0
         return np.asarray(logarithms)
 
