@@ -35,6 +35,23 @@ CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 
 REPORT_TITLE = "Benchmark report"
 
+ENTRIES = (
+    "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for each "
+    "measure, and ties whose standard error intervals overlap with it."
+)
+EXPLAINED = {
+    "graphs": "nSHD is the structural Hamming distance divided by the number of true edges, a reversed edge counting "
+    "once; F1 is of directed edges; AP is the average precision over all ordered pairs; seconds are those of the "
+    "method alone, on one core.",
+    "effects": "Bias is away from zero (+) or towards it (−) where there is an effect. RMSE is the root of the mean "
+    "squared error of all effects, in standard deviations of the outcome or as a share. Coverage is of the 90% "
+    "intervals: of all effects, most of which are zero, and of those that are not. Width is theirs too.",
+    "experiments": "SHD is the structural Hamming distance of the graph that is shown after so many experiments, a "
+    "reversed edge counting once. The last column is how many experiments it takes until at most half of the mistakes "
+    "without any are left, 6 where five were not enough. Seconds are those of the choices.",
+}
+"""What the measures of a suite mean, by what it asks for."""
+
 FORMATS = {"markdown": ".md", "html": ".html"}
 
 
@@ -90,12 +107,7 @@ def report_blocks(
         Heading(title, 1),
         *([Paragraph(note)] if note else []),
         *_circumstances(records),
-        Paragraph(
-            "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for "
-            "each measure, and ties whose standard error intervals overlap with it. nSHD is the structural Hamming "
-            "distance divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP "
-            "is the average precision over all ordered pairs; seconds are those of the method alone, on one core."
-        ),
+        *(Paragraph(f"{ENTRIES} {EXPLAINED[asked]}") for asked in _asked_for(summary)),
         *_development_remarks(summary),
         Heading("Methods"),
         _methods_table(summary, records),
@@ -117,6 +129,11 @@ def report_blocks(
     blocks += pictures.get("calibration", [])
     blocks += _failures(records)
     return blocks
+
+
+def _asked_for(summary: Summary) -> list[str]:
+    """What the suites ask methods for, each once; graphs, where a suite is not known."""
+    return list(dict.fromkeys(SUITES[suite].judged_by if suite in SUITES else "graphs" for suite in summary.suites))
 
 
 def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -> list[Block]:
@@ -159,9 +176,13 @@ def _development_remarks(summary: Summary) -> list[Block]:
             f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they say what a network "
             "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that. Bold "
             "marks the best mean in these suites, and methods that are not worse by more than two standard errors of "
-            "the difference, paired on the same datasets, among those that were run on all of a row's datasets. Of "
-            "FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts "
-            "half, and ↔ is a hidden cause."
+            "the difference, paired on the same datasets, among those that were run on all of a row's datasets."
+            + (
+                " Of FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark "
+                "counts half, and ↔ is a hidden cause."
+                if "graphs" in _asked_for(summary)
+                else ""
+            )
         )
     ]
 
