@@ -85,7 +85,8 @@ def hospital(model: str, output: Path) -> None:
 
     heading("5. That experiment: for 200 patients a coin decides on the drug")
     informed = arrow.learn_from_experiment("drug", load_example("hospital-trial"))
-    news = sorted(set(informed.answer_.knowledge.forbidden) - set(arrow.answer_.knowledge.forbidden))
+    before = arrow.edge_probabilities_
+    news = [edge for edge in informed.answer_.knowledge.forbidden if before.loc[edge] > 0.1]
     print(f"It rules out: {', '.join(f'{cause} → {effect}' for cause, effect in news) or 'nothing'}\n")
     report(informed, truth)
     picture(informed.effect("drug", "stay"), output / "effect-after.png")
