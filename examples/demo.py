@@ -128,9 +128,7 @@ def sachs(model: str, output: Path) -> None:
             f"{name}: {len(shown)} edges, {len(shown & known)} of them among the 17 of the expert consensus, "
             f"{turned} the other way round"
         )
-    pictures.save_graph(
-        informed.answer_, output / "sachs-with-knowledge.png", title="Sachs, with background knowledge"
-    )
+    pictures.save_graph(informed.answer_, output / "sachs-with-knowledge.png", title="Sachs, with background knowledge")
     print(f"\nP(pkc causes akt, directly or not) = {informed.path_probability('pkc', 'akt'):.2f}")
     command("next-experiment", str(file), "--budget", "2", "--show", "5", "--model", model)
 

@@ -1065,7 +1065,9 @@ enter_all(
         "experiment_that_set_nothing": _fitted(
             lambda world, arrow: arrow.learn_from_experiment("a", world.frame().assign(a=1.0), k=5)
         ),
-        "example": lambda world: lambda: load_example(world.pick("", "hospitals", "Sachs", None, 5, ["sachs"], b"sachs")),
+        "example": lambda world: (
+            lambda: load_example(world.pick("", "hospitals", "Sachs", None, 5, ["sachs"], b"sachs"))
+        ),
         "suites_of_two_kinds": _arguments("benchmark", "effects/linear", "networks/ECOLI70"),
         "method_of_another_suite": lambda world: [
             "benchmark",

@@ -323,8 +323,8 @@ def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
     effect = effect_of(medical, GraphDistribution(order), "dose", "health")
     low, high = effect.interval
     assert str(effect).startswith(
-        f"health changes by {effect.median:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in 0% "
-        "of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
+        f"health changes by {effect.median:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in "
+        "0% of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
     )
     assert str(effect_of(medical, sure_of(TRIANGLE), "noise", "health")) == (
         "noise has no effect on health in any of 200 graphs."
@@ -378,7 +378,7 @@ def test_the_effect_on_a_level_is_the_change_of_its_share() -> None:
             effect = effect_of(table, sure_of(graph), "drug", "stage", question=question)
             assert effect.median == pytest.approx(expected, abs=0.05)
         assert f"the share of stage = {level} changes by" in effect.sentence
-    with pytest.raises(ArrowError, match="'mild', 'fair' and 'grave'.*level="):
+    with pytest.raises(ArrowError, match=r"'mild', 'fair' and 'grave'.*level="):
         effect_of(table, sure_of(graph), "drug", "stage")
     with pytest.raises(ArrowError, match="did you mean 'grave'"):
         effect_of(table, sure_of(graph), "drug", "stage", question=EffectQuestion(level="grav"))

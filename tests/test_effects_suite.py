@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from causal_arrow.benchmarks.effects import EFFECT_ROWS, EffectsDataset, Estimated, Question, effect_measures, effect_task
+from causal_arrow.benchmarks.effects import (
+    EFFECT_ROWS,
+    EffectsDataset,
+    Estimated,
+    Question,
+    effect_measures,
+    effect_task,
+)
 from causal_arrow.benchmarks.equations import draw_equations
 from causal_arrow.benchmarks.experiments import ExperimentsDataset, experiment_measures, experiment_task
 from causal_arrow.benchmarks.methods import METHODS_FOR, MethodOptions, prepare

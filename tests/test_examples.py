@@ -48,7 +48,9 @@ def test_the_true_effects_are_those_of_trials() -> None:
     trial = draw_patients(200_000, np.random.default_rng(0), trial=True)
     for outcome in ("stay", "day3"):
         by_drug = trial.groupby("drug")[outcome].mean()
-        assert by_drug[1] - by_drug[0] == pytest.approx(EFFECTS["drug", outcome], abs=0.2 if outcome == "day3" else 0.05)
+        assert by_drug[1] - by_drug[0] == pytest.approx(
+            EFFECTS["drug", outcome], abs=0.2 if outcome == "day3" else 0.05
+        )
 
 
 def test_the_plain_difference_has_the_wrong_sign_and_the_effect_the_right_one(usual_model: str) -> None:
@@ -69,7 +71,7 @@ def test_the_plain_difference_has_the_wrong_sign_and_the_effect_the_right_one(us
 
 
 def test_an_unknown_example_is_one_sentence() -> None:
-    with pytest.raises(ArrowError, match="There is no example 'hospitals': did you mean 'hospital'?"):
+    with pytest.raises(ArrowError, match="There is no example 'hospitals': did you mean 'hospital'"):
         load_example("hospitals")
 
 
@@ -96,7 +98,13 @@ def test_the_demo_runs_with_a_network_of_numbers_and_with_one_that_reads_every_t
     monkeypatch.setattr(sys, "argv", ["demo.py", "--model", str(folder), "--output", str(tmp_path / "demo")])
     demo.main()
     said = capsys.readouterr().out
-    for part in ("1. A table", "It seems to add 0.60 days", "The truth, -1.80", "4. What to do next", "853 immune cells"):
+    for part in (
+        "1. A table",
+        "It seems to add 0.60 days",
+        "The truth, -1.80",
+        "4. What to do next",
+        "853 immune cells",
+    ):
         assert part in said
     pictures = {path.name for path in (tmp_path / "demo").glob("*.png")}
     assert pictures >= {"hospital.png", "effect-before.png", "next-experiment.png", "effect-after.png"}

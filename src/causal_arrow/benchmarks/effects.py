@@ -142,7 +142,9 @@ def _question(equations: Equations, what: EffectRow, random: np.random.Generator
     columns = equations.columns
     treatments = [place for place, column in enumerate(columns) if column.kind in what.treatments]
     t = int(random.choice(treatments))
-    y = int(random.choice([place for place, column in enumerate(columns) if column.kind in what.outcomes and place != t]))
+    y = int(
+        random.choice([place for place, column in enumerate(columns) if column.kind in what.outcomes and place != t])
+    )
     between = None if columns[t].kind == "number" else tuple(sorted(random.permutation(len(columns[t].levels))[:2]))
     level = int(random.integers(len(columns[y].levels))) if columns[y].kind == "category" else None
     return Question(

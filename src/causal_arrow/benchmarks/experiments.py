@@ -1,4 +1,4 @@
-"""The suite `experiments`: tables whose equations can be experimented with, and how a choice of experiments is judged."""
+"""The suite `experiments`: tables whose equations can be experimented with, and how choices are judged."""
 
 # N observations, P variables
 

@@ -418,7 +418,9 @@ def _symmetries() -> list[Row]:
 
 
 def _effects() -> list[Row]:
-    return [Row("effects", name, partial(draw_effects_dataset, row=name), "task", {"task": name}) for name in EFFECT_ROWS]
+    return [
+        Row("effects", name, partial(draw_effects_dataset, row=name), "task", {"task": name}) for name in EFFECT_ROWS
+    ]
 
 
 def _experiments() -> list[Row]:

@@ -21,8 +21,8 @@ def load_example(name: str) -> pd.DataFrame:
     "hospital-trial"  200 more, for whom a coin decided on the drug
     "sachs"           11 proteins in 853 immune cells (Sachs et al. 2005), concentrations
 
-    What is known of a table is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by
-    the consensus of experts; and for the hospital "effects", the true effect of each such pair.
+    What is known of a table is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or
+    by the consensus of experts; and for the hospital "effects", the true effects of some pairs.
     """
     if not isinstance(name, str) or name not in EXAMPLES:
         near = closest(name, EXAMPLES) if isinstance(name, str) else None

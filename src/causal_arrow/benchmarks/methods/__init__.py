@@ -34,7 +34,18 @@ from causal_arrow.benchmarks.methods.protocol import (
 )
 from causal_arrow.errors import BenchmarkError
 
-__all__ = ["METHODS", "METHODS_FOR", "Estimate", "Method", "MethodKind", "MethodOptions", "Observed", "Solve", "prepare", "title_of"]
+__all__ = [
+    "METHODS",
+    "METHODS_FOR",
+    "Estimate",
+    "Method",
+    "MethodKind",
+    "MethodOptions",
+    "Observed",
+    "Solve",
+    "prepare",
+    "title_of",
+]
 
 
 def prepare(text: str, options: MethodOptions, judged_by: str = "graphs") -> Method:
@@ -53,7 +64,7 @@ def prepare(text: str, options: MethodOptions, judged_by: str = "graphs") -> Met
 def title_of(name: str) -> str:
     """What tables and figures call a method, given its name in the records."""
     kind, _, argument = name.partition(":")
-    known = {name: kind for methods in reversed(METHODS_FOR.values()) for name, kind in methods.items()}
+    known = {name: kind for methods in reversed(list(METHODS_FOR.values())) for name, kind in methods.items()}
     title = known[kind].title if kind in known else kind
     return f"{title} ({argument})" if argument else title
 

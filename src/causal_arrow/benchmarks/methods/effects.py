@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from causal_arrow._version import __version__
 from causal_arrow.benchmarks.effects import UNKNOWN, EffectEstimates, EffectTask, Estimated, Question
 from causal_arrow.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads
-from causal_arrow.benchmarks.methods.causal_learn import PC_SETTINGS, GES_SETTINGS, pdag_of
+from causal_arrow.benchmarks.methods.causal_learn import GES_SETTINGS, PC_SETTINGS, pdag_of
 from causal_arrow.benchmarks.methods.protocol import (
     Method,
     MethodKind,
@@ -346,7 +346,9 @@ EFFECT_METHODS = {
         partial(prepare_arrow, name="arrow-forest", estimator="forest"),
     ),
     "true-graph": MethodKind(
-        "True graph", "The same straight lines, by the true graph", _own("true-graph", partial(start_true_graph, "linear"), is_oracle=True)
+        "True graph",
+        "The same straight lines, by the true graph",
+        _own("true-graph", partial(start_true_graph, "linear"), is_oracle=True),
     ),
     "true-graph-curved": MethodKind(
         "True graph, curved",

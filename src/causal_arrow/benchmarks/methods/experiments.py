@@ -102,7 +102,8 @@ def start_policy(source: str, choose: Choose) -> Any:
 
     def solve(task: ExperimentTask, generator: np.random.Generator) -> Course:
         answer = discover(task.table, Settings(model=model)).answer
-        shown, chosen = [answer.adjacency], []
+        shown = [answer.adjacency]
+        chosen: list[str] = []
         seconds = 0.0
         waiting: list[str] = []
         while len(chosen) < MOST_EXPERIMENTS:
@@ -128,7 +129,9 @@ def _policy(name: str, title: str, description: str) -> MethodKind:
 
 
 POLICIES = {
-    "arrow": _policy("arrow", "Arrow", "Set what `next_experiment` advises, and ask again. arrow:PATH takes other weights"),
+    "arrow": _policy(
+        "arrow", "Arrow", "Set what `next_experiment` advises, and ask again. arrow:PATH takes other weights"
+    ),
     "arrow-together": _policy("arrow-together", "Arrow, all at once", "Set the five that it advises to set together"),
     "chance": _policy("chance", "Random choice", "Set any variable"),
     "degree": _policy("degree", "Highest degree", "Set the variable with the most edges in the graph that is shown"),

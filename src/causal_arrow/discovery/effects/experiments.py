@@ -129,7 +129,11 @@ class ExperimentPlan:
         """What the doubt is about."""
         if not self.target:
             return "the graph"
-        return f"the causes of {self.target[0]}" if len(self.target) == 1 else "the effect of {} on {}".format(*self.target)
+        return (
+            f"the causes of {self.target[0]}"
+            if len(self.target) == 1
+            else "the effect of {} on {}".format(*self.target)
+        )
 
     def amount(self, gain: float) -> str:
         """A gain in words: "1.2 bits", "64% of the doubt"."""

@@ -162,7 +162,7 @@ def falsify(
     on more than their direct causes.
     """
     functions = Functions.of(table)
-    touched = np.zeros(len(graph), dtype=bool) if hidden is None else hidden.any(axis=0)
+    touched = np.zeros(len(graph), dtype=bool) if hidden is None else np.asarray(hidden.any(axis=0))
     permuted, equivalent = [], 0
     for _ in range(permutations):
         places = random.permutation(len(graph))

@@ -12,14 +12,14 @@ The doubt about one effect is its variance between graphs, and the share of grap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import ADJUSTMENTS, all_ancestors, closes_back_doors, draw_hidden
+from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors, draw_hidden
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
 from causal_arrow.discovery.effects.responses import (
     Responses,
@@ -28,7 +28,7 @@ from causal_arrow.discovery.effects.responses import (
     found_slopes,
     plain_observations,
 )
-from causal_arrow.discovery.uncertainty import GRAPHS_PER_PIECE
+from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
@@ -173,9 +173,17 @@ def _measurable(shared: Floats) -> list[tuple[int, int]]:
     return [(int(j), int(k)) for j, k in places[order][:MOST_MEASURED]]
 
 
+Key = tuple[str, tuple[int, ...]]
+"""An action, and the variables it is about."""
 Move = tuple[str, tuple[int, ...], float, tuple[tuple[int, int], ...]]
-"""An action, the variables it is about, its gain, and the pairs that it tells most about."""
+"""The same with its gain, and the pairs that it tells most about."""
 Found = tuple[list[Move], list[Move], float]
+"""All moves by their gain, the best ones together, and the doubt there is."""
+
+
+def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
+    """The largest gain first; of equal ones, to set rather than to measure."""
+    return -move[2], move[0] != "set", move[1]
 
 
 def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
@@ -203,34 +211,29 @@ def _about_graph(
     budget: int,
 ) -> Found:
     things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
-    tells = {("set", (place,)): _information(responses.outcomes(place), things, states) for place in setting}
-    if shared is not None and not ends:
-        for pair in measured:
-            # A hidden cause is a thing in doubt beside all edges, of which setting a variable tells nothing.
-            tells["measure", pair] = np.zeros(len(things))
-    extra = {
-        ("measure", pair): float(_entropy(np.array([shared[pair], 1 - shared[pair]])))
-        for pair in (measured if shared is not None and not ends else ())
+    tells: dict[Key, Floats] = {
+        ("set", (place,)): _information(responses.outcomes(place), things, states) for place in setting
     }
+    doubt = float(_entropy(states.mean(axis=0)).sum())
+    hidden: dict[Key, float] = {}
+    if shared is not None and not ends:
+        # Hidden causes are in doubt beside all edges: setting a variable tells nothing of them.
+        doubts = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
+        doubt += float(doubts.sum())
+        hidden = {("measure", pair): float(doubts[pair]) for pair in measured}
+        tells.update({key: np.zeros(len(things)) for key in hidden})
 
-    def move(key: tuple[str, tuple[int, ...]], told: Floats) -> Move:
+    def move(key: Key, told: Floats) -> Move:
         best = np.argsort(-told, kind="stable")[:MOST_SETTLED]
         settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > LEAST_DOUBT)
-        return key[0], key[1], float(told.sum()) + extra.get(key, 0.0), settled
+        return key[0], key[1], float(told.sum()) + hidden.get(key, 0.0), settled
 
-    moves = {key: move(key, told) for key, told in tells.items()}
-    ranked = sorted(moves.values(), key=lambda each: (-each[2], each[0] != "set", each[1]))
+    ranked = sorted((move(key, told) for key, told in tells.items()), key=_rank)
     batch: list[Move] = []
     known = np.zeros(len(things))
-    rest = dict(tells)
-    while rest and len(batch) < budget:
-        gains = {key: move(key, np.maximum(told - known, 0.0)) for key, told in rest.items()}
-        key = max(gains, key=lambda each: (gains[each][2], each[0] == "set", [-place for place in each[1]]))
-        batch.append(gains[key])
-        known = np.maximum(known, rest.pop(key))
-    doubt = float(_entropy(states.mean(axis=0)).sum())
-    if shared is not None and not ends:
-        doubt += float(np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1).sum())
+    while tells and len(batch) < budget:
+        batch.append(min((move(key, np.maximum(told - known, 0.0)) for key, told in tells.items()), key=_rank))
+        known = np.maximum(known, tells.pop(batch[-1][:2]))
     return ranked, batch, doubt
 
 
@@ -246,7 +249,7 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
 
 
 def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Bools]:
-    """Variables with the outcome and, by each graph, whether they are causes of it, direct or not.  (T, 2), (K, T, 2)"""
+    """Each variable with the outcome and, by each graph, whether it is a cause of it.  (T, 2), (K, T, 2)"""
     causes = np.concatenate(
         [
             transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])[:, :, outcome]
@@ -307,32 +310,33 @@ def _about_effect(
         return (1 - lost) * float(shares @ np.square(means - weights @ effects)) / variance
 
     limits = np.linspace(float(effects.min()), float(effects.max()), STEPS)
-    shown: dict[tuple[str, tuple[int, ...]], Floats] = {}
+    shown: dict[Key, Floats] = {}
     for place in setting:
         rough = responses.outcomes(place)
         # Setting the treatment shows the size of the effect itself, setting another variable what lies around it.
         of_outcome = responses.outcomes(place, limits)[:, y] if place == t else rough[:, y]
         options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
         shown["set", (place,)] = max(options, key=explained)
-    tells: dict[tuple[str, tuple[int, ...]], Callable[[Floats], float]] = {
-        key: lambda before, states=states: explained(_jointly(before, states)) for key, states in shown.items()
+    mends: dict[Key, float] = {
+        ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
     }
-    for pair, share in zip(measured, mended, strict=True):
-        if share > 0:
-            tells["measure", pair] = lambda before, share=share: explained(before) + share
-    nothing = np.ones((len(graphs), 1))
-    moves = [(key[0], key[1], tell(nothing), ()) for key, tell in tells.items()]
-    ranked: list[Move] = sorted(moves, key=lambda each: (-each[2], each[0] != "set", each[1]))
+
+    def moves(known: Floats) -> list[Move]:
+        """All that is left to do, by what it adds to the outcomes (K, O) that are known."""
+        sure = explained(known)
+        setting_ = [(*key, explained(_jointly(known, states)) - sure, ()) for key, states in shown.items()]
+        return sorted([*setting_, *((*key, share, ()) for key, share in mends.items())], key=_rank)
+
+    known = np.ones((len(graphs), 1))
+    ranked = moves(known)
     batch: list[Move] = []
-    known, sure = nothing, 0.0
-    while tells and len(batch) < budget:
-        gains = {key: tell(known) for key, tell in tells.items()}
-        key = max(gains, key=lambda each: (gains[each], each[0] == "set", [-place for place in each[1]]))
-        batch.append((key[0], key[1], gains[key] - sure, ()))
+    while (shown or mends) and len(batch) < budget:
+        batch.append(moves(known)[0])
+        key = batch[-1][:2]
         if key in shown:
-            known = _merged(_jointly(known, shown[key]), weights, effects)
-            sure = explained(known)
-        del tells[key]
+            known = _merged(_jointly(known, shown.pop(key)), weights, effects)
+        else:
+            del mends[key]
     return ranked, batch, float(np.sqrt(variance))
 
 

@@ -56,7 +56,7 @@ def plain_observations(table: Table) -> Bools:
     everything = np.ones(table.observations, dtype=bool)
     if table.intervened is None:
         return everything
-    plain = ~table.intervened.any(axis=1)
+    plain = np.asarray(~table.intervened.any(axis=1))
     return plain if plain.sum() > 2 * table.variables + 10 else everything
 
 
@@ -74,7 +74,7 @@ class Responses:
         Where a graph expects none, only the experiment has an error.
         """
         fitted = (self.sizes[:, variable, :] != 0) / self.table_observations
-        return np.sqrt(1 / self.observations + fitted)
+        return np.asarray(np.sqrt(1 / self.observations + fitted))
 
     def outcomes(self, variable: int, limits: Floats | None = None) -> Floats:
         """Probability, by each graph, that the slope of each variable falls between the limits.  (K, P, limits + 1)
