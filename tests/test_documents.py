@@ -15,11 +15,12 @@ import causal_arrow
 from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.published import published_results
 from causal_arrow.benchmarks.report import write_report
-from causal_arrow.benchmarks.summaries import RowSummary, summarize
+from causal_arrow.benchmarks.summaries import RowSummary, paired_difference, summarize
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "benchmarks.jsonl.gz"
 SHOWN = ("nshd", "f1", "ap")
+POLICIES = ("Arrow", "Random choice", "Highest degree")
 
 Rows = dict[str, RowSummary]
 
@@ -68,19 +69,53 @@ def test_the_page_of_benchmarks_is_the_report_of_the_records_beside_it(tmp_path:
     assert all((ROOT / "docs" / path).is_file() for path in re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page))
 
 
-def test_the_page_of_tables_of_every_kind_is_the_report_of_its_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["any-table", "effects-evidence", "experiments-evidence"])
+def test_a_page_of_evidence_is_the_report_of_its_records(name: str, tmp_path: Path) -> None:
     """Its title and its note are the first two lines."""
-    page = (ROOT / "docs" / "any-table.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     title, _, note = page.splitlines()[:3]
     written = write_report(
-        ROOT / "docs" / "any-table.jsonl.gz",
+        ROOT / "docs" / f"{name}.jsonl.gz",
         published=False,
         figures=False,
-        output=tmp_path / "any-table.md",
+        output=tmp_path / f"{name}.md",
         title=title.removeprefix("# "),
         note=note,
     )
     assert page == written.read_text(encoding="utf-8")
+
+
+def evidence(name: str) -> dict[tuple[str, str], Any]:
+    """The entries of a page of evidence, by row and by the title of the method."""
+    summary = summarize(read_records(ROOT / "docs" / f"{name}.jsonl.gz"))
+    return {(row.row, entry.variant.label): entry for row in summary.rows for entry in row.entries}
+
+
+def test_the_figures_of_the_page_of_effects_are_those_of_the_records() -> None:
+    page = ROOT / "docs" / "effects.md"
+    entries = evidence("effects-evidence")
+    header, lines = cells_of_table(page, "How good it is")
+    assert len(lines) == 6
+    for row, *cells in lines:
+        for title, cell in zip(header[1:], cells, strict=True):
+            method, _, measure = title.partition(": ")
+            name = {"RMSE": "squared_error", "coverage": "coverage_of_effects"}[measure]
+            found = entries[row, method].estimate(name)
+            assert cell == f"{found.mean:.{3 if measure == 'RMSE' else 2}f}", f"{row}, {title}"
+
+
+def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_records() -> None:
+    text = (ROOT / "docs" / "effects.md").read_text(encoding="utf-8")
+    entries = evidence("experiments-evidence")
+    rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.partition("experiments until half")[2], re.MULTILINE)
+    shown = {row: cells.split(" | ") for row, cells in rows if (row, "Arrow") in entries}
+    assert len(shown) == 4
+    for row, cells in shown.items():
+        expected = [f"{entries[row, method].estimate('until_half').mean:.2f}" for method in POLICIES]
+        for other in POLICIES[1:]:
+            apart = paired_difference(entries[row, "Arrow"], entries[row, other], "until_half")
+            expected.append(f"{apart.mean:+.2f} ({apart.standard_error:.2f})".replace("-", "−"))
+        assert cells == expected
 
 
 def test_the_reference_documents_every_public_name() -> None:

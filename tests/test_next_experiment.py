@@ -237,6 +237,26 @@ def test_an_experiment_rules_out_the_wrong_direction_and_not_the_right_one(two_p
     assert knowledge_from(answer, two_pairs, few, "a", graphs).forbidden == ()
 
 
+def test_levels_are_matched_by_name_whatever_their_order_in_the_experiment() -> None:
+    random = np.random.default_rng(8)
+    dose = random.normal(size=400)
+    site = random.integers(3, size=400).astype(float)
+    columns = (Column("dose"), Column("site", "category", ("a", "b", "c")))
+    table = Table(np.stack([dose + np.array([0.0, 2.0, -2.0])[site.astype(int)], site], axis=1), columns)
+    answer = answer_with([(0, 1)], "ds")
+    answer = Answer(("dose", "site"), answer.distribution)
+    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    rows = np.stack([random.normal(size=100), random.integers(3, size=100).astype(float)], axis=1)
+    other = (Column("dose"), Column("site", "category", ("c", "a", "b")))
+    renamed = Table(np.stack([rows[:, 0], (rows[:, 1] + 1) % 3], axis=1), other)
+    found = [knowledge_from(answer, table, each, "dose", graphs) for each in (Table(rows, columns), renamed)]
+    assert found[0] == found[1]
+    assert found[0].forbidden == (("dose", "site"),)
+    foreign = Table(rows, (Column("dose"), Column("site", "category", ("a", "b", "d"))))
+    with pytest.raises(ArrowError, match="'site' has no level 'd'"):
+        knowledge_from(answer, table, foreign, "dose", graphs)
+
+
 def test_slopes_are_those_of_regressions() -> None:
     rows = np.random.default_rng(7).normal(size=(40, 3))
     expected = [np.polyfit(rows[:, 1], rows[:, place], 1)[0] for place in range(3)]

@@ -46,6 +46,9 @@ MOST_MEASURED = 20
 """Pairs whose hidden common cause may be measured, those in most doubt."""
 STEPS = 11
 """Limits between which the size of an effect is read off an experiment."""
+MOST_CELLS = 4 * 10**7
+FEWEST_GRAPHS = 50
+"""With very many variables, fewer graphs are looked at, so that their responses fit into memory."""
 LEAST_VARIANCE = 1e-12
 """Of a standardized effect between graphs: below it they agree."""
 MOST_STATES = 33
@@ -75,6 +78,7 @@ def plan_experiments(
     """
     ends = _ends(answer, target)
     able = _candidates(answer, candidates)
+    graphs = graphs[: max(FEWEST_GRAPHS, MOST_CELLS // len(answer.names) ** 2)]
     values = as_standardized(table, answer.log_columns)[plain_observations(table)]
     responses = expected_responses(graphs, values, observations or table.observations)
     shared = answer.confounding_probabilities
@@ -110,10 +114,11 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
         raise TableError("Expected the columns of the table that was fitted, in its order.")
     if rows.observations < 3:
         raise TableError(f"Expected 3 observations of the experiment or more, got {rows.observations}.")
-    both = replace(
-        table, values=np.concatenate([table.values, rows.values]), columns=table.columns, findings=(), intervened=None
-    )
-    values = as_standardized(both, answer.log_columns)
+    both = np.concatenate([table.values, _in_codes_of(table, rows)])
+    for name in answer.log_columns:
+        if np.nanmin(both[:, table.names.index(name)]) <= 0:
+            raise TableError(f"{name!r} was read on a log scale, and is not positive in all observations here.")
+    values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
     before, after = values[: table.observations][plain_observations(table)], values[table.observations :]
     if not after[:, place].std() > 0:
         raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
@@ -130,6 +135,20 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     forbidden = (left < RULED_OUT) & (left < graphs.mean(axis=0) / 2) & (total > 0) & ~answer.constraints.required
     edges = [(answer.names[j], answer.names[k]) for j, k in np.argwhere(forbidden)]
     return answer.knowledge | Knowledge(forbidden=[edge for edge in edges if edge not in answer.knowledge.forbidden])
+
+
+def _in_codes_of(table: Table, rows: Table) -> Floats:
+    """The values of other observations, their levels by the codes that the table has for them.  (M, P)"""
+    values = np.array(rows.values)
+    for place, (column, own) in enumerate(zip(table.columns, rows.columns, strict=True)):
+        if not column.levels:
+            continue
+        if unknown := [level for level in own.levels if level not in column.levels]:
+            raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
+        codes = np.array([column.levels.index(level) for level in own.levels])
+        known = ~np.isnan(values[:, place])
+        values[known, place] = codes[values[known, place].astype(np.intp)]
+    return values
 
 
 # What can be done
