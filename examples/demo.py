@@ -87,7 +87,8 @@ def hospital(model: str, output: Path) -> None:
     informed = arrow.learn_from_experiment("drug", load_example("hospital-trial"))
     before = arrow.edge_probabilities_
     news = [edge for edge in informed.answer_.knowledge.forbidden if before.loc[edge] > 0.1]
-    print(f"It rules out: {', '.join(f'{cause} → {effect}' for cause, effect in news) or 'nothing'}\n")
+    ruled_out = ", ".join(f"{cause} → {effect}" for cause, effect in news)
+    print(f"It rules out {ruled_out or 'no edge that was probable'}.\n")
     report(informed, truth)
     picture(informed.effect("drug", "stay"), output / "effect-after.png")
 

@@ -150,7 +150,9 @@ class ExperimentPlan:
                 "agree on what it would show. More observations may help, or another question."
             )
         first = self.batch[0]
-        whole = "" if self.about_effect else f" of {in_digits(self.doubt)} in doubt"
+        whole = f" of {in_digits(self.doubt)} in doubt"
+        if self.about_effect:
+            whole = f" (a standard deviation of {in_digits(self.doubt)} between graphs, standardized)"
         told = f", most of it on {_pairs(first.settles)}" if first.settles else ""
         sentences = [
             f"To learn most about {self.subject}, {first}: with {counted(self.observations, 'observation')} that is "
