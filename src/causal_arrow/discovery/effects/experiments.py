@@ -178,9 +178,12 @@ class ExperimentPlan:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A picture: the gain of each experiment, those to carry out together in colour."""
-        rows = [(str(each), each.gain, self.place_in_batch(each) is not None) for each in self.experiments]
+        rows = [
+            (f"{each.action} {each.name}", each.gain, self.place_in_batch(each) is not None)
+            for each in self.experiments
+        ]
         unit = "share of the doubt" if self.about_effect else "bits"
-        return pictures.draw_plan(rows, f"expected gain about {self.subject}, {unit}", ax)
+        return pictures.draw_plan(rows, f"to learn about {self.subject}", f"expected gain, {unit}", ax)
 
 
 def _record(each: Experiment) -> dict[str, Any]:

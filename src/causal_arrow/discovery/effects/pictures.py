@@ -81,7 +81,7 @@ def draw_effects(causes: Sequence[Bar], label: str, ax: Axes | None = None) -> A
     return ax
 
 
-def draw_plan(rows: Sequence[tuple[str, float, bool]], label: str, ax: Axes | None = None) -> Axes:
+def draw_plan(rows: Sequence[tuple[str, float, bool]], title: str, label: str, ax: Axes | None = None) -> Axes:
     """A bar per experiment, name, gain and whether it is among those chosen, which have a colour of their own."""
     shown = rows[:MOST_CAUSES]
     ax = _axes(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
@@ -91,7 +91,8 @@ def draw_plan(rows: Sequence[tuple[str, float, bool]], label: str, ax: Axes | No
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
     ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
     ax.set_xlim(left=0)
-    ax.set_xlabel(visible(label), parse_math=False)
+    ax.set_title(shortened(visible(title), 1, 60), fontsize=10, parse_math=False)
+    ax.set_xlabel(label)
     ax.spines[["right", "top"]].set_visible(False)
     return ax
 
