@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from causal_arrow.discovery.effects.falsification import (
     violated_share,
 )
 from causal_arrow.discovery.estimator import Arrow
+from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ArrowError
 from causal_arrow.tables.table import Column, Table
 
@@ -135,6 +137,22 @@ def test_the_summary_says_whether_the_data_contradict_the_graph(table: pd.DataFr
     assert str(found) in arrow.summary()
     assert str(found).split(".")[0] in arrow._repr_html_()
     assert compatibility(arrow.answer_, replace(arrow.table_, values=arrow.table_.values[:20])) is None
+
+
+def test_the_test_of_the_summary_takes_less_time_than_the_network(usual_model: str) -> None:
+    if usual_model != "arrow-base":
+        pytest.skip("compares with the bundled network")
+    random = np.random.default_rng(10)
+    table = numbered(random.normal(size=(500, 40)) @ (np.eye(40) + np.triu(random.random((40, 40)) < 0.05, 1)))
+    ratios = []
+    for _ in range(3):  # the first time also loads packages
+        times = [time.process_time()]
+        answer = discover(table, Settings(device="cpu")).answer
+        times.append(time.process_time())
+        compatibility(answer, table)
+        times.append(time.process_time())
+        ratios.append((times[2] - times[1]) / (times[1] - times[0]))
+    assert min(ratios) < 1
 
 
 def test_discover_says_it_in_words_and_in_json(
