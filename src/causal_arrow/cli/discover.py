@@ -74,6 +74,14 @@ def discover(
         ),
     ] = None,
     cluster: options.Cluster = None,
+    falsify: Annotated[
+        bool,
+        typer.Option(
+            "--falsify",
+            help="Test the graph against the data thoroughly, and put the result into the JSON too; the summary has a "
+            "quick test for up to 60 variables anyway.",
+        ),
+    ] = False,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     overwrite: options.Overwrite = False,
@@ -140,7 +148,9 @@ def discover(
     )
     answer = found.answer
     seconds = time.perf_counter() - started
-    extras = Extras(falsification=compatibility(answer, found.table))
+    extras = Extras()
+    if falsify or not as_json:
+        extras.falsification = compatibility(answer, found.table, thorough=falsify)
     if samples is not None or bootstrap is not None:
         import numpy as np
         import torch
@@ -156,9 +166,9 @@ def discover(
 
     if output is not None:
         with written_together(output, names, overwrite) as unfinished:
-            _write(unfinished, answer, extras)
+            _write(unfinished, answer, extras, falsify)
     if as_json:
-        print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False))
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {model}")
@@ -192,7 +202,7 @@ EXAMPLES = {
 
 `causal-arrow discover table.csv --interventions target --environments site`
 
-`causal-arrow discover table.csv --samples 1000 --bootstrap 100`
+`causal-arrow discover table.csv --samples 1000 --bootstrap 100 --falsify`
 
 `causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
 
@@ -253,13 +263,13 @@ def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
     return [*text, *extra, *PICTURES]
 
 
-def _write(folder: Path, answer: Answer, extras: Extras) -> None:
+def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
     from causal_arrow.discovery import exports, pictures
 
     for name, export in exports.TEXT_FORMATS.items():
         if name != "graph.json":  # which also holds the extras
             (folder / name).write_text(export(answer), encoding="utf-8", newline="")
-    whole = json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False)
+    whole = json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "graph.json").write_text(whole + "\n", encoding="utf-8")
     if extras.ancestors is not None:
         with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
@@ -273,11 +283,11 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
     pictures.save_probabilities(answer, map_png, map_svg)
 
 
-def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
+def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
     from causal_arrow.discovery.answer import DIGITS
 
     content = answer.to_dict()
-    if extras.falsification is not None:
+    if falsify and extras.falsification is not None:
         content["falsification"] = extras.falsification.to_dict()
     if extras.ancestors is not None:
         content["samples"] = extras.samples
