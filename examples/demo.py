@@ -20,6 +20,7 @@ from causal_arrow import Arrow, ArrowWarning, load_example
 from causal_arrow.cli import main as causal_arrow
 from causal_arrow.discovery import pictures
 from causal_arrow.discovery.inference import ready_model
+from causal_arrow.network.bundled import DEFAULT_MODEL
 
 
 def heading(text: str) -> None:
@@ -38,7 +39,7 @@ def command(*arguments: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="arrow-base", help="a bundled name, a folder or a file")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="a bundled name, a folder or a file")
     parser.add_argument("--output", type=Path, default=Path("demo"))
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)

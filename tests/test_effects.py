@@ -644,3 +644,24 @@ def test_bad_questions_on_the_command_line_get_one_sentence(
     assert (status, out) == (2, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_the_share_of_a_level_is_asked_for_on_the_command_line(
+    run: Run, any_table_model_folder: Path, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(13)
+    dose = random.normal(size=200)
+    stage = np.array(["mild", "fair", "grave"])[(dose + random.normal(size=200) > 0) + random.integers(2, size=200)]
+    file = tmp_path / "stages.csv"
+    pd.DataFrame({"dose": dose, "stage": stage, "age": random.normal(size=200)}).to_csv(file, index=False)
+    asked = ("effect", file, "--model", any_table_model_folder, "--outcome", "stage", "--samples", 50)
+    edge = ("--require", "dose -> stage", "--no-hidden-cause", "dose <-> stage")
+    status, out, _ = run(*asked, *edge, "--treatment", "dose", "--level", "grave")
+    assert status == 0
+    assert out.startswith("the share of stage = grave changes by 0.")
+    status, out, _ = run(*asked, *edge, "--level", "grave", "--json")
+    assert status == 0
+    assert {each["level"] for each in json.loads(out)["effects"]} == {"grave"}
+    status, _, err = run(*asked, *edge, "--treatment", "dose")
+    assert status == 2
+    assert "name it with --level" in err
