@@ -107,8 +107,7 @@ def discover(
 
     Prints the edges with their probabilities, how sure their directions are, the causal order, hidden common causes
     where the model tells them, whether the data contradict the graph, and what about the table should make you careful.
-    With --output, writes graph.json,
-    edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
+    With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     names = _file_names(samples, bootstrap)
