@@ -836,7 +836,9 @@ enter_all(
             "--device",
             "cpu",
             "--set",
-            world.pick("x", "x=1", "model.width", "=", "model=5", "a.b.c=1", "seed=x", "steps=-1"),
+            world.pick(
+                "x", "x=1", "model.width", "=", "model=5", "a.b.c=1", "seed=x", "steps=-1", "validation.drawn_shapes=-1"
+            ),
         ],
         "benchmark_suite": lambda world: [
             "benchmark",
@@ -850,6 +852,13 @@ enter_all(
             "--datasets",
             "1",
         ],
+        "benchmark_device": lambda world: [
+            "benchmark",
+            "limit",
+            "--device",
+            world.pick("tpu", "", "cuda:99", "x" * 300),
+        ],
+        "benchmark_scale": lambda world: ["benchmark", "limit", "--scale", world.pick("raw", "", "LOG", "a\nb")],
         "report_source": lambda world: ["report", world.pick("none", "TABLE", ".", "/dev/null", "a" * 300)],
         "report_title": lambda world: [
             "report",

@@ -50,7 +50,7 @@ def test_discover_prints_edges_order_and_nothing_half(discover: Run, file: Path)
     assert "\x1b" not in out + err  # no colors where nobody sees them
     edges = [line for line in out.splitlines() if "→" in line]
     assert f"{len(edges)} edges." in out
-    assert all(any(word in line for word in ("certain", "likely")) for line in edges)
+    assert all(any(word in line for word in ("strong", "moderate", "weak")) for line in edges)
 
 
 def test_json_is_all_that_stands_on_standard_output(discover: Run, file: Path) -> None:

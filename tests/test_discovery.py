@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from causal_arrow.discovery import inference, uncertainty
-from causal_arrow.discovery.answer import CERTAIN_DIRECTION, LIKELY_DIRECTION, Answer
+from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError, CheckpointError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
@@ -322,7 +322,7 @@ def test_knowledge_is_obeyed_by_the_answer_its_probabilities_and_every_sample(ar
     constraints = refined.answer_.constraints
     assert all(constraints.allows(graph) for graph in refined.sample_graphs(200))
     required = next(edge for edge in refined.edges_ if edge.required)
-    assert (required.source, required.target, required.direction) == ("outcome", "age", "certain")
+    assert (required.source, required.target, required.direction) == ("outcome", "age", "strong")
 
 
 def test_knowledge_comes_from_files_and_from_pgmpys_objects(arrow: Arrow, tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_direction_is_called_by_its_probability(arrow: Arrow) -> None:
         share = edge.probability / edge.adjacency_probability
         assert edge.direction_probability == pytest.approx(share)
         assert edge.direction_probability == pytest.approx(1 / (1 + np.exp(-edge.order_margin)), abs=1e-6)
-        word = "certain" if share >= CERTAIN_DIRECTION else "likely" if share >= LIKELY_DIRECTION else "uncertain"
+        word = "strong" if share >= STRONG_DIRECTION else "moderate" if share >= MODERATE_DIRECTION else "weak"
         assert edge.direction == word
 
 

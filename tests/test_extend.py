@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,8 +14,7 @@ from causal_arrow.benchmarks.methods import METHODS
 from causal_arrow.network.encoders.registry import ENCODERS
 from causal_arrow.network.encoders.statistics import CHANNELS
 from causal_arrow.pretraining import config
-
-DOCS = Path(__file__).parents[1] / "docs"
+from docs_scripts import DOCS, load_script
 
 
 def sections() -> dict[str, str]:
@@ -56,12 +53,7 @@ def test_there_is_an_example_of_a_method_a_mechanism_and_an_encoder() -> None:
 
 @pytest.fixture(scope="module")
 def make_keys() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_keys", DOCS / "make_keys.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("make_keys")
 
 
 def test_the_page_of_settings_is_what_the_dataclasses_say(make_keys: ModuleType) -> None:

@@ -195,8 +195,8 @@ def test_probable_edges_are_wider_and_uncertain_directions_dashed() -> None:
     assert strong.get_linestyle() == "-"  # type: ignore[attr-defined]
     assert weak.get_linestyle() != "-"  # type: ignore[attr-defined]
     said = [text.get_text() for text in axes.texts]
-    assert "direction uncertain" in said
-    assert "direction likely" not in said
+    assert "direction: weak" in said
+    assert "direction: moderate" not in said
 
 
 def test_only_the_strongest_edges_are_drawn_and_the_title_says_so() -> None:
@@ -240,7 +240,7 @@ def test_the_legend_shows_only_what_occurs() -> None:
     heads = [patch for patch in axes.patches if patch.__class__.__name__ == "Polygon"]
     assert len(heads) == 2 + 1  # two edges, and one sample of a direction
     assert all(mpl.colors.to_hex(head.get_facecolor()) == "#ffffff" for head in heads)  # type: ignore[attr-defined]
-    assert {text.get_text() for text in axes.texts} >= {"probability 0.38", "direction uncertain"}
+    assert {text.get_text() for text in axes.texts} >= {"probability 0.38", "direction: weak"}
     required = unsure.refine(knowledge=Knowledge(required=[("c", "b"), ("b", "a")], forbidden=["c -> a"]))
     said = [text.get_text() for text in pictures.draw_graph(required).texts]
     assert sorted(text for text in said if len(text) > 1) == ["3 variables, 2 edges", "required by knowledge"]

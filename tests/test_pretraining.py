@@ -43,7 +43,7 @@ from causal_arrow.pretraining.shapes import MemoryModel, Shape, draw_shape, fit_
 from causal_arrow.pretraining.stream import TaskStream
 from causal_arrow.pretraining.train import pretrain
 from causal_arrow.pretraining.trainer import Trainer
-from causal_arrow.pretraining.validation import task_scores
+from causal_arrow.pretraining.validation import draw_validation, format_scores, task_scores, validate
 
 TINY = PretrainingConfig.from_dict(
     {
@@ -599,6 +599,45 @@ def test_splitting_a_slot_into_microbatches_changes_no_gradient(
     for name in whole:
         if ".exp_avg." in name:
             assert (whole[name] - split[name]).abs().max() < 1e-6, name
+
+
+def test_the_plain_sum_of_equation_1_has_gradients_as_many_times_as_large_as_there_are_variables() -> None:
+    from causal_arrow.pretraining.processes import Processes
+
+    plain = dataclasses.replace(TINY, optimization=dataclasses.replace(TINY.optimization, loss_per_variable=False))
+    gradients, losses = [], []
+    for config in (TINY, plain):
+        trainer_ = Trainer(config, Processes(0, 1, torch.device("cpu")))
+        tasks = trainer_.stream.tasks(0, 0)
+        losses.append(float(trainer_.backward(tasks.tables, tasks.truth, 1.0)))
+        gradients.append(torch.cat([p.grad.flatten() for p in trainer_.model.parameters() if p.grad is not None]))
+    assert losses[0] == losses[1]  # what is logged stays NLL/p
+    torch.testing.assert_close(gradients[1], tasks.tables.variables * gradients[0], rtol=1e-4, atol=1e-6)
+
+
+def test_validation_can_have_the_shapes_of_training() -> None:
+    config = dataclasses.replace(TINY.validation, tasks=60, drawn_shapes=30)
+    device = torch.device("cpu")
+    parts = draw_validation(config, TINY.shapes, device)
+    shapes = [(part.tasks.tables.observations, part.tasks.tables.variables) for part in parts]
+    assert len(parts) == 30
+    assert all(20 <= n <= 40 and 2 <= p <= 6 for n, p in shapes)
+    assert {p for _, p in shapes} == {2, 3, 4, 5, 6}
+    again = draw_validation(config, TINY.shapes, device)
+    assert all(torch.equal(a.tasks.tables.values, b.tasks.tables.values) for a, b in zip(parts, again, strict=True))
+    model = ArrowModel(TINY.model).eval()
+    scores = validate(model, parts, lambda shape: 8)
+    assert format_scores(scores).count("\n") == 1  # too many shapes to read: the mean alone
+
+
+def test_the_papers_configuration_names_what_is_ours_and_validates_on_its_own_shapes() -> None:
+    config = read_config("paper")
+    assert config.validation.drawn_shapes > 0
+    assert config.optimization.loss_per_variable
+    text = (CONFIGS_FOLDER / "paper.toml").read_text(encoding="utf-8")
+    ours = {line.partition(" =")[0] for line in text.splitlines() if "# ours" in line}
+    assert ours >= {"learning_rate", "weight_decay", "betas", "clip", "loss_per_variable", "averaging", "warmup_steps"}
+    assert not read_config("paper", ["optimization.loss_per_variable=false"]).optimization.loss_per_variable
 
 
 def test_parts_of_tasks_cover_them_once() -> None:

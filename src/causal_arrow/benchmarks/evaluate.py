@@ -103,7 +103,7 @@ def evaluate(
 
     Ends early when `write` raises or the user presses Ctrl-C: then all processes are ended, and the exception goes on.
     """
-    run = describe_run(timeout, processes)
+    run = describe_run(timeout, processes, options.device)
     waiting = iter(jobs)
     lock = threading.Lock()
     stopping = threading.Event()
@@ -277,12 +277,13 @@ def _failure(sentence: str) -> dict[str, Any]:
 # Where it ran
 
 
-def describe_run(timeout: float | None, processes: int) -> dict[str, Any]:
+def describe_run(timeout: float | None, processes: int, device: str = "cpu") -> dict[str, Any]:
     """What every record says of the circumstances."""
     return {
-        "machine": describe_machine(),
+        "machine": describe_machine() if device == "cpu" else {**describe_machine(), "gpu": _gpu_model(device)},
         "timeout": timeout,
         "processes": processes,
+        "clock": "processor",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "versions": {
             "causal-arrow": __version__,
@@ -298,6 +299,12 @@ def describe_machine() -> dict[str, Any]:
     with contextlib.suppress(AttributeError, ValueError, OSError):  # not every system tells
         machine["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
     return machine
+
+
+def _gpu_model(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name(device)
 
 
 def usable_cores() -> int:

@@ -89,7 +89,7 @@ def uumc(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussian
         noise = (1 - strength**2) * direction @ direction
         weights[parents, k] = direction * strength / np.sqrt(signal + noise)
         deviations[k] = np.sqrt(noise / (signal + noise))
-        _extend_correlation(correlation, int(k), parents, weights[parents, k])
+        extend_correlation(correlation, int(k), parents, weights[parents, k])
     return LinearGaussianModel(weights, deviations, np.zeros(variables))
 
 
@@ -117,7 +117,7 @@ def dao(
         cholesky = np.linalg.cholesky(correlation[np.ix_(parents, parents)])
         weights[parents, k] = np.linalg.solve(cholesky.T, w)
         deviations[k] = 1 - explained if variance_as_deviation else np.sqrt(1 - explained)
-        _extend_correlation(correlation, int(k), parents, weights[parents, k])
+        extend_correlation(correlation, int(k), parents, weights[parents, k])
     return LinearGaussianModel(weights, deviations, np.zeros(variables))
 
 
@@ -168,7 +168,7 @@ def _half_signal_half_noise(signal: FloatArray, noise: FloatArray) -> FloatArray
     return noise if is_root else signal / (np.sqrt(2) * signal.std()) + noise / np.sqrt(2)
 
 
-def _extend_correlation(
+def extend_correlation(
     correlation: FloatArray, variable: int, parents: npt.NDArray[np.intp], weights: FloatArray
 ) -> None:
     """Fill in the correlations of a unit-variance variable with all others, once its weights are known.

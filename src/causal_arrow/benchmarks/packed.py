@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from causal_arrow.benchmarks.records import Record, table_from_lists, table_to_lists
+from causal_arrow.benchmarks.records import RELIABILITIES, Record, table_from_lists, table_to_lists
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.metrics import Reliability, pool
 
@@ -99,7 +99,7 @@ def _columns(records: list[Record]) -> dict[str, Any]:
     readings = [record.reading for record in records if record.reading is not None]
     if readings:
         columns["reading"] = dict(readings[0])
-    for name in ("reliability", "reliability_above_floor"):
+    for name in RELIABILITIES:
         tables: list[Reliability] = [table for record in records if (table := getattr(record, name)) is not None]
         if tables:
             columns[name] = table_to_lists(pool(tables))
@@ -108,9 +108,7 @@ def _columns(records: list[Record]) -> dict[str, Any]:
 
 def _unpack(block: dict[str, Any], header: dict[str, Any]) -> Iterator[Record]:
     unfinished = block.get("unfinished", {})
-    tables: dict[str, Any] = {
-        name: table_from_lists(block[name]) for name in ("reliability", "reliability_above_floor") if name in block
-    }
+    tables: dict[str, Any] = {name: table_from_lists(block[name]) for name in RELIABILITIES if name in block}
     for place, index in enumerate(block["index"]):
         status, error = unfinished.get(str(place), ("ok", None))
         measures = {

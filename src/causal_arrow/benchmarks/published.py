@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from causal_arrow.benchmarks.document import Cell, Grid
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -27,6 +29,20 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
+class PretrainedModel:
+    """What the paper says of a pretrained model: its table 1, and the table of appendix A."""
+
+    name: str
+    zero_shot: bool
+    dag_guarantee: bool
+    graph_family: bool
+    functional_form: bool
+    noise_model: bool
+    dataset_shape: bool
+    diversity: str
+
+
+@dataclass(frozen=True)
 class PublishedResults:
     """All tables, and where they come from."""
 
@@ -34,6 +50,7 @@ class PublishedResults:
     authors: tuple[str, ...]
     hardware: str
     tables: tuple[PublishedTable, ...]
+    pretrained_models: tuple[PretrainedModel, ...]
 
     def table(self, suite: str, row: str) -> PublishedTable | None:
         """The block for a row of a suite, if the paper has one."""
@@ -63,4 +80,40 @@ def published_results() -> PublishedResults:
             )
             for table in content["table"]
         ),
+        pretrained_models=tuple(
+            PretrainedModel(name, **properties) for name, properties in content["pretrained_models"].items()
+        ),
     )
+
+
+def property_tables() -> dict[str, Grid]:
+    """Table 1 of the paper and the table of its appendix A, by the questions they answer."""
+    models = published_results().pretrained_models
+    columns = {
+        "What they do (table 1)": {
+            "Zero-shot inference": "zero_shot",
+            "DAG guarantee": "dag_guarantee",
+            "Pretraining diversity": "diversity",
+        },
+        "What varies in their pretraining data (appendix A)": {
+            "Graph family": "graph_family",
+            "Functional form": "functional_form",
+            "Noise model": "noise_model",
+            "Dataset shape": "dataset_shape",
+            "Rating": "diversity",
+        },
+    }
+    marks = {True: "✓", False: "✗"}
+    return {
+        title: Grid(
+            ("Model", *names),
+            tuple(
+                (
+                    Cell(model.name),
+                    *(Cell(str(marks.get(getattr(model, name), getattr(model, name)))) for name in names.values()),
+                )
+                for model in models
+            ),
+        )
+        for title, names in columns.items()
+    }

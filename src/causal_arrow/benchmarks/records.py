@@ -23,6 +23,7 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.metrics import Reliability
 
 RECORDS_FILE = "records.jsonl"
+RELIABILITIES = ("reliability", "reliability_above_floor", "adjacencies", "directions", "ancestors")
 STATUSES = ("ok", "failed", "timeout")
 
 
@@ -43,6 +44,9 @@ class Record:
     dataset: Mapping[str, Any] = field(default_factory=dict)  # seed, observations, variables, edges, ...
     reliability: Reliability | None = None  # over all ordered pairs
     reliability_above_floor: Reliability | None = None  # over those with a probability of at least 0.05
+    adjacencies: Reliability | None = None  # of pairs, by the probability of an edge in either direction
+    directions: Reliability | None = None  # of truly adjacent pairs, by the probability of the favored direction
+    ancestors: Reliability | None = None  # of ordered pairs, by the probability of a directed path
     run: Mapping[str, Any] = field(default_factory=dict)  # machine, versions of the rest, time limit
     reading: Mapping[str, str] | None = None  # how the method read categories, holes and experiments; None: as they are
 
@@ -60,7 +64,7 @@ class Record:
         """The record as one line; nan becomes null."""
         content = {key: value for key, value in asdict(self).items() if value is not None}
         content["measures"] = {name: _finite_or_none(value) for name, value in self.measures.items()}
-        for name in ("reliability", "reliability_above_floor"):
+        for name in RELIABILITIES:
             if (table := getattr(self, name)) is not None:
                 content[name] = table_to_lists(table)
         return json.dumps(content, allow_nan=False, ensure_ascii=False)
@@ -71,9 +75,7 @@ class Record:
         content = json.loads(line)
         measures = {name: math.nan if value is None else value for name, value in content.pop("measures", {}).items()}
         tables: dict[str, Any] = {
-            name: table_from_lists(content.pop(name))
-            for name in ("reliability", "reliability_above_floor")
-            if name in content
+            name: table_from_lists(content.pop(name)) for name in RELIABILITIES if name in content
         }
         return cls(**content, measures=measures, **tables)
 

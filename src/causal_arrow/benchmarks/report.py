@@ -6,14 +6,23 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture, to_html, to_markdown
 from causal_arrow.benchmarks.published import PublishedResults, published_results
 from causal_arrow.benchmarks.records import Record, identity_of_method
+from causal_arrow.benchmarks.remarks import (
+    HOW_TO_READ,
+    STEERED,
+    asked_for,
+    circumstances,
+    development_remarks,
+    readings,
+    remarks_of_suite,
+)
 from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
+    BETTER_OF,
     DEVELOPMENT,
     FURTHER_MEASURES,
     MEASURES,
@@ -35,22 +44,8 @@ CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 
 REPORT_TITLE = "Benchmark report"
 
-ENTRIES = (
-    "Entries are means over datasets, with the standard error in parentheses. Bold marks the best result for each "
-    "measure, and ties whose standard error intervals overlap with it."
-)
-EXPLAINED = {
-    "graphs": "nSHD is the structural Hamming distance divided by the number of true edges, a reversed edge counting "
-    "once; F1 is of directed edges; AP is the average precision over all ordered pairs; seconds are those of the "
-    "method alone, on one core.",
-    "effects": "Bias is away from zero (+) or towards it (−) where there is an effect. RMSE is the root of the mean "
-    "squared error of all effects, in standard deviations of the outcome or as a share. Coverage is of the 90% "
-    "intervals: of all effects, most of which are zero, and of those that are not. Width is theirs too.",
-    "experiments": "SHD is the structural Hamming distance of the graph that is shown after so many experiments, a "
-    "reversed edge counting once. The last column is how many experiments it takes until at most half of the mistakes "
-    "without any are left, 6 where five were not enough. Seconds are those of the choices.",
-}
-"""What the measures of a suite mean, by what it asks for."""
+
+ARROWS = ("arrow", "arrow-shd", "arrow-f1")  # no competitors of Arrow
 
 FORMATS = {"markdown": ".md", "html": ".html"}
 
@@ -106,9 +101,9 @@ def report_blocks(
     blocks: list[Block] = [
         Heading(title, 1),
         *([Paragraph(note)] if note else []),
-        *_circumstances(records),
-        *(Paragraph(f"{ENTRIES} {EXPLAINED[asked]}") for asked in _asked_for(summary)),
-        *_development_remarks(summary),
+        *circumstances(records),
+        *(Paragraph(text) for asked in asked_for(summary) for text in HOW_TO_READ[asked]),
+        *development_remarks(summary),
         Heading("Methods"),
         _methods_table(summary, records),
     ]
@@ -123,17 +118,12 @@ def report_blocks(
     for suite in summary.suites:
         blocks += suite_blocks(summary, suite, paper)
         blocks += pictures.get(suite, [])
-        blocks += _paired_blocks(summary, suite)
+        blocks += paired_blocks(summary, suite)
         blocks += _further_blocks(summary, suite)
     blocks += _calibration(summary)
     blocks += pictures.get("calibration", [])
     blocks += _failures(records)
     return blocks
-
-
-def _asked_for(summary: Summary) -> list[str]:
-    """What the suites ask methods for, each once; graphs, where a suite is not known."""
-    return list(dict.fromkeys(SUITES[suite].judged_by if suite in SUITES else "graphs" for suite in summary.suites))
 
 
 def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -> list[Block]:
@@ -148,43 +138,13 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     blocks: list[Block] = [Heading(suite)]
     if suite in SUITES:
         blocks.append(Paragraph(f"{SUITES[suite].description}."))
+        if SUITES[suite].steered:
+            blocks.append(Paragraph(STEERED))
     blocks.append(Grid(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
-    blocks += [Paragraph(remark) for remark in _remarks(rows, only_empty, paper)]
-    if readings := _readings(rows):
-        blocks.append(Paragraph(f"How tables were read: {readings}."))
+    blocks += [Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, paper)]
+    if read := readings(rows):
+        blocks.append(Paragraph(f"How tables were read: {read}."))
     return blocks
-
-
-def _readings(rows: Sequence[RowSummary]) -> str:
-    """What methods made of categories, holes and experiments that they cannot read as they are."""
-    by_method: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for entry in row.entries:
-            for record in entry.finished:
-                parts = [f"{what}: {how}" for what, how in (record.reading or {}).items()]
-                by_method.setdefault(entry.variant.label, {}).update(dict.fromkeys(parts))
-    return "; ".join(f"{label} ({', '.join(parts)})" for label, parts in by_method.items() if parts)
-
-
-def _development_remarks(summary: Summary) -> list[Block]:
-    """What a reader must know of the suites for development, if there are any."""
-    names = [suite for suite in summary.suites if suite in DEVELOPMENT]
-    if not names:
-        return []
-    return [
-        Paragraph(
-            f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they say what a network "
-            "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that. Bold "
-            "marks the best mean in these suites, and methods that are not worse by more than two standard errors of "
-            "the difference, paired on the same datasets, among those that were run on all of a row's datasets."
-            + (
-                " Of FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark "
-                "counts half, and ↔ is a hidden cause."
-                if "graphs" in _asked_for(summary)
-                else ""
-            )
-        )
-    ]
 
 
 def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:
@@ -224,41 +184,19 @@ def _lines_of_row(row: RowSummary, names: Sequence[str], paper: PublishedResults
     return [(Cell(row.row if number == 0 else ""), *line) for number, line in enumerate(lines)]
 
 
-def _remarks(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResults | None) -> list[str]:
-    remarks = []
-    without_edges = {row.row: max(entry.empty_truths for entry in row.entries) for row in rows}
-    if any(without_edges.values()) and not only_empty:
-        counts = ", ".join(f"{count} in {row}" for row, count in without_edges.items() if count)
-        remarks.append(f"Datasets whose true graph has no edges are left out of nSHD and AP: {counts}.")
-    if not only_empty and any(entry.variant.method == "class-oracle" for row in rows for entry in row.entries):
-        remarks.append(
-            "The oracle of the class is given the true graph and answers with a random member of its Markov "
-            "equivalence class: what perfect independence tests would know. Linear models with normal noise tell no "
-            "more than that, unless scales or strengths follow the causal order. It takes no part in bold."
-        )
-    if any(not entry.complete for row in rows for entry in row.entries):
-        remarks.append(
-            "Methods that failed or ran out of time on some datasets are measured on the others only. Those may be the "
-            "easier ones, so these methods are not compared for bold."
-        )
-    if paper is not None and any(paper.table(row.suite, row.row) for row in rows):
-        remarks.append(
-            f"Lines in italics are published figures, from {paper.authors[0]} et al., {paper.title}: their "
-            f"measurements, on other draws of the data and on their machine ({paper.hardware}). They take no part in "
-            "our means and bold."
-        )
-    return remarks
-
-
-def _paired_blocks(summary: Summary, suite: str) -> list[Block]:
-    """Arrow minus each other method on the datasets that both answered, in a suite for development."""
-    if suite not in DEVELOPMENT:
-        return []
-    names = [name for name in SUITES[suite].shown if name != "seconds" and MEASURES[name].lower_is_better is not None]
+def paired_blocks(summary: Summary, suite: str) -> list[Block]:
+    """Arrow minus each other method on the datasets that both answered; of a method with two settings, the better."""
+    shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
+    names = [name for name in shown if name != "seconds" and MEASURES[name].lower_is_better is not None]
     lines = []
     for row in summary.of_suite(suite):
-        arrow = next((entry for entry in row.entries if entry.variant.method == "arrow"), None)
-        others = [entry for entry in row.entries if entry.variant.method.partition(":")[0] != "arrow"]
+        arrow = row.entry_of("arrow")
+        doubled = {method for name, (_, methods) in BETTER_OF.items() if row.entry_of(name) for method in methods}
+        others = [
+            entry
+            for entry in row.entries
+            if entry.variant.method.partition(":")[0] not in ARROWS and entry.variant.method not in doubled
+        ]
         for number, other in enumerate(others if arrow is not None else []):
             assert arrow is not None
             apart = [paired_difference(arrow, other, name) for name in names]
@@ -270,6 +208,8 @@ def _paired_blocks(summary: Summary, suite: str) -> list[Block]:
             lines.append((Cell(row.row if number == 0 else ""), Cell(label), *cells))
     if not lines:
         return []
+    if all(not any(char.isdigit() for char in cell.text) for line in lines for cell in line[2:]):
+        return []  # where all true graphs are empty there is nothing to subtract
     titles = ("Squared error" if MEASURES[name].root else MEASURES[name].title for name in names)
     header = ("Data", "Methods", *titles)
     explained = Paragraph("On the datasets that both answered; bold where more than two standard errors apart.")
@@ -295,7 +235,8 @@ def _further_blocks(summary: Summary, suite: str) -> list[Block]:
     lines = []
     for row in rows:
         best = {name: row.best(name) for name in names}
-        for number, entry in enumerate(row.entries):
+        entries = [entry for entry in row.entries if entry.variant.method not in BETTER_OF]
+        for number, entry in enumerate(entries):
             cells = (
                 Cell(format_estimate(entry.estimate(name), name), bold=entry.variant.label in best[name])
                 for name in names
@@ -314,28 +255,6 @@ def format_estimate(estimate: Estimate, measure: str) -> str:
         decimals = 3
     error = "–" if math.isnan(estimate.standard_error) else f"{estimate.standard_error:.{decimals}f}"
     return f"{estimate.mean:.{decimals}f} ({error})"
-
-
-# What a reader must know of the run
-
-
-def _circumstances(records: Sequence[Record]) -> list[Block]:
-    """Machines, versions, dates: one sentence for each set of circumstances."""
-    sentences = Counter(describe_circumstances(record.run) for record in records)
-    return [Paragraph(f"{sentence} ({count} records)") for sentence, count in sentences.items()]
-
-
-def describe_circumstances(run: Any) -> str:
-    """The machine of a run in words."""
-    machine = run.get("machine", {})
-    memory = f", {machine['memory_gib']} GiB of memory" if "memory_gib" in machine else ""
-    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items())
-    limit = f"a time limit of {run['timeout']:g} s" if run.get("timeout") else "no time limit"
-    return (
-        f"Measured on {run.get('date', 'an unknown day')} on {machine.get('cpu', 'an unknown machine')}, "
-        f"{machine.get('cores', '?')} cores{memory}, {machine.get('system', '')}: {run.get('processes', 1)} at a time, "
-        f"one core each, with {limit}. {versions}."
-    )
 
 
 def _methods_table(summary: Summary, records: Sequence[Record]) -> Grid:

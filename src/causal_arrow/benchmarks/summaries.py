@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from causal_arrow.benchmarks.experiments import MOST_EXPERIMENTS
 from causal_arrow.benchmarks.methods import METHODS_FOR, title_of
+from causal_arrow.benchmarks.published import published_results
 from causal_arrow.benchmarks.records import Record, count_by_status
 from causal_arrow.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
 from causal_arrow.graphs.metrics import Reliability, pool
@@ -31,6 +32,7 @@ MEASURES = {
     "f1": Measure("F1", False),
     "ap": Measure("AP", False),
     "seconds": Measure("Seconds", True),
+    "graph_ap": Measure("AP of the graph", False),
     "skeleton_f1": Measure("Skeleton F1", False),
     "orientation_accuracy": Measure("Orientation accuracy", False),
     "shd": Measure("SHD", True, 1),
@@ -56,16 +58,25 @@ MEASURES = {
     "mean_shd": Measure("SHD, mean of 1 to 5", True),
     "until_half": Measure("Experiments until half", True),
 }
-# These know the answer: a line to compare with, and not a competitor.
-ORACLES = ("class-oracle", "true-graph", "true-graph-curved")
+# These know the answer, or the law that graphs were drawn by: a line to compare with, and not a competitor.
+ORACLES = ("class-oracle", "exact-bayes", "true-graph", "true-graph-curved")
 # These do not look at the table. That they are fast is no achievement.
-INSTANT = ("empty", "random", *ORACLES)
+INSTANT = ("empty", "random", "class-oracle")
 
-# The paper's rule for bold is for the paper's suites; in these, differences are paired.
+# A method with several documented settings gets, in each row, the one that does better there.
+BETTER_OF = {"boss-better": ("BOSS, better of two", ("boss", "boss-1"))}
+
+# They compare with true edges. Where there are none they are left out, all alike, unless no graph of a row has any.
+MEASURES_OF_EDGES = frozenset(("nshd", "f1", "ap", "graph_ap", "skeleton_f1", "orientation_accuracy"))
+
+LEAST_SHARE_COMPARED = 0.2
+"""Of the datasets that another method of the row was run on; a method run on fewer takes no part in bold."""
+
 DEVELOPMENT = frozenset(suite.name for suite in DEVELOPMENT_SUITES)
 
 PAPER_MEASURES = ("nshd", "f1", "ap", "seconds")
 FURTHER_MEASURES = (
+    "graph_ap",
     "skeleton_f1",
     "orientation_accuracy",
     "shd",
@@ -111,28 +122,25 @@ def best_of(estimates: Mapping[str, Estimate], lower_is_better: bool) -> set[str
 
 def paired_difference(first: Entry, second: Entry, measure: str) -> Estimate:
     """The first method minus the second over the datasets that both have a value for, with its standard error."""
-    values = [
-        {record.index: value for record, value in zip(entry.finished, entry.values(measure), strict=True)}
-        for entry in (first, second)
-    ]
+    values = [entry.by_index(measure) for entry in (first, second)]
     common = [index for index in values[0] if index in values[1]]
     return Estimate.of(values[0][index] - values[1][index] for index in common)
 
 
 def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: bool) -> set[str]:
-    """The best by its mean, and those that are not worse by more than two standard errors of the paired difference."""
-    means = {name: entry.estimate(measure).mean for name, entry in entries.items()}
-    known = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    if len(known) < 2:  # the only one is no winner
-        return set()
+    """The names that no other beats by more than two standard errors of their difference, paired on common datasets.
+
+    None, where that leaves all of them: then nothing was told apart.
+    """
+    known = {name: entry for name, entry in entries.items() if entry.estimate(measure).count}
     sign = 1 if lower_is_better else -1
-    best = min(known, key=lambda name: sign * known[name])
 
-    def ties(name: str) -> bool:
-        apart = paired_difference(entries[name], entries[best], measure)
-        return abs(apart.mean) <= 2 * float(np.nan_to_num(apart.standard_error)) + 1e-12
+    def beats(winner: Entry, loser: Entry) -> bool:
+        apart = paired_difference(loser, winner, measure)
+        return sign * apart.mean > 2 * apart.standard_error + 1e-12  # never for one common dataset, which has none
 
-    return {name for name in known if name == best or ties(name)}
+    unbeaten = {name for name, entry in known.items() if not any(beats(other, entry) for other in known.values())}
+    return set() if len(unbeaten) == len(known) else unbeaten
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +172,25 @@ class Entry:
 
     @property
     def empty_truths(self) -> int:
-        """Datasets whose true graph has no edge: they have no nSHD and no AP."""
+        """Datasets whose true graph has no edge: `MEASURES_OF_EDGES` leave them out."""
         return sum(record.measures.get("true_edges") == 0 for record in self.finished)
 
     def values(self, measure: str) -> list[float]:
         """The measure for each dataset with an answer; nan where it has no meaning."""
+        finished = self.finished
         if measure == "seconds":
-            return [record.seconds if record.seconds is not None else math.nan for record in self.finished]
-        return [record.measures.get(measure, math.nan) for record in self.finished]
+            return [record.seconds if record.seconds is not None else math.nan for record in finished]
+        values = [graph_ap(record) if measure == "graph_ap" else _measured(record, measure) for record in finished]
+        if measure in MEASURES_OF_EDGES and self.empty_truths < len(finished):
+            return [
+                math.nan if record.measures.get("true_edges") == 0 else value
+                for record, value in zip(finished, values, strict=True)
+            ]
+        return values
+
+    def by_index(self, measure: str) -> dict[int, float]:
+        """The same by the number of the dataset."""
+        return {record.index: value for record, value in zip(self.finished, self.values(measure), strict=True)}
 
     def estimate(self, measure: str) -> Estimate:
         """Mean and standard error of a measure; of a mean of squares its root, by the delta method."""
@@ -202,8 +221,10 @@ class RowSummary:
     entries: tuple[Entry, ...]
 
     def best(self, measure: str) -> set[str]:
-        """Labels of the best methods by a measure. Who did not answer every dataset is not compared; in suites for
-        development, neither is who was run on fewer of them."""
+        """Labels of the best methods by a measure: by the paper's rule in the rows of its tables, paired elsewhere.
+
+        Who did not answer every dataset is not compared, nor who was run on less than a fifth of them.
+        """
         lower_is_better = MEASURES[measure].lower_is_better
         if lower_is_better is None:
             return set()
@@ -214,11 +235,24 @@ class RowSummary:
             and entry.variant.method not in ORACLES
             and not (measure == "seconds" and entry.variant.method in INSTANT)
         }
-        if self.suite in DEVELOPMENT:
-            most = max(len(entry.records) for entry in self.entries)
-            full = {label: entry for label, entry in compared.items() if len(entry.records) == most}
-            return best_paired(full, measure, lower_is_better)
-        return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
+        if self.in_the_paper:
+            return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
+        enough = {label: entry for label, entry in compared.items() if len(entry.records) >= self.fewest_compared}
+        return best_paired(enough, measure, lower_is_better)
+
+    @property
+    def fewest_compared(self) -> float:
+        """Datasets that a method must have been run on to be compared."""
+        return LEAST_SHARE_COMPARED * max(len(entry.records) for entry in self.entries)
+
+    @property
+    def in_the_paper(self) -> bool:
+        """Whether the paper has a table of this row."""
+        return published_results().table(self.suite, self.row) is not None
+
+    def entry_of(self, method: str) -> Entry | None:
+        """That of the method with this name in the records."""
+        return next((entry for entry in self.entries if entry.variant.method == method), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +283,65 @@ def summarize(records: Sequence[Record]) -> Summary:
         _summarize_row(suite, row, by_method, variants)
         for (suite, row), by_method in sorted(by_row.items(), key=lambda item: _place_of_row(*item[0]))
     ]
-    return Summary(tuple(rows), tuple(variants.values()))
+    return Summary(tuple(_with_better_settings(row) for row in rows), tuple(variants.values()))
+
+
+def graph_ap(record: Record) -> float:
+    """Average precision of the answered graph alone, every edge in it ranked alike; nan where the true graph is empty.
+
+    Equal to `metrics.average_precision(truth, estimate)`, by the counts that the record holds.
+    """
+    true, estimated, f1 = (_measured(record, name) for name in ("true_edges", "estimated_edges", "f1"))
+    variables = record.dataset.get("variables")
+    if variables is None or not true > 0 or math.isnan(estimated) or math.isnan(f1):
+        return math.nan
+    hits = round(f1 * (true + estimated) / 2)
+    recall, precision = hits / true, hits / estimated if estimated else 0.0
+    return float(recall * precision + (1 - recall) * true / (variables * (variables - 1)))
+
+
+def _measured(record: Record, measure: str) -> float:
+    return record.measures.get(measure, math.nan)
+
+
+def _with_better_settings(row: RowSummary) -> RowSummary:
+    """The row with a further entry per method of BETTER_OF: the setting that does better in this row.
+
+    Only where all settings were run on enough datasets to be compared.
+    """
+    for name, (label, methods) in BETTER_OF.items():
+        found = [entry for method in methods if (entry := row.entry_of(method)) is not None]
+        entries = [entry for entry in found if entry.finished and len(entry.records) >= row.fewest_compared]
+        if len(entries) == len(methods):
+            chosen = better_of(entries)
+            better = Entry(replace(chosen.variant, label=label, method=name), chosen.records)
+            after = max(place for place, entry in enumerate(row.entries) if entry in entries) + 1
+            row = replace(row, entries=(*row.entries[:after], better, *row.entries[after:]))
+    return row
+
+
+def better_of(entries: Sequence[Entry]) -> Entry:
+    """The entry with the better mean of the suite's first measure, on the datasets that all of them answered."""
+    measure = measure_of_choice(entries[0])
+    means = np.array(_means_on_common_datasets(entries, measure))
+    return entries[int(np.nanargmin(means if MEASURES[measure].lower_is_better else -means))]
+
+
+def measure_of_choice(entry: Entry) -> str:
+    """The first measure of a suite's table that has a better and a worse; false edges where all edges are false."""
+    suite = entry.records[0].suite
+    shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
+    return next(
+        name
+        for name in (*shown, "shd")
+        if name != "seconds" and MEASURES[name].lower_is_better is not None and entry.estimate(name).count
+    )
+
+
+def _means_on_common_datasets(entries: Sequence[Entry], measure: str) -> list[float]:
+    by_index = [entry.by_index(measure) for entry in entries]
+    common = [index for index in by_index[0] if all(not math.isnan(values.get(index, math.nan)) for values in by_index)]
+    return [float(np.mean([values[index] for index in common])) if common else 0.0 for values in by_index]
 
 
 def reliability_by_method(summary: Summary, suite: str, name: str = "reliability") -> dict[str, Reliability]:
@@ -286,20 +378,31 @@ def _summarize_row(
 
 
 def _variants(records: Iterable[Record]) -> dict[str, Variant]:
-    """By identity, in the order of the table of methods. Where a method has several, numbers tell them apart."""
+    """By identity, in the order of the table of methods. Where a title stands for several, numbers tell them apart."""
     first: dict[str, Record] = {}
     for record in records:
         first.setdefault(record.method_identity, record)
-    by_method: dict[str, list[str]] = {}
-    for identity in sorted(first, key=lambda identity: _place_of_method(first[identity].method)):
-        by_method.setdefault(first[identity].method, []).append(identity)
+    by_title: dict[str, list[str]] = {}
+    for identity in sorted(first, key=lambda identity: _place_of_variant(first[identity])):
+        by_title.setdefault(title_of_variant(first[identity]), []).append(identity)
     variants = {}
-    for method, identities in by_method.items():
+    for title, identities in by_title.items():
         for number, identity in enumerate(identities, start=1):
             which = f" #{number}" if len(identities) > 1 else ""
             record = first[identity]
-            variants[identity] = Variant(title_of(method) + which, method, record.settings, record.versions)
+            variants[identity] = Variant(title + which, record.method, record.settings, record.versions)
     return variants
+
+
+def title_of_variant(record: Record) -> str:
+    """The method's title, with the device and the scale of Arrow where they were chosen."""
+    said = {"device": "on {}", "scale": "scale {}"}
+    chosen = [words.format(record.settings[name]) for name, words in said.items() if name in record.settings]
+    return ", ".join([title_of(record.method), *chosen])
+
+
+def _place_of_variant(record: Record) -> tuple[int, str, int]:
+    return (*_place_of_method(record.method), len(record.settings))
 
 
 def _place_of_method(name: str) -> tuple[int, str]:

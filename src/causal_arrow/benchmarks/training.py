@@ -229,6 +229,8 @@ def _where_it_stands(trajectory: Trajectory) -> str:
 
 
 def _validation_table(record: dict[str, Any]) -> Grid:
+    from causal_arrow.pretraining.validation import MOST_SHAPES_SHOWN
+
     header = ("Distribution", "n", "p", "Tasks", *SCORES.values())
     scores: Sequence[dict[str, Any]] = record.get("scores", [])
     rows = [
@@ -237,7 +239,7 @@ def _validation_table(record: dict[str, Any]) -> Grid:
             *(Cell(f"{score[name]:,}") for name in ("observations", "variables", "tasks")),
             *_scores(score),
         )
-        for score in scores
+        for score in (scores if len(scores) <= MOST_SHAPES_SHOWN else [])
     ]
     rows.append((Cell("mean"), Cell(""), Cell(""), Cell(""), *_scores(record["mean"])))
     return Grid(header, tuple(rows))

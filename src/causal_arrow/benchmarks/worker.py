@@ -42,7 +42,7 @@ from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.discovery.jobs import Say, run_job
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.graphs import metrics
+from causal_arrow.graphs import calibration, metrics
 
 
 def main() -> None:
@@ -119,6 +119,10 @@ def measure(dataset: Dataset, answer: Estimate, further: Sequence[str] = ()) -> 
         floor = metrics.CALIBRATION_FLOOR
         result["reliability"] = table_to_lists(metrics.reliability_of(truth, probabilities))
         result["reliability_above_floor"] = table_to_lists(metrics.reliability_of(truth, probabilities, floor=floor))
+        result["adjacencies"] = table_to_lists(calibration.adjacency_reliability(truth, probabilities))
+        result["directions"] = table_to_lists(calibration.direction_reliability(truth, probabilities))
+    if answer.ancestors is not None:
+        result["ancestors"] = table_to_lists(calibration.ancestor_reliability(truth, answer.ancestors))
     return result
 
 
@@ -152,6 +156,8 @@ def options_to_json(options: MethodOptions) -> dict[str, str | None]:
         "weights": options.weights,
         "avici_weights": None if options.avici_weights is None else str(options.avici_weights),
         "environments": None if options.environments is None else str(options.environments),
+        "device": options.device,
+        "scale": options.scale,
     }
 
 
@@ -162,7 +168,13 @@ def options_from_json(content: dict[str, str | None]) -> MethodOptions:
         text = content[name]
         return None if text is None else Path(text)
 
-    return MethodOptions(content["weights"], path("avici_weights"), path("environments"))
+    return MethodOptions(
+        content["weights"],
+        path("avici_weights"),
+        path("environments"),
+        device=content["device"] or "cpu",
+        scale=content["scale"] or "auto",
+    )
 
 
 if __name__ == "__main__":

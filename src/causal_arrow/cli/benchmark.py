@@ -40,6 +40,13 @@ def benchmark(
     jobs: Annotated[int, typer.Option(min=0, help="Datasets at a time, one core each; 0 takes all cores.")] = 0,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed or ran out of time.")] = False,
     weights: Annotated[str | None, typer.Option(help="Weights of arrow: a bundled name, a file or a folder.")] = None,
+    device: Annotated[
+        str, typer.Option(help="Where arrow runs: cpu, cuda, cuda:1, auto. The other methods have one core.")
+    ] = "cpu",
+    scale: Annotated[
+        Literal["auto", "given", "log"],
+        typer.Option(help="How arrow reads skewed positive columns: tried both ways, as given, or their logarithms."),
+    ] = "auto",
     avici_weights: Annotated[Path | None, typer.Option(help="Folder with AVICI's weights.")] = None,
     install: Annotated[
         list[str] | None,
@@ -53,6 +60,7 @@ def benchmark(
     from causal_arrow.benchmarks.collected import read_records
     from causal_arrow.benchmarks.evaluate import plan, remaining, usable_cores
     from causal_arrow.benchmarks.methods import MethodOptions, prepare
+    from causal_arrow.network.devices import resolve_device
 
     if install:
         for method in install:
@@ -61,7 +69,7 @@ def benchmark(
     if not suites:
         _list_suites_and_methods()
         return
-    options = MethodOptions(weights, avici_weights, environments)
+    options = MethodOptions(weights, avici_weights, environments, str(resolve_device(device)), scale)
     rows = select_rows(suites)
     texts = list(dict.fromkeys(text.strip() for text in methods.split(",") if text.strip()))
     prepared = [(text, prepare(text, options, judged_by(rows))) for text in texts]
@@ -279,6 +287,9 @@ EXAMPLES = {
 
 `causal-arrow benchmark discrete/ALARM-2000 missing --methods arrow,boss-indicators,hc-bic,boss-imputed --datasets 5`
 
+`causal-arrow benchmark sachs --scale given`
+
+`causal-arrow benchmark all --device cuda`
 `causal-arrow benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50`
 
 `causal-arrow benchmark experiments --methods arrow,chance,degree --datasets 50`

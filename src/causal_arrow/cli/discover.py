@@ -105,9 +105,10 @@ def discover(
 ) -> None:
     """Find the causal graph of a table.
 
-    Prints the edges with their probabilities, how sure their directions are, the causal order, hidden common causes
-    where the model tells them, whether the data contradict the graph, and what about the table should make you careful.
-    With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
+    Prints the edges with their probabilities, how strong the preference for their directions is, the causal order,
+    hidden common causes where the model tells them, whether the data contradict the graph, and what about the table
+    should make you careful. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
+    graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     names = _file_names(samples, bootstrap)
@@ -330,7 +331,7 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
 
 
 def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> Grid:
-    """One line per edge: how probable it is, how probable any edge between the two, how sure the direction is."""
+    """One line per edge: how probable it is, how probable any edge between the two, how strong the direction."""
     headings = ["cause", "", "effect", "probability", "adjacent", "direction", "compelled"]
     table = grid(*headings, *(["stability"] if stability else []), right=("probability", "adjacent", "stability"))
     for edge in answer.edges[:show]:
@@ -341,7 +342,7 @@ def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> G
             escape(edge.target),
             "required" if edge.required else f"{edge.probability:.2f}",
             f"{edge.adjacency_probability:.2f}",
-            f"[yellow]{direction}[/yellow]" if edge.direction == "uncertain" else direction,
+            f"[yellow]{direction}[/yellow]" if edge.direction == "weak" else direction,
             "yes" if edge.compelled else "no",
         ]
         if stability:

@@ -48,18 +48,21 @@ DIGITS = 6
 """Decimal places of probabilities and scores in files."""
 
 # A direction is called by the probability that the edge, if there is one, points this way.
-CERTAIN_DIRECTION = 0.95
-LIKELY_DIRECTION = 0.75
+STRONG_DIRECTION = 0.95
+MODERATE_DIRECTION = 0.75
 
 HIDDEN_CAUSE = 0.5
 """Above this probability, two variables are shown to share a hidden cause."""
 
 
-def direction_certainty(direction_probability: float) -> str:
-    """The word for it: "certain" from 0.95 on, "likely" from 0.75 on, otherwise "uncertain"."""
-    if direction_probability >= CERTAIN_DIRECTION:
-        return "certain"
-    return "likely" if direction_probability >= LIKELY_DIRECTION else "uncertain"
+def direction_strength(direction_probability: float) -> str:
+    """How strongly the network prefers it: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
+
+    Words for a preference, not for a truth: docs/uncertainty.md shows how often each was right, by kind of table.
+    """
+    if direction_probability >= STRONG_DIRECTION:
+        return "strong"
+    return "moderate" if direction_probability >= MODERATE_DIRECTION else "weak"
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ class DirectedEdge:
 
     @property
     def direction(self) -> str:
-        """How sure the direction is, "certain", "likely" or "uncertain", by `direction_probability`."""
-        return direction_certainty(self.direction_probability)
+        """How strongly this direction is preferred, "strong", "moderate" or "weak", by `direction_probability`."""
+        return direction_strength(self.direction_probability)
 
 
 @dataclass(frozen=True)
@@ -309,7 +312,7 @@ class Answer:
             "cpdag": self.cpdag.astype(int).tolist(),
             "decode": self.rule,
             "threshold": self.threshold,
-            "direction_thresholds": {"certain": CERTAIN_DIRECTION, "likely": LIKELY_DIRECTION},
+            "direction_thresholds": {"strong": STRONG_DIRECTION, "moderate": MODERATE_DIRECTION},
             "knowledge": self.knowledge.to_dict(),
             "warnings": list(self.worded_warnings({})),
             "notes": [finding.message for finding in self.findings if finding.severity == "note"],

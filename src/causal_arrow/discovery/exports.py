@@ -135,11 +135,11 @@ def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_dot(answer: Answer) -> str:
-    """The graph in the language of Graphviz: probability as width, an uncertain direction dashed with an open head.
+    """The graph in the language of Graphviz: probability as width, a weak direction dashed with an open head.
 
     A dashed line with heads at both ends is a hidden common cause.
     """
-    styles = {"certain": "solid", "likely": "solid", "uncertain": "dashed"}
+    styles = {"strong": "solid", "moderate": "solid", "weak": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
     lines += [f"  {names[name]};" for name in answer.names]
@@ -147,7 +147,7 @@ def to_dot(answer: Answer) -> str:
         look = {
             "penwidth": f"{0.5 + 2 * edge.probability:.2f}",
             "style": styles[edge.direction],
-            "arrowhead": "normal" if edge.direction == "certain" else "empty",
+            "arrowhead": "normal" if edge.direction == "strong" else "empty",
             "tooltip": _quoted(f"probability {edge.probability:.3f}, direction {edge.direction}"),
             "probability": f"{edge.probability:.{DIGITS}f}",
         }

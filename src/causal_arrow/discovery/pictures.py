@@ -1,9 +1,9 @@
 """Pictures of an answer, with matplotlib alone: the causal graph in layers, and its edge probabilities as a heat map.
 
-In a graph, wide dark lines are probable edges and thin light ones less so. A filled arrowhead is a direction that is
-certain, an open one a likely direction, and a dashed line with an open head an uncertain one. A dashed arc with heads
-at both ends is a hidden common cause. Where only the most probable edges are drawn, "+3" at a box says how many of its
-edges are not, and a dashed box that none of them is.
+In a graph, wide dark lines are probable edges and thin light ones less so. A filled arrowhead is a direction that the
+network strongly prefers, an open one a moderate preference, and a dashed line with an open head a weak one. A dashed
+arc with heads at both ends is a hidden common cause. Where only the most probable edges are drawn, "+3" at a box says
+how many of its edges are not, and a dashed box that none of them is.
 
 Names in letters that no installed font has stay as they are in SVG, where the reader's fonts count; elsewhere the
 number of the column stands for them.
@@ -63,9 +63,9 @@ class DirectionStyle:
 
 
 DIRECTION_STYLES = {
-    "certain": DirectionStyle("-", True, "direction certain"),
-    "likely": DirectionStyle("-", False, "direction likely"),
-    "uncertain": DirectionStyle((0, (4, 2.5)), False, "direction uncertain"),
+    "strong": DirectionStyle("-", True, "direction: strong"),
+    "moderate": DirectionStyle("-", False, "direction: moderate"),
+    "weak": DirectionStyle((0, (4, 2.5)), False, "direction: weak"),
 }
 
 
@@ -493,7 +493,7 @@ def _edge_samples(edges: Sequence[DirectedEdge]) -> list[tuple[DirectedEdge | Bo
         ends = sorted({f"{extreme(edge.probability for edge in found):.2f}" for extreme in (min, max)})
         samples += [(_sample_edge(float(end)), f"probability {end}") for end in ends]
     occurring = {edge.direction for edge in found}
-    certainty = {"certain": 1.0, "likely": 0.8, "uncertain": 0.5}
+    certainty = {"strong": 1.0, "moderate": 0.8, "weak": 0.5}
     samples += [
         (_sample_edge(0.9, certainty[name]), style.label)
         for name, style in DIRECTION_STYLES.items()

@@ -203,11 +203,16 @@ def reliability_of(
             f"{pair_probabilities.max():g}. Calibration has no meaning for other scores; leave it out."
         )
     counted = pair_probabilities >= floor
-    outcomes, pair_probabilities = outcomes[counted], pair_probabilities[counted]
-    bin_of_pair = np.minimum((pair_probabilities * bins).astype(np.int64), bins - 1)  # 1 belongs to the last bin
+    return binned(outcomes[counted], pair_probabilities[counted], bins)
+
+
+def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliability:
+    """The reliability of probabilities of whatever came out or did not.  (pairs,), (pairs,)"""
+    # Probabilities computed as sums may fall short of a boundary by rounding; 1 belongs to the last bin.
+    bin_of_pair = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
     return Reliability(
         pairs=np.bincount(bin_of_pair, minlength=bins).astype(np.float64),
-        probability_sum=np.bincount(bin_of_pair, weights=pair_probabilities, minlength=bins).astype(np.float64),
+        probability_sum=np.bincount(bin_of_pair, weights=probabilities, minlength=bins).astype(np.float64),
         edges=np.bincount(bin_of_pair[outcomes], minlength=bins).astype(np.float64),
     )
 

@@ -69,7 +69,7 @@ class SkeletonOrder:
             ν_jk = r_jk + r_kj            s_j − s_k = ρ_jk = log(r_jk / r_kj)
 
         Marginals that no skeleton–order distribution has get the scores closest to ρ in least squares;
-        `order_consistency` tells how close that is.
+        `order_consistency` tells how close that is, and `projection.kl_projection` has those that training would find.
         """
         log_ratios = _log_ratios(edge_marginals, variable_mask)
         skeleton_probabilities = _widened(edge_marginals + edge_marginals.mT)

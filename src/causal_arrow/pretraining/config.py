@@ -129,6 +129,8 @@ class OptimizationConfig:
     """Muon's averaging of gradients."""
     clip: float = 1.0
     """Gradients longer than this are shortened to it."""
+    loss_per_variable: bool = True
+    """Divides the loss of a table by its variables, so that all sizes count alike; without it, equation 1's sum."""
     steps: int = 250_000
     """Optimizer steps of the whole run."""
     warmup_steps: int = 100
@@ -162,6 +164,8 @@ class ValidationConfig:
     """Tasks of all shapes and distributions together."""
     shapes: tuple[tuple[int, int], ...] = ((100, 10), (500, 10), (100, 50), (500, 50), (100, 100), (1000, 100))
     """Observations and variables of each shape."""
+    drawn_shapes: int = 0
+    """If not 0: so many shapes drawn by the laws of training, as in the paper, in place of `shapes`."""
     distributions: tuple[str, ...] = ("paper",)
     """Task distributions by name: `paper`, `broad`, `any`."""
     seed: int = 1
@@ -171,6 +175,7 @@ class ValidationConfig:
 
     def __post_init__(self) -> None:
         _check_range("validation", self, tasks=(1, math.inf), every_steps=(1, math.inf), seed=(0, MOST_SEED))
+        _check_range("validation", self, drawn_shapes=(0, math.inf))
         for name in ("shapes", "distributions"):
             if not getattr(self, name):
                 raise ConfigurationError(f"Expected at least one entry for validation.{name}, got none.")

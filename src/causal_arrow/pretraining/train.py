@@ -98,7 +98,10 @@ class Run:
         self.directory = directory
         self.pace = pace
         self.log = log
-        self.parts = draw_validation(trainer.config.validation, trainer.device) if self.processes.is_first else []
+        config = trainer.config
+        self.parts = (
+            draw_validation(config.validation, config.shapes, trainer.device) if self.processes.is_first else []
+        )
         self.scores: list[Score] = []
         self.losses = Losses(self.processes)
         self.falling = False

@@ -65,11 +65,12 @@ class Trainer:
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
     def backward(self, tables: TableBatch, truth: Truth, weight: float) -> Tensor:
-        """Gradients of `weight` times the mean over tasks of NLL/p, added up; the loss itself is returned."""
+        """Gradients of `weight` times the mean over tasks of NLL/p (or NLL), added up; that of NLL/p is returned."""
         with self.precision():
             graphs = self.replica(tables)
         loss: Tensor = graphs.skeleton_order.composite_nll(truth.adjacency).mean() / tables.variables
-        total = loss if graphs.confounding_logits is None else loss + confounding_loss(graphs, truth)
+        counted = loss if self.config.optimization.loss_per_variable else loss * tables.variables
+        total = counted if graphs.confounding_logits is None else counted + confounding_loss(graphs, truth)
         (weight * total).backward()
         return loss.detach()
 

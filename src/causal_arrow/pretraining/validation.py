@@ -12,12 +12,14 @@ from torch import Tensor
 from causal_arrow.batches import TableBatch
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.pretraining.config import ValidationConfig
-from causal_arrow.pretraining.shapes import Shape
+from causal_arrow.pretraining.config import ShapeConfig, ValidationConfig
+from causal_arrow.pretraining.shapes import Shape, draw_shape
 from causal_arrow.pretraining.stream import draw_tasks
 from causal_arrow.synthetic.tasks import TaskBatch, TaskDistribution
 
 # B tasks, P variables
+
+MOST_SHAPES_SHOWN = 24
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,16 @@ class Score:
     ap: float
 
 
-def draw_validation(config: ValidationConfig, device: torch.device) -> list[ValidationPart]:
-    """The fixed tasks of a configuration: as many for each distribution and shape, the same on every run."""
-    cells = [(name, Shape(*shape)) for name in config.distributions for shape in config.shapes]
+def draw_validation(config: ValidationConfig, training: ShapeConfig, device: torch.device) -> list[ValidationPart]:
+    """The fixed tasks of a configuration: as many for each distribution and shape, the same on every run.
+
+    Shapes are those that the configuration lists, or drawn by the laws of training.
+    """
+    shapes = [Shape(*shape) for shape in config.shapes]
+    if config.drawn_shapes:
+        random = np.random.default_rng([config.seed, config.drawn_shapes])
+        shapes = [draw_shape(training, random) for _ in range(config.drawn_shapes)]
+    cells = [(name, shape) for name in config.distributions for shape in shapes]
     count = max(1, config.tasks // len(cells))
     return [
         ValidationPart(
@@ -116,12 +125,12 @@ def mean_score(scores: list[Score]) -> dict[str, float]:
 
 
 def format_scores(scores: list[Score]) -> str:
-    """A table for people."""
+    """A table for people; the means alone where there are too many shapes to read."""
     lines = [f"{'distribution':<12} {'n':>6} {'p':>4} {'tasks':>6} {'NLL/p':>7} {'nSHD':>6} {'F1':>6} {'AP':>6}"]
     lines += [
         f"{score.distribution:<12} {score.observations:>6} {score.variables:>4} {score.tasks:>6} "
         f"{score.nll:>7.4f} {score.nshd:>6.3f} {score.f1:>6.3f} {score.ap:>6.3f}"
-        for score in scores
+        for score in (scores if len(scores) <= MOST_SHAPES_SHOWN else [])
     ]
     mean = mean_score(scores)
     lines.append(

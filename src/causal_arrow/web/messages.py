@@ -140,7 +140,7 @@ class EdgeFacts(Message):
     target: str
     probability: Probability
     adjacency_probability: Probability
-    direction: Literal["certain", "likely", "uncertain"]
+    direction: Literal["strong", "moderate", "weak"]
     required: bool
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer, direction_certainty
+from causal_arrow.discovery.answer import Answer, direction_strength
 from causal_arrow.discovery.effects.effect import Effect
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
@@ -68,7 +68,8 @@ def edge_details(
     if adjacent > 0:
         likely = (source, target) if forward >= backward else (target, source)
         share = max(forward, backward) / (forward + backward)
-        words += f" If so, the direction {likely[0]} → {likely[1]} is {direction_certainty(share)} ({share:.2f})."
+        preference = direction_strength(share)
+        words += f" If so, the network's preference for {likely[0]} → {likely[1]} is {preference} ({share:.2f})."
     return EdgeDetails(
         source=source,
         target=target,

@@ -19,6 +19,7 @@ from causal_arrow.benchmarks.methods import (
     causal_learn,
     continuous,
     effects,
+    exact_bayes,
     experiments,
     isolated,
 )
@@ -70,13 +71,13 @@ def title_of(name: str) -> str:
 
 
 def _baseline(
-    name: str, start: Callable[[], Solve], *, is_oracle: bool = False
+    name: str, start: Callable[[], Solve], *, is_oracle: bool = False, settings: Mapping[str, Any] | None = None
 ) -> Callable[[str, MethodOptions], Method]:
-    """The `prepare` of a method of our own without any settings."""
+    """The `prepare` of a method of our own."""
 
     def prepare_baseline(argument: str, options: MethodOptions) -> Method:
         refuse_argument(name, argument)
-        return Method(name, {}, {"causal-arrow": __version__}, start, is_oracle)
+        return Method(name, settings or {}, {"causal-arrow": __version__}, start, is_oracle)
 
     return prepare_baseline
 
@@ -243,6 +244,11 @@ METHODS = {
         "Oracle of the class",
         "A random graph of the true equivalence class: all that independences can tell",
         _baseline("class-oracle", baselines.start_class_oracle, is_oracle=True),
+    ),
+    "exact-bayes": MethodKind(
+        "Exact posterior",
+        "The posterior over all graphs of up to five variables, linear with normal noise: what can be known",
+        _baseline("exact-bayes", exact_bayes.start_exact_bayes, settings=exact_bayes.EXACT_BAYES_SETTINGS),
     ),
 }
 

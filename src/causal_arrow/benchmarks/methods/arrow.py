@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +21,13 @@ from causal_arrow.benchmarks.methods.protocol import (
     file_checksum,
     timed,
 )
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.errors import BenchmarkError, check_choice
 from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Table
+
+ANCESTOR_GRAPHS = 200
+"""Drawn from the distribution to see which directed paths there are; not part of the seconds."""
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
@@ -31,12 +36,19 @@ if TYPE_CHECKING:
 
 def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str) -> Method:
     """Arrow with the weights after the colon, else those of the options, else the bundled ones."""
+    check_choice("--scale", options.scale, SCALES)
     source, label, settings = arrow_settings(argument, options)
     return Method(
         name=f"{name}:{label}" if argument else name,
-        settings={**settings, "rule": rule},
+        settings={
+            **settings,
+            "rule": rule,
+            # Said where it is not what everyone gets, so that older records stay what they were.
+            **({"device": options.device} if options.device != "cpu" else {}),
+            **({"scale": options.scale} if options.scale != "auto" else {}),
+        },
         versions={"causal-arrow": __version__},
-        start=lambda: start_arrow(source, rule),
+        start=lambda: start_arrow(source, rule, options.device, options.scale),
         reads_tables=True,
     )
 
@@ -54,36 +66,42 @@ def weights_label(source: str) -> str:
     return names[-1] if names else source
 
 
-def start_arrow(source: str, rule: str) -> Solve:
+def start_arrow(source: str, rule: str, device: str = "cpu", scale: str = "auto") -> Solve:
     """Loads the weights, and answers a small table once so that no dataset pays for what torch does the first time."""
     import torch
 
     from causal_arrow.discovery.inference import ready_model
 
     torch.set_num_threads(1)
-    model = ready_model(source, "cpu")
+    model = ready_model(source, device)
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        estimate = infer(model, Observed.of(data), rule)
+        estimate = infer(model, Observed.of(data), rule, scale)
         # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
-        return estimate if rule == "map" else replace(estimate, probabilities=None)
+        return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
 
     solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
     return solve
 
 
-def infer(model: ArrowModel, observed: Observed, rule: str = "map") -> Estimate:
+def infer(model: ArrowModel, observed: Observed, rule: str = "map", scale: str = "auto") -> Estimate:
     """A graph by the rule, and the probability of every edge, by a model on whatever device.
 
     What users get, by the same pipeline: `discover` does all the work.
     """
+    import torch
+
     from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.uncertainty import ancestor_frequencies
+
+    on_cpu = next(model.parameters()).device.type == "cpu"
 
     def work() -> tuple[Answer, dict[str, str]]:
         table, reading = as_far_as_it_reads(observed, model.encoder.reads)
-        return discover(table, Settings(model=model, decode=rule)).answer, reading
+        return discover(table, Settings(model=model, decode=rule, scale=scale)).answer, reading
 
-    (answer, reading), seconds = timed(work)
+    (answer, reading), seconds = timed(work, time.process_time if on_cpu else time.perf_counter)
+    drawn = answer.sample(ANCESTOR_GRAPHS, torch.Generator().manual_seed(0)).graphs
     probabilities = answer.edge_probabilities
     return Estimate(
         answer.adjacency,
@@ -92,6 +110,7 @@ def infer(model: ArrowModel, observed: Observed, rule: str = "map") -> Estimate:
         seconds,
         answer.confounding_probabilities,
         reading or None,
+        ancestor_frequencies(drawn),
     )
 
 

@@ -30,6 +30,7 @@ class Estimate:
     seconds: float  # of the method alone, without imports, loading or conversions
     confounding: FloatArray | None = None  # (P, P), symmetric: the larger, the surer that two share a hidden cause
     reading: Mapping[str, str] | None = None  # how it read what it cannot take as it is; None for complete numbers
+    ancestors: FloatArray | None = None  # (P, P), the probability of a directed path from j to k
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,8 @@ class MethodOptions:
     weights: str | None = None  # of arrow: the name of a bundled model, a file or a folder
     avici_weights: Path | None = None  # folder with AVICI's kwargs.json and checkpoint
     environments: Path | None = None  # folder of the environments that some methods need
+    device: str = "cpu"  # of arrow
+    scale: str = "auto"  # of skewed positive columns, for arrow: one of `tables.scales.SCALES`
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,15 @@ def file_checksum(path: Path) -> str:
 Result = TypeVar("Result")
 
 
-def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """What `work` returns, and the seconds it took."""
-    start = time.perf_counter()
+def timed(work: Callable[[], Result], clock: Callable[[], float] = time.process_time) -> tuple[Result, float]:
+    """What `work` returns, and the seconds it took: of the processor, so that other programs do not count.
+
+    A method has one core, so on an idle machine these are the seconds one waits. For work on a GPU the clock is
+    `time.perf_counter`.
+    """
+    start = clock()
     result = work()
-    return result, time.perf_counter() - start
+    return result, clock() - start
 
 
 @contextlib.contextmanager

@@ -21,8 +21,8 @@ function styles() {
       "target-arrow-shape": "triangle", "arrow-scale": 1.1, "curve-style": "straight" } },
     { selector: "edge.bent", style: { "curve-style": "round-segments", "segment-distances": "data(distances)",
       "segment-weights": "data(weights)", "segment-radii": 18, "edge-distances": "node-position" } },
-    { selector: "edge.likely, edge.uncertain", style: { "target-arrow-fill": "hollow" } },
-    { selector: "edge.uncertain", style: { "line-style": "dashed", "line-dash-pattern": [7, 5] } },
+    { selector: "edge.moderate, edge.weak", style: { "target-arrow-fill": "hollow" } },
+    { selector: "edge.weak", style: { "line-style": "dashed", "line-dash-pattern": [7, 5] } },
     { selector: "edge.required", style: { "line-color": color("required"), "target-arrow-color": color("required") } },
     { selector: "edge.hidden-cause", style: {
       "line-color": color("hidden-cause"), "line-style": "dotted", "curve-style": "unbundled-bezier",
