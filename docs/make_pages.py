@@ -50,15 +50,6 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
     "limit": (("limit", 200, ""),),
 }
 
-ANY_TABLE_TITLE = "What arrow-base 0.1 does on tables of every kind"
-ANY_TABLE_NOTE = (
-    "The weights of version 0.1 read numbers alone: categories go in as integer codes, missing cells are filled "
-    "first, and experiments are not told. These figures are what the next weights have to beat. Few datasets per row:"
-    " read the standard errors. Other work ran on the machine at the same time, so seconds are upper bounds. The "
-    "records lie in any-table.jsonl.gz; `python docs/make_pages.py` makes these tables, and `causal-arrow benchmark "
-    "discrete/ALARM-2000 --methods arrow,boss-indicators,pc-chi2,hc-bic --datasets 3` repeats one of the rows."
-)
-
 # Columns of the README's table, each with the labels it may have in the records, the first that is there.
 README_METHODS = {"Arrow": ("Arrow",), "BOSS": ("BOSS, better of two", "BOSS"), "DAGMA": ("DAGMA",)}
 README_SUITES = ("networks", "sachs", "herman", "shifted")
@@ -162,15 +153,13 @@ def texts(with_benchmarks: bool = False) -> dict[Path, str]:
     """What each page should say."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "page.md"
-        write_report(
-            packed("any-table"),
-            published=False,
-            figures=False,
-            output=output,
-            title=ANY_TABLE_TITLE,
-            note=ANY_TABLE_NOTE,
-        )
-        pages = {DOCS / "any-table.md": output.read_text(encoding="utf-8")}
+        pages = {}
+        for name in ("any-table", "effects-evidence", "experiments-evidence"):
+            # The title and what there is to say first are those of the page.
+            title, _, note = (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()[:3]
+            title = title.removeprefix("# ")
+            write_report(packed(name), published=False, figures=False, output=output, title=title, note=note)
+            pages[DOCS / f"{name}.md"] = output.read_text(encoding="utf-8")
         if with_benchmarks:
             write_report(packed("benchmarks"), figures=False, output=output)
             pages[DOCS / "benchmarks.md"] = output.read_text(encoding="utf-8")

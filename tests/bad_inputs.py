@@ -48,7 +48,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from sklearn.exceptions import NotFittedError
 
-from causal_arrow import Arrow, Knowledge
+from causal_arrow import Arrow, Knowledge, load_example
 from causal_arrow.cli import main as causal_arrow
 from causal_arrow.cli.console import UNFINISHED
 from causal_arrow.errors import ArrowError, ArrowWarning
@@ -776,6 +776,7 @@ def _many(manifest: Callable[[World], tuple[str, str | bytes]], *options: str) -
 MANIFEST = "table,name,threshold,header\ngood.csv,first,0.4,true\ngood.csv,second,,\n"
 DISCOVER = ("discover", "TABLE", "--model", "MODEL")
 EFFECT = ("effect", "TABLE", "--model", "MODEL", "--samples", "10")
+EXPERIMENT = ("next-experiment", "TABLE", "--model", "MODEL", "--samples", "10")
 enter_all(
     "options",
     REFUSED,
@@ -1035,6 +1036,58 @@ enter_all(
         "effect_estimator": _fitted(
             lambda world, arrow: arrow.effect("a", "b", k=5, estimator=world.pick("x", None, 5, []))
         ),
+        "effect_level": _fitted(
+            lambda world, arrow: arrow.effect("a", "b", k=5, level=world.pick("high", "", 5, ["x"], True))
+        ),
+        "effect_level_of_numbers": lambda world: [
+            *EFFECT,
+            *("--treatment", "a", "--outcome", "b", "--level", world.pick("high", "", "1")),
+        ],
+        "experiment_target": lambda world: [
+            *EXPERIMENT,
+            "--target",
+            world.pick("z", "", "a->a", "a -> z", "a->b->c", "-> a", "a ->", "->", "a,b"),
+        ],
+        "experiment_candidates": lambda world: [*EXPERIMENT, "--candidates", world.pick("z", "", "a,z", ",")],
+        "experiment_budget": lambda world: [*EXPERIMENT, "--budget", world.pick("0", "-1", "1.5", "x", "")],
+        "experiment_picture": lambda world: [*EXPERIMENT, "--plot", world.pick("", "plan", "plan.doc", "TABLE")],
+        "next_experiment_target": _fitted(
+            lambda world, arrow: arrow.next_experiment(
+                world.pick("z", 5, ("a",), ("a", "a"), ("a", "z"), ("a", None), ["a", "b", "c"], {"a": "b"}), k=5
+            )
+        ),
+        "next_experiment_budget": _fitted(
+            lambda world, arrow: arrow.next_experiment(budget=world.pick(0, -1, 1.5, "2", None, True), k=5)
+        ),
+        "next_experiment_observations": _fitted(
+            lambda world, arrow: arrow.next_experiment(observations=world.pick(0, -1, 1.5, "2", True), k=5)
+        ),
+        "next_experiment_candidates": _fitted(
+            lambda world, arrow: arrow.next_experiment(candidates=world.pick([], "a", 5, ["z"], [None], [["a"]]), k=5)
+        ),
+        "experiment_rows": _fitted(
+            lambda world, arrow: arrow.learn_from_experiment(
+                world.pick("a", "z", None),
+                world.pick(None, 5, "no-such.csv", world.frame(columns=3), world.frame().head(2), []),
+                k=5,
+            )
+        ),
+        "experiment_that_set_nothing": _fitted(
+            lambda world, arrow: arrow.learn_from_experiment("a", world.frame().assign(a=1.0), k=5)
+        ),
+        "example": lambda world: (
+            lambda: load_example(world.pick("", "hospitals", "Sachs", None, 5, ["sachs"], b"sachs"))
+        ),
+        "suites_of_two_kinds": _arguments("benchmark", "effects/linear", "networks/ECOLI70"),
+        "method_of_another_suite": lambda world: [
+            "benchmark",
+            *world.pick(
+                ("effects/linear", "--methods", "boss"),
+                ("experiments/normal-10", "--methods", "dowhy"),
+                ("networks/ECOLI70", "--methods", "ida-pc"),
+                ("effects/linear", "--methods", "regression:x"),
+            ),
+        ],
         "effects_on_nobody": _fitted(lambda world, arrow: arrow.effects(world.pick("z", None, 5, ["a"]), k=5)),
         "falsify_count": _fitted(lambda world, arrow: arrow.falsify(permutations=world.pick(0, -1, 1.5, "2", None))),
         "falsify_another_table": _fitted(lambda world, arrow: arrow.falsify(world.frame(columns=3))),
@@ -1065,6 +1118,9 @@ enter_all(
         "pretrain_minutes": _arguments("pretrain", "none", "--minutes", "NUMBER", "--decay-minutes", "NUMBER"),
         "models_argument": _arguments("models", "NAME"),
         "effect_samples": _arguments("effect", "TABLE", "--model", "MODEL", "--outcome", "b", "--samples", "NUMBER"),
+        "experiment_numbers": _arguments(
+            *EXPERIMENT, "--budget", "NUMBER", "--observations", "NUMBER", "--show", "NUMBER"
+        ),
         "effect_change": _arguments(
             *EFFECT, "--treatment", "a", "--outcome", "b", "--from", "NUMBER", "--to", "NUMBER", "--json"
         ),
@@ -1088,6 +1144,11 @@ enter_all(
             world.pick("map", "shd", "f1"),
             "--scale",
             world.pick("auto", "given", "log"),
+        ],
+        "experiments": lambda world: [
+            *EXPERIMENT,
+            *world.pick([], ["--target", "a"], ["--target", "a -> b"], ["--budget", "9"], ["--candidates", "a,b"]),
+            *world.pick([], ["--json"]),
         ],
         "thresholds": lambda world: [*DISCOVER, "--threshold", world.pick("0.01", "0.999", "1e-300")],
         "drawn_again": lambda world: [*DISCOVER, "--samples", "7", "--bootstrap", "2", "--seed", str(2**63 - 1)],

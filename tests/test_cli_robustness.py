@@ -226,6 +226,7 @@ COMMANDS_THAT_PRINT = {
     "discover": ["discover", "table.csv", "--model", "MODEL"],
     "discover in JSON": ["discover", "table.csv", "--json", "--model", "MODEL"],
     "effect": ["effect", "table.csv", "--outcome", "outcome", "--samples", "5", "--model", "MODEL"],
+    "next-experiment": ["next-experiment", "table.csv", "--samples", "5", "--model", "MODEL"],
     "check": ["check", "table.csv"],
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],
     "simulate": ["simulate", "--help"],

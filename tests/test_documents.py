@@ -13,11 +13,12 @@ import pytest
 
 import causal_arrow
 from causal_arrow.benchmarks.collected import read_records
-from causal_arrow.benchmarks.summaries import RowSummary, summarize
+from causal_arrow.benchmarks.summaries import RowSummary, paired_difference, summarize
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "benchmarks.jsonl.gz"
 SHOWN = ("nshd", "f1", "ap")
+POLICIES = ("Arrow", "Random choice", "Highest degree")
 
 Rows = dict[str, RowSummary]
 
@@ -60,6 +61,41 @@ def test_every_figure_that_the_page_of_benchmarks_shows_is_there() -> None:
     assert {f"benchmarks-figures/{path.name}" for path in (ROOT / "docs" / "benchmarks-figures").iterdir()} == set(
         shown
     )
+
+
+def evidence(name: str) -> dict[tuple[str, str], Any]:
+    """The entries of a page of evidence, by row and by the title of the method."""
+    summary = summarize(read_records(ROOT / "docs" / f"{name}.jsonl.gz"))
+    return {(row.row, entry.variant.label): entry for row in summary.rows for entry in row.entries}
+
+
+@pytest.mark.parametrize(
+    ("title", "measure", "digits"), [("RMSE", "squared_error", 3), ("coverage", "coverage_of_effects", 2)]
+)
+def test_the_figures_of_the_page_of_effects_are_those_of_the_records(title: str, measure: str, digits: int) -> None:
+    text = (ROOT / "docs" / "effects.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\| {title} \| (.*) \|\n.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert found is not None
+    entries = evidence("effects-evidence")
+    methods, lines = found[1].split(" | "), found[2].splitlines()
+    assert len(lines) == 6
+    for line in lines:
+        row, *cells = line.strip("| ").split(" | ")
+        assert cells == [f"{entries[row, method].estimate(measure).mean:.{digits}f}" for method in methods]
+
+
+def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_records() -> None:
+    text = (ROOT / "docs" / "effects.md").read_text(encoding="utf-8")
+    entries = evidence("experiments-evidence")
+    rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.partition("experiments until half")[2], re.MULTILINE)
+    shown = {row: cells.split(" | ") for row, cells in rows if (row, "Arrow") in entries}
+    assert len(shown) == 4
+    for row, cells in shown.items():
+        expected = [f"{entries[row, method].estimate('until_half').mean:.2f}" for method in POLICIES]
+        for other in POLICIES[1:]:
+            apart = paired_difference(entries[row, "Arrow"], entries[row, other], "until_half")
+            expected.append(f"{apart.mean:+.2f} ({apart.standard_error:.2f})".replace("-", "−"))
+        assert cells == expected
 
 
 def test_the_reference_documents_every_public_name() -> None:

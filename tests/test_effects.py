@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -322,18 +323,72 @@ def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
     effect = effect_of(medical, GraphDistribution(order), "dose", "health")
     low, high = effect.interval
     assert str(effect).startswith(
-        f"health changes by {effect.mean:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in 0% "
-        "of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
+        f"health changes by {effect.median:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in "
+        "0% of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
     )
     assert str(effect_of(medical, sure_of(TRIANGLE), "noise", "health")) == (
         "noise has no effect on health in any of 200 graphs."
     )
 
 
+@pytest.mark.parametrize("chance_of_none", [0.04, 0.4, 0.6, 0.97])
+def test_the_number_of_the_sentence_is_in_the_interval_whatever_the_share_of_graphs_without_an_effect(
+    chance_of_none: float,
+) -> None:
+    random = np.random.default_rng(12)
+    dose = random.normal(size=20_000)
+    medical = Table.of_numbers(
+        np.stack([random.normal(size=20_000), dose, 2 * dose + random.normal(size=20_000)], axis=1),
+        ["income", "dose", "health"],
+    )
+    triangle = TRIANGLE[:3, :3]
+    logits = sure_of(triangle).skeleton_order.skeleton_logits.clone()
+    # The edge from dose to health is the only path: it is there or not.
+    logits[DOSE, HEALTH] = logits[HEALTH, DOSE] = math.log((1 - chance_of_none) / chance_of_none)
+    order = SkeletonOrder(logits, sure_of(triangle).skeleton_order.order_scores)
+    effect = effect_of(medical, GraphDistribution(order), "dose", "health", k=2000)
+    low, high = effect.interval
+    assert effect.probability_of_none == pytest.approx(chance_of_none, abs=0.03)
+    assert low <= effect.median <= high
+    assert effect.median_if_any == pytest.approx(2, abs=0.2)
+    if chance_of_none == 0.04:  # the mean is dragged out of the interval by the few graphs without an effect
+        assert not low <= effect.mean <= high
+        assert f"is {effect.mean:.2f}" in effect.sentence
+        assert effect.sentence.startswith(f"health changes by {effect.median:.2f} ")
+    if chance_of_none > 0.5:
+        assert effect.median == 0
+        share = effect.probability_of_none
+        assert effect.sentence.startswith(
+            f"dose has no effect on health in {share:.0%} of graphs; in the others health changes by "
+            f"{effect.median_if_any:.2f} per unit of dose"
+        )
+
+
+def test_the_effect_on_a_level_is_the_change_of_its_share() -> None:
+    random = np.random.default_rng(11)
+    drug = random.integers(2, size=4000).astype(float)
+    shares = np.where(drug[:, None] == 1, [0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
+    stage = (random.random(4000)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1).astype(float)
+    columns = (Column("drug", "binary", ("no", "yes")), Column("stage", "category", ("mild", "fair", "grave")))
+    table = Table(np.stack([drug, stage], axis=1), columns)
+    graph = np.array([[False, True], [False, False]])
+    for level, expected in (("mild", 0.3), ("fair", 0.0), ("grave", -0.3)):
+        for estimator in ("linear", "forest"):
+            question = EffectQuestion(estimator, level=level)
+            effect = effect_of(table, sure_of(graph), "drug", "stage", question=question)
+            assert effect.median == pytest.approx(expected, abs=0.05)
+        assert f"the share of stage = {level} changes by" in effect.sentence
+    with pytest.raises(ArrowError, match=r"'mild', 'fair' and 'grave'.*level="):
+        effect_of(table, sure_of(graph), "drug", "stage")
+    with pytest.raises(ArrowError, match="did you mean 'grave'"):
+        effect_of(table, sure_of(graph), "drug", "stage", question=EffectQuestion(level="grav"))
+
+
 def test_an_effect_goes_through_json(medical: Table) -> None:
     effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
     content = json.loads(json.dumps(effect.to_dict(), allow_nan=False))
     assert content["mean"] == effect.mean
+    assert content["median"] == effect.median
     assert (content["low"], content["high"]) == effect.interval
     assert content["by_adjustment_set"][0]["adjustment_set"] == ["income"]
     assert content["e_value"] is None
@@ -362,7 +417,7 @@ def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table
     assert list(frame.probability) == [1, 1, 0]
     assert frame.standardized.abs().is_monotonic_decreasing
     alone = effect_of(medical, sure_of(TRIANGLE), "dose", "health", k=50)
-    assert frame.effect[0] == pytest.approx(alone.mean)
+    assert frame.effect[0] == pytest.approx(alone.median)
     assert "dose: " in str(effects)
     assert "noise" not in str(effects)
 
@@ -589,3 +644,24 @@ def test_bad_questions_on_the_command_line_get_one_sentence(
     assert (status, out) == (2, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_the_share_of_a_level_is_asked_for_on_the_command_line(
+    run: Run, any_table_model_folder: Path, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(13)
+    dose = random.normal(size=200)
+    stage = np.array(["mild", "fair", "grave"])[(dose + random.normal(size=200) > 0) + random.integers(2, size=200)]
+    file = tmp_path / "stages.csv"
+    pd.DataFrame({"dose": dose, "stage": stage, "age": random.normal(size=200)}).to_csv(file, index=False)
+    asked = ("effect", file, "--model", any_table_model_folder, "--outcome", "stage", "--samples", 50)
+    edge = ("--require", "dose -> stage", "--no-hidden-cause", "dose <-> stage")
+    status, out, _ = run(*asked, *edge, "--treatment", "dose", "--level", "grave")
+    assert status == 0
+    assert out.startswith("the share of stage = grave changes by 0.")
+    status, out, _ = run(*asked, *edge, "--level", "grave", "--json")
+    assert status == 0
+    assert {each["level"] for each in json.loads(out)["effects"]} == {"grave"}
+    status, _, err = run(*asked, *edge, "--treatment", "dose")
+    assert status == 2
+    assert "name it with --level" in err

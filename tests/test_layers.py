@@ -28,9 +28,10 @@ LAYERS: dict[str, int] = {
     "discovery": 4,
     "pretraining": 4,
     "benchmarks": 5,
-    "web": 6,
-    "cli": 7,
-    "__main__": 8,
+    "examples": 6,
+    "web": 7,
+    "cli": 8,
+    "__main__": 9,
 }
 
 BARE = {"errors", "text", "batches", "graphs", "synthetic", "network", "pretraining"}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.many.run import ManyAnswers, discover_many
     from causal_arrow.discovery.pipeline import Discovery, Settings, discover
     from causal_arrow.errors import ArrowError, ArrowWarning
+    from causal_arrow.examples.loading import load_example
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.graphs.skeleton_order import SkeletonOrder
     from causal_arrow.network.checkpoint import load_model, save_model
@@ -40,6 +41,7 @@ _HOME = {
     "TaskDistribution": "causal_arrow.synthetic.tasks",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.discovery.many.run",
+    "load_example": "causal_arrow.examples.loading",
     "load_model": "causal_arrow.network.checkpoint",
     "read_table": "causal_arrow.tables.reading",
     "save_model": "causal_arrow.network.checkpoint",
@@ -62,6 +64,7 @@ __all__ = [
     "__version__",
     "discover",
     "discover_many",
+    "load_example",
     "load_model",
     "read_table",
     "save_model",

@@ -68,6 +68,7 @@ PYTHON: Wording = {
     "between": lambda remedy: "name them with between=(..., ...)",
     "jobs": lambda remedy: f"choose jobs={remedy.setting}",
     "observations": lambda remedy: "choose how many to read one by one with observations=...",
+    "level": lambda remedy: "name it with level=...",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -86,6 +87,7 @@ COMMAND_LINE: Wording = {
     "between": lambda remedy: "name them with --from and --to",
     "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
     "observations": lambda remedy: "choose how many to read one by one with --observations",
+    "level": lambda remedy: "name it with --level",
 }
 
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}

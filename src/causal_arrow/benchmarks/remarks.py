@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from causal_arrow.benchmarks.document import Block, Paragraph
 from causal_arrow.benchmarks.methods import title_of
 from causal_arrow.benchmarks.published import PublishedResults
 from causal_arrow.benchmarks.records import Record
+from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
     BETTER_OF,
     DEVELOPMENT,
@@ -26,23 +27,61 @@ STEERED = (
     "arrow-base, and no other method."
 )
 
-HOW_TO_READ = (
-    "Entries are means over datasets, with the standard error in parentheses. nSHD is the structural Hamming distance"
-    " divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP is the average "
-    "precision over all ordered pairs; seconds are those of the method alone, on one core. Datasets whose true graph "
-    "has no edges are left out of every measure that compares edges, for all methods alike.",
+STANDARD_ERRORS = (
     "Standard errors are over the datasets of a row and nothing else. They exclude what another training run of the "
     "same network would change, what other networks, experiments or parameter laws than those of the suite would "
-    "change, and the choice of the suites.",
-    "In the rows of the paper's tables bold follows the paper: the best mean, and ties whose standard error intervals"
-    " overlap with it. Elsewhere bold marks the methods that no other beats by more than two standard errors of the "
-    "difference, paired on the datasets that both answered; where that would be all of them, none is bold. A method "
-    "that was run on less than a fifth of a row's datasets takes no part.",
-    "PC, GES, BOSS, GRaSP and GIES answer with an equivalence class, that is a CPDAG: nSHD and F1 are of one DAG of "
-    "that class, and for AP a directed edge counts 1 and an undirected one ½ in both directions. DAGMA, NOTEARS and "
-    "SDCD are ranked for AP by their weights, which is kinder than the paper: the published figures of DAGMA and SDCD"
-    " are of the thresholded graph, which further measures show as “AP of the graph”.",
+    "change, and the choice of the suites."
 )
+BOLD = (
+    "Bold marks the methods that no other beats by more than two standard errors of the difference, paired on the "
+    "datasets that both answered; where that would be all of them, none is bold."
+)
+HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
+    "graphs": (
+        "Entries are means over datasets, with the standard error in parentheses. nSHD is the structural Hamming "
+        "distance divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP "
+        "is the average precision over all ordered pairs; seconds are those of the method alone, on one core. "
+        "Datasets whose true graph has no edges are left out of every measure that compares edges, for all methods"
+        " alike.",
+        STANDARD_ERRORS,
+        "In the rows of the paper's tables bold follows the paper: the best mean, and ties whose standard error "
+        "intervals overlap with it. Elsewhere bold marks the methods that no other beats by more than two standard"
+        " errors of the difference, paired on the datasets that both answered; where that would be all of them, "
+        "none is bold. A method that was run on less than a fifth of a row's datasets takes no part.",
+        "PC, GES, BOSS, GRaSP and GIES answer with an equivalence class, that is a CPDAG: nSHD and F1 are of one "
+        "DAG of that class, and for AP a directed edge counts 1 and an undirected one ½ in both directions. DAGMA,"
+        " NOTEARS and SDCD are ranked for AP by their weights, which is kinder than the paper: the published "
+        "figures of DAGMA and SDCD are of the thresholded graph, which further measures show as “AP of the graph”.",
+    ),
+    "effects": (
+        "Entries are means over datasets, with the standard error in parentheses. Bias is away from zero (+) or "
+        "towards it (−) where there is an effect. RMSE is the root of the mean squared error of all effects, in "
+        "standard deviations of the outcome or as a share. Coverage is of the 90% intervals: of all effects, most of "
+        "which are zero, and of those that are not. Width is theirs too.",
+        STANDARD_ERRORS,
+        BOLD,
+    ),
+    "experiments": (
+        "Entries are means over datasets, with the standard error in parentheses. SHD is the structural Hamming "
+        "distance of the graph that is shown after so many experiments, a reversed edge counting once. The last column "
+        "is how many experiments it takes until at most half of the mistakes without any are left, 6 where five were "
+        "not enough. Seconds are those of the choices.",
+        STANDARD_ERRORS,
+        BOLD,
+    ),
+}
+"""By what suites ask for."""
+
+
+MARKS_OF_FCI = (
+    "Of FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts half, "
+    "and ↔ is a hidden cause."
+)
+
+
+def asked_for(summary: Summary) -> list[str]:
+    """What the suites ask methods for, each once; graphs, where a suite is not known."""
+    return list(dict.fromkeys(SUITES[suite].judged_by if suite in SUITES else "graphs" for suite in summary.suites))
 
 
 def development_remarks(summary: Summary) -> list[Block]:
@@ -53,9 +92,8 @@ def development_remarks(summary: Summary) -> list[Block]:
     return [
         Paragraph(
             f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they say what a network "
-            "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that. Of "
-            "FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts "
-            "half, and ↔ is a hidden cause."
+            "can do, not what it will do on tables that nobody looked at; the suite held-out is frozen for that."
+            + (f" {MARKS_OF_FCI}" if "graphs" in asked_for(summary) else "")
         )
     ]
 

@@ -14,6 +14,7 @@ from causal_arrow.benchmarks.records import Record, identity_of_method
 from causal_arrow.benchmarks.remarks import (
     HOW_TO_READ,
     STEERED,
+    asked_for,
     circumstances,
     development_remarks,
     readings,
@@ -101,7 +102,7 @@ def report_blocks(
         Heading(title, 1),
         *([Paragraph(note)] if note else []),
         *circumstances(records),
-        *(Paragraph(text) for text in HOW_TO_READ),
+        *(Paragraph(text) for asked in asked_for(summary) for text in HOW_TO_READ[asked]),
         *development_remarks(summary),
         Heading("Methods"),
         _methods_table(summary, records),
@@ -209,7 +210,8 @@ def paired_blocks(summary: Summary, suite: str) -> list[Block]:
         return []
     if all(not any(char.isdigit() for char in cell.text) for line in lines for cell in line[2:]):
         return []  # where all true graphs are empty there is nothing to subtract
-    header = ("Data", "Methods", *(MEASURES[name].title for name in names))
+    titles = ("Squared error" if MEASURES[name].root else MEASURES[name].title for name in names)
+    header = ("Data", "Methods", *titles)
     explained = Paragraph("On the datasets that both answered; bold where more than two standard errors apart.")
     return [Heading(f"{suite}: paired differences", 3), explained, Grid(header, tuple(lines), text_columns=2)]
 

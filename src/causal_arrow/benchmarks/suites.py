@@ -35,6 +35,8 @@ from causal_arrow.benchmarks.any_table import (
 )
 from causal_arrow.benchmarks.datasets import Dataset, shuffle_variables
 from causal_arrow.benchmarks.discrete_networks import DISCRETE_NETWORKS, draw_discrete_dataset
+from causal_arrow.benchmarks.effects import EFFECT_ROWS, draw_effects_dataset
+from causal_arrow.benchmarks.experiments import EXPERIMENT_ROWS, draw_experiments_dataset
 from causal_arrow.benchmarks.generated import (
     INDEPENDENT_NOISE,
     MOST_HIDDEN,
@@ -105,6 +107,7 @@ class Suite:
     steered: bool = False  # weights of the bundled model's training mixture were chosen with its rows in view
     further_measures: tuple[str, ...] = ()  # beyond `metrics.evaluate`: names in `benchmarks.measures.FURTHER`
     shown: tuple[str, ...] = ("nshd", "f1", "ap", "seconds")  # measures of its main table, the paper's by default
+    judged_by: str = "graphs"  # what methods are asked for, a key of METHODS_FOR; others have to be named
 
     def rows(self, panel: str | None = None) -> tuple[Row, ...]:
         """All rows in the order of the tables, or those of one panel."""
@@ -420,6 +423,19 @@ def _symmetries() -> list[Row]:
     ]
 
 
+def _effects() -> list[Row]:
+    return [
+        Row("effects", name, partial(draw_effects_dataset, row=name), "task", {"task": name}) for name in EFFECT_ROWS
+    ]
+
+
+def _experiments() -> list[Row]:
+    return [
+        Row("experiments", name, partial(draw_experiments_dataset, row=name), "task", {"task": name})
+        for name in EXPERIMENT_ROWS
+    ]
+
+
 def _development(
     name: str, description: str, rows: list[Row], measures: tuple[str, ...] = (), shown: tuple[str, ...] | None = None
 ) -> Suite:
@@ -485,6 +501,24 @@ DEVELOPMENT_SUITES = (
         _symmetries(),
         (),
         ("estimated_edges", "edges_changed", "share_changed", "largest_change", "seconds"),
+    ),
+    replace(
+        _development(
+            "effects",
+            "Effects that are known, six in each table of 5 to 20 variables, with methods of its own",
+            _effects(),
+            shown=("bias", "squared_error", "coverage", "coverage_of_effects", "width", "seconds"),
+        ),
+        judged_by="effects",
+    ),
+    replace(
+        _development(
+            "experiments",
+            "Five experiments of 100 observations each, carried out one after another, with policies of its own",
+            _experiments(),
+            shown=("shd_0", "shd_1", "shd_2", "shd_3", "shd_5", "mean_shd", "until_half"),
+        ),
+        judged_by="experiments",
     ),
 )
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.benchmarks.methods import METHODS, title_of
+from causal_arrow.benchmarks.experiments import MOST_EXPERIMENTS
+from causal_arrow.benchmarks.methods import METHODS_FOR, title_of
 from causal_arrow.benchmarks.published import published_results
 from causal_arrow.benchmarks.records import Record, count_by_status
 from causal_arrow.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
@@ -23,6 +24,7 @@ class Measure:
     title: str
     lower_is_better: bool | None
     decimals: int = 2
+    root: bool = False  # of a mean of squares: its root is printed
 
 
 MEASURES = {
@@ -47,9 +49,17 @@ MEASURES = {
     "edges_changed": Measure("Edges changed", True, 1),
     "share_changed": Measure("Share changed", True),
     "largest_change": Measure("Largest change", True),
+    "bias": Measure("Bias", None, 3),
+    "squared_error": Measure("RMSE", True, 3, root=True),
+    "coverage": Measure("Coverage", None),
+    "coverage_of_effects": Measure("Coverage of effects", None),
+    "width": Measure("Width", None),
+    **{f"shd_{number}": Measure(f"SHD after {number}", True) for number in range(MOST_EXPERIMENTS + 1)},
+    "mean_shd": Measure("SHD, mean of 1 to 5", True),
+    "until_half": Measure("Experiments until half", True),
 }
 # These know the answer, or the law that graphs were drawn by: a line to compare with, and not a competitor.
-ORACLES = ("class-oracle", "exact-bayes")
+ORACLES = ("class-oracle", "exact-bayes", "true-graph", "true-graph-curved")
 # These do not look at the table. That they are fast is no achievement.
 INSTANT = ("empty", "random", "class-oracle")
 
@@ -183,8 +193,12 @@ class Entry:
         return {record.index: value for record, value in zip(self.finished, self.values(measure), strict=True)}
 
     def estimate(self, measure: str) -> Estimate:
-        """Mean and standard error of a measure."""
-        return Estimate.of(self.values(measure))
+        """Mean and standard error of a measure; of a mean of squares its root, by the delta method."""
+        mean = Estimate.of(self.values(measure))
+        if not MEASURES[measure].root:
+            return mean
+        root = math.sqrt(mean.mean)
+        return Estimate(root, mean.standard_error / (2 * root) if root else math.nan, mean.count)
 
     def describe_datasets(self) -> str:
         """How many datasets the means are over, and what became of the others."""
@@ -393,7 +407,7 @@ def _place_of_variant(record: Record) -> tuple[int, str, int]:
 
 def _place_of_method(name: str) -> tuple[int, str]:
     kind = name.partition(":")[0]
-    names = list(METHODS)
+    names = list(dict.fromkeys(name for methods in METHODS_FOR.values() for name in methods))
     return (names.index(kind) if kind in names else len(names), name)
 
 

@@ -22,8 +22,22 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.benchmarks.datasets import Dataset, FloatArray
+from causal_arrow.benchmarks.effects import (
+    EffectEstimates,
+    EffectsDataset,
+    EffectTask,
+    effect_measures,
+    effect_task,
+)
+from causal_arrow.benchmarks.experiments import (
+    Course,
+    ExperimentsDataset,
+    ExperimentTask,
+    experiment_measures,
+    experiment_task,
+)
 from causal_arrow.benchmarks.measures import FURTHER, compare_twins
-from causal_arrow.benchmarks.methods import Estimate, Method, MethodOptions, Observed, Solve, prepare
+from causal_arrow.benchmarks.methods import Estimate, Method, MethodOptions, Observed, prepare
 from causal_arrow.benchmarks.records import table_to_lists
 from causal_arrow.benchmarks.suites import suite
 from causal_arrow.discovery.jobs import Say, run_job
@@ -56,7 +70,7 @@ def main() -> None:
 def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     """One method on one dataset, and how good its answer is. A job of the kind "benchmark"."""
     dataset = _dataset(job["suite"], job["row"], job["index"])
-    method, solve = _started(job["method"], json.dumps(job["options"]))
+    method, solve = _started(job["method"], json.dumps(job["options"]), suite(job["suite"]).judged_by)
     shown = what_a_method_sees(dataset, method)
     seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
     say({"event": "started"})
@@ -65,15 +79,24 @@ def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
         answer_for_twin = solve(what_a_method_sees(dataset.twin, method), np.random.default_rng(seed))
     say({"event": "answered"})
     described = {"dataset": dataset_record(dataset)}
-    if reading := answer.reading if method.reads_tables else _reading_of_numbers(dataset, method):
+    tells = method.reads_tables or not isinstance(answer, Estimate)
+    if reading := answer.reading if tells else _reading_of_numbers(dataset, method):
         described["reading"] = dict(reading)
+    if isinstance(dataset, EffectsDataset):
+        return {**described, **_result(answer, effect_measures(dataset.questions, answer.effects))}
+    if isinstance(dataset, ExperimentsDataset):
+        return {**described, **_result(answer, experiment_measures(dataset.adjacency, answer.graphs))}
     if dataset.twin is not None:
         return {**described, **_result(answer, compare_twins(dataset, answer, answer_for_twin))}
     return {**described, **measure(dataset, answer, suite(job["suite"]).further_measures)}
 
 
-def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed:
+def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed | EffectTask | ExperimentTask:
     """The truth for an oracle, everything but the truth for a method that reads tables, else complete numbers."""
+    if isinstance(dataset, EffectsDataset):
+        return effect_task(dataset, with_graph=method.is_oracle)
+    if isinstance(dataset, ExperimentsDataset):
+        return experiment_task(dataset)
     if method.is_oracle:
         return np.asarray(dataset.adjacency, dtype=np.float64)
     if method.reads_tables:
@@ -103,7 +126,7 @@ def measure(dataset: Dataset, answer: Estimate, further: Sequence[str] = ()) -> 
     return result
 
 
-def _result(answer: Estimate, measures: Mapping[str, float]) -> dict[str, Any]:
+def _result(answer: Estimate | EffectEstimates | Course, measures: Mapping[str, float]) -> dict[str, Any]:
     return {
         "seconds": answer.seconds,
         "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
@@ -122,8 +145,8 @@ def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
 
 
 @lru_cache
-def _started(name: str, options_json: str) -> tuple[Method, Solve]:
-    method = prepare(name, options_from_json(json.loads(options_json)))
+def _started(name: str, options_json: str, judged_by: str) -> tuple[Method, Any]:
+    method = prepare(name, options_from_json(json.loads(options_json)), judged_by)
     return method, method.start()
 
 

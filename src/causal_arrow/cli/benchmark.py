@@ -11,7 +11,7 @@ import typer
 
 from causal_arrow.cli.console import PIPED_WIDTH, file, folder, grid
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.text import visible
+from causal_arrow.text import listed, visible
 
 if TYPE_CHECKING:
     from causal_arrow.benchmarks.document import Grid
@@ -72,7 +72,7 @@ def benchmark(
     options = MethodOptions(weights, avici_weights, environments, str(resolve_device(device)), scale)
     rows = select_rows(suites)
     texts = list(dict.fromkeys(text.strip() for text in methods.split(",") if text.strip()))
-    prepared = [(text, prepare(text, options)) for text in texts]
+    prepared = [(text, prepare(text, options, judged_by(rows))) for text in texts]
     records = read_records(output) if output.exists() else []
     planned = plan(rows, prepared, datasets)
     to_do = remaining(planned, records, timeout=timeout, retry=retry)
@@ -152,26 +152,42 @@ def one_line(text: str) -> str:
 
 
 def select_rows(names: Sequence[str]) -> list[Row]:
-    """The rows that SUITE, SUITE/ROW and 'all' stand for, each once. A frozen suite has to be named."""
+    """The rows that SUITE, SUITE/ROW and 'all' stand for, each once.
+
+    A frozen suite has to be named, and one that asks for something else than graphs.
+    """
     from causal_arrow.benchmarks.suites import SUITES, rows_named
 
     if "all" in names:
-        unfrozen = [name for name, suite in SUITES.items() if not suite.frozen]
-        names = [*unfrozen, *(name for name in names if name != "all")]
+        usual = [name for name, suite in SUITES.items() if not suite.frozen and suite.judged_by == "graphs"]
+        names = [*usual, *(name for name in names if name != "all")]
     chosen = [row for name in names for row in rows_named(name)]
     return list({(row.suite, row.name): row for row in chosen}.values())
 
 
+def judged_by(rows: Sequence[Row]) -> str:
+    """What the suites of the rows ask methods for; BenchmarkError if that is not one thing."""
+    from causal_arrow.benchmarks.suites import SUITES
+
+    asked = {SUITES[row.suite].judged_by: row.suite for row in rows}
+    if len(asked) > 1:
+        raise BenchmarkError(
+            f"The suites {listed(list(asked.values()))} ask methods for different things: run them one after another."
+        )
+    return next(iter(asked))
+
+
 def _list_suites_and_methods() -> None:
-    from causal_arrow.benchmarks.methods import METHODS
+    from causal_arrow.benchmarks.methods import METHODS_FOR
     from causal_arrow.benchmarks.suites import SUITES
 
     typer.echo("Suites:")
     for name, suite in SUITES.items():
         typer.echo(f"  {name:18} {suite.description} ({len(suite.rows())} rows)")
-    typer.echo("\nMethods:")
-    for name, kind in METHODS.items():
-        typer.echo(f"  {name:18} {kind.description}")
+    for asked, methods in METHODS_FOR.items():
+        typer.echo("\nMethods:" if asked == "graphs" else f"\nMethods of the suite {asked}:")
+        for name, kind in methods.items():
+            typer.echo(f"  {name:18} {kind.description}")
     typer.echo("\nFor example: causal-arrow benchmark networks --methods arrow,boss,dagma --datasets 5")
 
 
@@ -274,6 +290,9 @@ EXAMPLES = {
 `causal-arrow benchmark sachs --scale given`
 
 `causal-arrow benchmark all --device cuda`
+`causal-arrow benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50`
+
+`causal-arrow benchmark experiments --methods arrow,chance,degree --datasets 50`
 
 `causal-arrow benchmark --install sdcd`
 """,

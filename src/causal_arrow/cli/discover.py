@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
 
@@ -74,6 +75,14 @@ def discover(
         ),
     ] = None,
     cluster: options.Cluster = None,
+    falsify: Annotated[
+        bool,
+        typer.Option(
+            "--falsify",
+            help="Test the graph against the data thoroughly, and put the result into the JSON too; the summary has a "
+            "quick test for up to 60 variables anyway.",
+        ),
+    ] = False,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     overwrite: options.Overwrite = False,
@@ -98,8 +107,9 @@ def discover(
     """Find the causal graph of a table.
 
     Prints the edges with their probabilities, how strong the preference for their directions is, the causal order,
-    hidden common causes where the model tells them, and what about the table should make you careful. With --output,
-    writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot, graph.dagitty.txt and pictures.
+    hidden common causes where the model tells them, whether the data contradict the graph, and what about the table
+    should make you careful. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
+    graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     names = _file_names(samples, bootstrap)
@@ -108,6 +118,7 @@ def discover(
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
+    from causal_arrow.discovery.effects.falsification import compatibility
 
     if backend != "loky" or jobs is not None or cluster is not None:
         _check_workers(bootstrap, backend, cluster)
@@ -140,6 +151,8 @@ def discover(
     answer = found.answer
     seconds = time.perf_counter() - started
     extras = Extras()
+    if falsify or not as_json:
+        extras.falsification = compatibility(answer, found.table, thorough=falsify)
     if samples is not None or bootstrap is not None:
         import numpy as np
         import torch
@@ -163,9 +176,9 @@ def discover(
 
     if output is not None:
         with written_together(output, names, overwrite) as unfinished:
-            _write(unfinished, answer, extras)
+            _write(unfinished, answer, extras, falsify)
     if as_json:
-        print(json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False))
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {model}")
@@ -199,7 +212,7 @@ EXAMPLES = {
 
 `causal-arrow discover table.csv --interventions target --environments site`
 
-`causal-arrow discover table.csv --samples 1000 --bootstrap 100`
+`causal-arrow discover table.csv --samples 1000 --bootstrap 100 --falsify`
 
 `causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
 
@@ -210,7 +223,9 @@ EXAMPLES = {
 
 @dataclass
 class Extras:
-    """What was asked for beside the answer."""
+    """What there is beside the answer: whether its graph fits the table, and what was asked for."""
+
+    falsification: Falsification | None = None
 
     samples: int = 0
     ancestors: NDArray[np.float64] | None = None
@@ -258,13 +273,13 @@ def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
     return [*text, *extra, *PICTURES]
 
 
-def _write(folder: Path, answer: Answer, extras: Extras) -> None:
+def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
     from causal_arrow.discovery import exports, pictures
 
     for name, export in exports.TEXT_FORMATS.items():
         if name != "graph.json":  # which also holds the extras
             (folder / name).write_text(export(answer), encoding="utf-8", newline="")
-    whole = json.dumps(_as_dict(answer, extras), indent=2, ensure_ascii=False, allow_nan=False)
+    whole = json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "graph.json").write_text(whole + "\n", encoding="utf-8")
     if extras.ancestors is not None:
         with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
@@ -278,10 +293,12 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
     pictures.save_probabilities(answer, map_png, map_svg)
 
 
-def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
+def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
     from causal_arrow.discovery.answer import DIGITS
 
     content = answer.to_dict()
+    if falsify and extras.falsification is not None:
+        content["falsification"] = extras.falsification.to_dict()
     if extras.ancestors is not None:
         content["samples"] = extras.samples
         content["ancestor_probabilities"] = extras.ancestors.tolist()
@@ -312,6 +329,9 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
     screen.print(f"\n[bold]{count}.[/bold] {escape(order)}")
     for remark in remarks(answer):
         screen.print(escape(remark))
+    if extras.falsification is not None:
+        careful = "[yellow]Careful:[/yellow] " if extras.falsification.falsified else ""
+        screen.print(careful + escape(str(extras.falsification)))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:

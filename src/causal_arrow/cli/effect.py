@@ -18,8 +18,16 @@ from causal_arrow.text import capitalized, counted, listed, visible
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
+    ),
+]
+OverwritePicture = Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")]
 
 
 def effect(
@@ -37,6 +45,10 @@ def effect(
         str | None,
         typer.Option("--to", help="Value or level that the treatment goes to; else per unit.", show_default=False),
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(help="Level of an outcome with levels whose share is asked about.", show_default=False),
+    ] = None,
     estimator: Annotated[
         Literal["linear", "curved", "forest"],
         typer.Option(help="Straight lines, cubic curves, or cross-fitted random forests."),
@@ -49,19 +61,14 @@ def effect(
         int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
     ] = 1000,
     as_json: options.AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
-        ),
-    ] = None,
+    plot: Picture = None,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
     model: options.Model = DEFAULT_MODEL,
     scale: options.Scale = "auto",
     observations: options.Observations = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")] = False,
+    overwrite: OverwritePicture = False,
     require: options.Require = None,
     forbid: options.Forbid = None,
     tiers: options.Tiers = None,
@@ -87,8 +94,7 @@ def effect(
     outcome.
     """
     between = _between(from_, to, treatment)
-    if plot is not None and plot.suffix.lower() not in PICTURE_ENDINGS:
-        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{plot.name}'.")
+    check_picture(plot)
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     import numpy as np
@@ -122,7 +128,7 @@ def effect(
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
-    question, random = EffectQuestion(estimator, adjustment), np.random.default_rng(seed)
+    question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(seed)
     answer: Effect | Effects
     if treatment is None:
         answer = estimate_effects(found.answer, found.table, graphs, outcome, question=question, random=random)
@@ -131,7 +137,7 @@ def effect(
             found.answer, found.table, graphs, treatment, outcome, between=between, question=question, random=random
         )
     if plot is not None:
-        _write_picture(answer, plot, overwrite)
+        write_picture(answer, plot, overwrite)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
         print(
@@ -157,7 +163,14 @@ def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[
     return from_, to
 
 
-def _write_picture(answer: Effect | Effects, path: Path, overwrite: bool) -> None:
+def check_picture(path: Path | None) -> None:
+    """ConfigurationError unless a picture can be written to a file of this name."""
+    if path is not None and path.suffix.lower() not in PICTURE_ENDINGS:
+        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{path.name}'.")
+
+
+def write_picture(answer: Effect | Effects | ExperimentPlan, path: Path, overwrite: bool) -> None:
+    """Draw an answer into a file."""
     from matplotlib.figure import Figure
 
     with written_together(path.parent, [path.name], overwrite) as folder:

@@ -24,6 +24,7 @@ COMMANDS = {  # name -> the module that has a function of this name (_ for -), a
     "discover": "causal_arrow.cli.discover",
     "discover-many": "causal_arrow.cli.discover_many",
     "effect": "causal_arrow.cli.effect",
+    "next-experiment": "causal_arrow.cli.next_experiment",
     "check": "causal_arrow.cli.check",
     "serve": "causal_arrow.cli.serve",
     "simulate": "causal_arrow.cli.simulate",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.falsification import Falsification
 
 LARGEST_SEED = 2**63 - 1
@@ -327,6 +328,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         outcome: str,
         *,
         between: tuple[Any, Any] | None = None,
+        level: str | None = None,
         estimator: str = "linear",
         adjustment: str = "optimal",
         k: int = 1000,
@@ -336,7 +338,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Each graph is used with its own valid adjustment set, `adjustment` "optimal" or "parents". The interval holds
         both the doubt about the graph and the doubt from few observations. `between` is a pair of values or levels of
-        the treatment; by default the effect is per unit. `estimator` "linear" is least squares, "curved" the
+        the treatment; by default the effect is per unit. `level` is one of an outcome with levels: the effect is then
+        on its share. `estimator` "linear" is least squares, "curved" the
         average slope of cubic curves; "forest" is cross-fitted, doubly robust for a yes or no treatment and partially
         linear for a number.
         """
@@ -349,7 +352,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             treatment,
             outcome,
             between=between,
-            question=EffectQuestion(estimator, adjustment),
+            question=EffectQuestion(estimator, adjustment, level),
             random=np.random.default_rng(_seed(random_state)),
         )
 
@@ -357,6 +360,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self,
         outcome: str,
         *,
+        level: str | None = None,
         estimator: str = "linear",
         adjustment: str = "optimal",
         k: int = 1000,
@@ -370,9 +374,61 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             self.table_,
             self.sample_graphs(k, random_state),
             outcome,
-            question=EffectQuestion(estimator, adjustment),
+            question=EffectQuestion(estimator, adjustment, level),
             random=np.random.default_rng(_seed(random_state)),
         )
+
+    def next_experiment(
+        self,
+        target: str | tuple[str, str] | None = None,
+        budget: int = 1,
+        *,
+        candidates: Sequence[str] | None = None,
+        observations: int | None = None,
+        k: int = 1000,
+        random_state: RandomState = 0,
+    ) -> ExperimentPlan:
+        """Which variable to set next, or which hidden cause to measure, to remove most doubt, over `k` sampled graphs.
+
+        The doubt is about the whole graph or, with a `target`, about the causes of an outcome, or about the effect of
+        a (treatment, outcome). `budget` is how many experiments are carried out together. `candidates` are the
+        variables that can be set, by default all that experiments have not set yet; `observations` is how many each
+        experiment will have, by default as many as the table.
+        """
+        from causal_arrow.discovery.effects.planning import plan_experiments
+
+        answer = self._answer
+        budget = check_count("budget", budget)
+        if observations is not None:
+            observations = check_count("observations, those of the experiment,", observations)
+        return plan_experiments(
+            answer,
+            self.table_,
+            self.sample_graphs(k, random_state),
+            target=target,
+            budget=budget,
+            candidates=candidates,
+            observations=observations,
+            random=np.random.default_rng(_seed(random_state)),
+        )
+
+    def learn_from_experiment(self, variable: str, rows: Any, k: int = 1000, random_state: RandomState = 0) -> Arrow:
+        """A new fitted Arrow that knows what an experiment showed, without running the network again.
+
+        `rows` are observations in which `variable` was set at random, with the columns of the fitted table. Edges that
+        they make improbable are forbidden, beside the knowledge there is. A network that reads experiments does better
+        with all observations in one table: see `fit(interventions=...)`.
+        """
+        from causal_arrow.discovery.effects.planning import knowledge_from
+
+        answer = self._answer
+        answer.place_of(variable)
+        names = list(answer.names)
+        kinds = {column.name: column.kind for column in self.table_.columns if column.kind != "ordered"}
+        ordered = {column.name: list(column.levels) for column in self.table_.columns if column.kind == "ordered"}
+        read = read_table(rows, columns=names, missing=self._settings().missing, kinds=kinds, ordered=ordered or None)
+        known = knowledge_from(answer, self.table_, read, variable, self.sample_graphs(k, random_state))
+        return self.refine(knowledge=known)
 
     def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
         """Whether the graph is compatible with a table: tests of the independences that it implies.
@@ -380,18 +436,21 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         They are held against those of `permutations` graphs with shuffled names. `table` has the columns of the one
         that was fitted, which is tested by default; observations that were not fitted make the stricter test.
         """
-        from causal_arrow.discovery.effects.falsification import falsify
+        from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
 
         names = list(self._answer.names)
         read = self.table_ if table is None else read_table(table, columns=names, missing=self._settings().missing)
         count = check_count("permutations", permutations)
-        return falsify(self._answer.adjacency, read, count, np.random.default_rng(_seed(random_state)))
+        random = np.random.default_rng(_seed(random_state))
+        read = on_scale_of(self._answer, read)
+        return falsify(self._answer.adjacency, read, count, random, self._answer.graph.bidirected)
 
     # In words
 
     def summary(self) -> str:
-        """What was found, as plain text: edges, how certain they are, the causal order, what to be careful about."""
-        return summary.to_text(self._answer)
+        """What was found, as plain text: edges, how certain they are, the causal order, whether the data contradict the
+        graph, what to be careful about."""
+        return summary.to_text(self._answer, more=self._fit_in_words())
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.summary()}" if hasattr(self, "answer_") else repr(self)
@@ -401,7 +460,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if not hasattr(self, "answer_"):
             bundle: dict[str, str] = super()._repr_mimebundle_(**options)
             return bundle
-        return {"text/plain": str(self), "text/html": summary.to_html(self.answer_)}
+        return {"text/plain": str(self), "text/html": summary.to_html(self.answer_, more=self._fit_in_words())}
 
     def _repr_html_(self) -> str:
         return self._repr_mimebundle_()["text/html"]
@@ -470,6 +529,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _answer(self) -> Answer:
         check_is_fitted(self)
         return self.answer_
+
+    def _fit_in_words(self) -> list[str]:
+        """Whether the graph is compatible with the table, where that takes no time to tell."""
+        from causal_arrow.discovery.effects.falsification import compatibility
+
+        found = compatibility(self._answer, self.table_)
+        return [] if found is None else [str(found)]
 
     def _remember_names(self, table: Any, read: Table) -> None:
         self.n_features_in_ = read.variables

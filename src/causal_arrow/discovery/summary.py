@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge
@@ -69,8 +70,8 @@ def vanished_sentences(answer: Answer) -> list[str]:
     return sentences
 
 
-def to_text(answer: Answer, most: int = MOST_EDGES) -> str:
-    """The whole summary as plain text, one line per edge."""
+def to_text(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) -> str:
+    """The whole summary as plain text, one line per edge, and `more` sentences after what is good to know."""
     lines = [_title_with_model(answer), ""]
     if answer.edges:
         rows = [COLUMNS, *(_cells(edge) for edge in answer.edges[:most])]
@@ -81,25 +82,25 @@ def to_text(answer: Answer, most: int = MOST_EDGES) -> str:
             lines.append(f"... and {len(answer.edges) - most} more")
     else:
         lines.append("No two variables are adjacent with enough probability to show an edge.")
-    lines += ["", order_sentence(answer), *remarks(answer)]
+    lines += ["", order_sentence(answer), *remarks(answer), *more]
     lines += [f"Careful: {warning}" for warning in answer.warnings]
     return "\n".join(lines)
 
 
-def to_html(answer: Answer, most: int = MOST_EDGES) -> str:
-    """The whole summary for a notebook: picture, edges, order, warnings."""
+def to_html(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) -> str:
+    """The whole summary for a notebook: picture, edges, order, `more` sentences, warnings."""
     head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(edge)) + "</tr>"
         for edge in answer.edges[:most]
     )
-    more = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
+    others = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
     table = (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{others}"
         if answer.edges
         else "<p>No two variables are adjacent with enough probability to show an edge.</p>"
     )
-    sentences = [order_sentence(answer), *remarks(answer)]
+    sentences = [order_sentence(answer), *remarks(answer), *more]
     careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
     paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences), *careful])
     return f"<div><p><b>{html.escape(_title_with_model(answer))}</b></p>{_picture(answer)}{table}{paragraphs}</div>"

@@ -12,7 +12,17 @@ from functools import partial
 from typing import Any
 
 from causal_arrow._version import __version__
-from causal_arrow.benchmarks.methods import any_table, arrow, baselines, causal_learn, continuous, exact_bayes, isolated
+from causal_arrow.benchmarks.methods import (
+    any_table,
+    arrow,
+    baselines,
+    causal_learn,
+    continuous,
+    effects,
+    exact_bayes,
+    experiments,
+    isolated,
+)
 from causal_arrow.benchmarks.methods.protocol import (
     Estimate,
     Method,
@@ -25,21 +35,38 @@ from causal_arrow.benchmarks.methods.protocol import (
 )
 from causal_arrow.errors import BenchmarkError
 
-__all__ = ["METHODS", "Estimate", "Method", "MethodKind", "MethodOptions", "Observed", "Solve", "prepare", "title_of"]
+__all__ = [
+    "METHODS",
+    "METHODS_FOR",
+    "Estimate",
+    "Method",
+    "MethodKind",
+    "MethodOptions",
+    "Observed",
+    "Solve",
+    "prepare",
+    "title_of",
+]
 
 
-def prepare(text: str, options: MethodOptions) -> Method:
-    """The method that `text` names, perhaps with something after a colon; BenchmarkError when it cannot be run."""
+def prepare(text: str, options: MethodOptions, judged_by: str = "graphs") -> Method:
+    """The method that `text` names, perhaps with something after a colon; BenchmarkError when it cannot be run.
+
+    `judged_by` says what the suite asks for, a key of METHODS_FOR.
+    """
     name, _, argument = text.partition(":")
-    if name not in METHODS:
-        raise BenchmarkError(f"There is no method {name!r}. Choose from: {', '.join(METHODS)}.")
-    return METHODS[name].prepare(argument, options)
+    known = METHODS_FOR[judged_by]
+    if name not in known:
+        where = "" if judged_by == "graphs" else f" for {judged_by}"
+        raise BenchmarkError(f"There is no method {name!r}{where}. Choose from: {', '.join(known)}.")
+    return known[name].prepare(argument, options)
 
 
 def title_of(name: str) -> str:
     """What tables and figures call a method, given its name in the records."""
     kind, _, argument = name.partition(":")
-    title = METHODS[kind].title if kind in METHODS else kind
+    known = {name: kind for methods in reversed(list(METHODS_FOR.values())) for name, kind in methods.items()}
+    title = known[kind].title if kind in known else kind
     return f"{title} ({argument})" if argument else title
 
 
@@ -224,3 +251,10 @@ METHODS = {
         _baseline("exact-bayes", exact_bayes.start_exact_bayes, settings=exact_bayes.EXACT_BAYES_SETTINGS),
     ),
 }
+
+METHODS_FOR: Mapping[str, Mapping[str, MethodKind]] = {
+    "graphs": METHODS,
+    "effects": effects.EFFECT_METHODS,
+    "experiments": experiments.POLICIES,
+}
+"""By what a suite asks for: the methods that can answer."""

@@ -37,14 +37,11 @@ if TYPE_CHECKING:
 def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str) -> Method:
     """Arrow with the weights after the colon, else those of the options, else the bundled ones."""
     check_choice("--scale", options.scale, SCALES)
-    source = argument or options.weights or FOR_NUMBERS
-    checksum = file_checksum(_weights_file(source))
-    label = weights_label(source)
+    source, label, settings = arrow_settings(argument, options)
     return Method(
         name=f"{name}:{label}" if argument else name,
         settings={
-            "weights": label,
-            "weights_checksum": checksum,
+            **settings,
             "rule": rule,
             # Said where it is not what everyone gets, so that older records stay what they were.
             **({"device": options.device} if options.device != "cpu" else {}),
@@ -54,6 +51,13 @@ def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str
         start=lambda: start_arrow(source, rule, options.device, options.scale),
         reads_tables=True,
     )
+
+
+def arrow_settings(argument: str, options: MethodOptions) -> tuple[str, str, dict[str, str]]:
+    """Where the weights are, what to call them, and what a record says of them."""
+    source = argument or options.weights or FOR_NUMBERS
+    label = weights_label(source)
+    return source, label, {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
 
 
 def weights_label(source: str) -> str:

@@ -57,7 +57,7 @@ def count_adjustments(
         without += int((~effective).sum())
         piece, shared, descends = piece[effective], shared[effective], descends[effective]
         first = ADJUSTMENTS[kind](piece, descends, treatment, outcome)
-        last = _all_ancestors(descends, treatment, outcome)
+        last = all_ancestors(descends, treatment, outcome)
         first_closes = closes_back_doors(piece, shared, treatment, outcome, first)
         last_closes = closes_back_doors(piece, shared, treatment, outcome, last)
         lost += int((~first_closes & ~last_closes).sum())
@@ -90,7 +90,7 @@ def closes_back_doors(graphs: Bools, hidden: Bools, treatment: int, outcome: int
     return np.asarray(~connected[:, treatment, outcome])
 
 
-def _all_ancestors(descends: Bools, treatment: int, outcome: int) -> Bools:
+def all_ancestors(descends: Bools, treatment: int, outcome: int) -> Bools:
     """Ancestors of treatment and outcome that the treatment does not affect on its way to the outcome.  (K, P)"""
     on_path = descends[:, treatment, :] & descends[:, :, outcome]
     on_path[:, outcome] = True

@@ -73,6 +73,8 @@ class Effect:
     """Of a yes or no outcome under a yes or no treatment: the observed share of yes, overall and among the treated."""
     standard_unit: float = math.nan
     """Standard deviation of the treatment over that of the outcome, in units of the change."""
+    level: str | None = None
+    """Of an outcome with levels, the one whose share changes; None for the outcome itself."""
 
     @cached_property
     def distribution(self) -> Mixture:
@@ -85,9 +87,22 @@ class Effect:
             [each.estimate.freedom for each in self.sets],
         )
 
+    @cached_property
+    def median(self) -> float:
+        """As much probability lies below as above; zero where most graphs have no effect. Always in the interval."""
+        return self.distribution.quantile(0.5)
+
+    @cached_property
+    def median_if_any(self) -> float:
+        """The same over the graphs that have an effect; NaN if none has."""
+        return self.distribution.without_zero().quantile(0.5) if self.sets else math.nan
+
     @property
     def mean(self) -> float:
-        """The average effect, over graphs."""
+        """The average effect over graphs, those without an effect counted as zero.
+
+        Where few graphs have no effect, or few have one, it can lie outside the interval.
+        """
         return self.distribution.mean
 
     @cached_property
@@ -156,6 +171,11 @@ class Effect:
 
     # In words
 
+    @property
+    def subject(self) -> str:
+        """What changes: the outcome, or the share of one of its levels."""
+        return self.outcome if self.level is None else f"the share of {self.outcome} = {self.level}"
+
     def __str__(self) -> str:
         return " ".join([self.sentence, *self.sensitivity_sentences(), *self.notes])
 
@@ -163,17 +183,27 @@ class Effect:
     def sentence(self) -> str:
         """The effect, its interval, and what it was adjusted for, in one sentence."""
         if not self.sets:
-            return f"{self.treatment} has no effect on {self.outcome} in any of {counted(self.graphs, 'graph')}."
+            return f"{self.treatment} has no effect on {self.subject} in any of {counted(self.graphs, 'graph')}."
         low, high = self.interval
-        parts = [
-            f"{self.outcome} changes by {in_digits(self.mean)} "
-            f"({LEVEL:.0%} interval {in_digits(low)} to {in_digits(high)}) "
-            f"{self.change}",
-            f"no effect in {in_percent(self.probability_of_none)} of graphs",
+        interval = f"{LEVEL:.0%} interval {in_digits(low)} to {in_digits(high)}"
+        if self.probability_of_none > 0.5:
+            parts = [
+                f"{self.treatment} has no effect on {self.subject} in {in_percent(self.probability_of_none)} of graphs",
+                f"in the others {self.subject} changes by {in_digits(self.median_if_any)} {self.change}",
+                f"{interval}, over all graphs",
+            ]
+        else:
+            parts = [
+                f"{self.subject} changes by {in_digits(self.median)} ({interval}) {self.change}",
+                f"no effect in {in_percent(self.probability_of_none)} of graphs",
+            ]
+        if not low <= self.mean <= high:
+            parts.append(f"the mean over all graphs, with zero for those without an effect, is {in_digits(self.mean)}")
+        parts.append(
             counted(len(self.sets), "adjustment set")
             + (", the most frequent " if len(self.sets) > 1 else ", ")
-            + _braces(self.sets[0].adjustment_set),
-        ]
+            + _braces(self.sets[0].adjustment_set)
+        )
         if self.probability_not_identified > 0:
             parts.append(
                 f"not identified in {in_percent(self.probability_not_identified)} of graphs because of a hidden cause"
@@ -213,12 +243,14 @@ class Effect:
         return {
             "treatment": self.treatment,
             "outcome": self.outcome,
+            "level": self.level,
             "change": self.change,
             "estimator": self.estimator,
             "observations": self.observations,
             "graphs": self.graphs,
             **_plain(
                 {
+                    "median": self.median,
                     "mean": self.mean,
                     "low": self.interval[0],
                     "high": self.interval[1],
@@ -240,12 +272,12 @@ class Effect:
     def plot(self, ax: Axes | None = None) -> Axes:
         """A picture of the distribution of the effect, coloured by adjustment set."""
         members = [each.adjustment_set for each in self.sets]
-        return pictures.draw_effect(self.distribution, members, LEVEL, f"change of {self.outcome} {self.change}", ax)
+        return pictures.draw_effect(self.distribution, members, LEVEL, f"change of {self.subject} {self.change}", ax)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of all variables on one outcome, the largest in standard deviations first."""
+    """The effects of all variables on one outcome, the largest mean in standard deviations first."""
 
     outcome: str
     effects: tuple[Effect, ...]
@@ -257,12 +289,13 @@ class Effects:
     def to_frame(self) -> pd.DataFrame:
         """One row per possible cause: the probability of an effect, and the effect with its 90% interval.
 
-        `standardized` is in standard deviations of the outcome per standard deviation of the cause.
+        `effect` is the median. `standardized`, by which the causes are ranked, is the mean in standard deviations of
+        the outcome per standard deviation of the cause: what is improbable counts little.
         """
         import pandas as pd
 
         rows = [
-            (each.treatment, 1 - each.probability_of_none, each.mean, *each.interval, each.standardized)
+            (each.treatment, 1 - each.probability_of_none, each.median, *each.interval, each.standardized)
             for each in self.effects
         ]
         return pd.DataFrame(rows, columns=["cause", "probability", "effect", "low", "high", "standardized"])
@@ -284,7 +317,7 @@ class Effects:
         for each in causes:
             low, high = each.interval
             lines.append(
-                f"  {each.treatment}: {in_digits(each.mean)} ({in_digits(low)} to {in_digits(high)}) {each.change}; "
+                f"  {each.treatment}: {in_digits(each.median)} ({in_digits(low)} to {in_digits(high)}) {each.change}; "
                 f"an effect in {in_percent(1 - each.probability_of_none)} of graphs"
             )
         if self.not_estimated:
@@ -298,7 +331,7 @@ class Effects:
                 each.treatment,
                 in_percent(1 - each.probability_of_none),
                 1 - each.probability_of_none,
-                each.standardized,
+                each.median * each.standard_unit,
                 (each.interval[0] * each.standard_unit, each.interval[1] * each.standard_unit),
             )
             for each in self.effects

@@ -38,6 +38,8 @@ class EffectQuestion:
 
     estimator: str = "linear"
     adjustment: str = "optimal"
+    level: str | None = None
+    """Of an outcome with levels, the one whose share is asked about."""
 
     def __post_init__(self) -> None:
         check_choice("estimator", self.estimator, ESTIMATORS)
@@ -66,6 +68,24 @@ def estimate_effect(
     _check_knowledge(answer, t, y)
     hidden = _hidden(answer, len(graphs), random)
     return _estimate(answer, table, graphs, hidden, (t, y), between, question or EffectQuestion(), random)
+
+
+def design_for(
+    table: Table,
+    treatment: int,
+    outcome: int,
+    between: Between = None,
+    level: str | None = None,
+    curved_numbers: bool = False,
+) -> Design:
+    """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
+    change = _change(table.columns[treatment], between, table.values[:, treatment])
+    code = _level_asked(table.columns[outcome], level)
+    values = _observations(table, change, [treatment, *range(table.variables)])
+    design = _design(values, table.columns, (), keep=(treatment, outcome), change=change, level=code)
+    if not curved_numbers:
+        return design
+    return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
 
 
 def estimate_effects(
@@ -121,10 +141,7 @@ def _estimate(
 ) -> Effect:
     t, y = ends
     change = _change(table.columns[t], between, table.values[:, t])
-    if table.columns[y].kind == "category":
-        raise ConfigurationError(
-            f"{answer.names[y]!r} has levels without an order: make a column of yes and no for the level you ask about."
-        )
+    level = _level_asked(table.columns[y], question.level)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
     wanted = dict(counts.sets)
     notes: list[str] = []
@@ -136,7 +153,7 @@ def _estimate(
             "of the graphs with an effect ask for."
         )
     values = _observations(table, change, [t, y, *{member for members in wanted for member in members}])
-    design = _design(values, table.columns, answer.log_columns, keep=(t, y), change=change)
+    design = _design(values, table.columns, answer.log_columns, keep=(t, y), change=change, level=level)
     for end in ends:
         check_varies(design, end, answer.names[end])
     if question.estimator == "linear":
@@ -154,7 +171,7 @@ def _estimate(
         for end in ends
         if answer.names[end] in answer.log_columns
     ]
-    return _effect(answer, table, counts, estimates, ends, change, question, design, tuple(notes))
+    return _effect(answer, table, counts, estimates, ends, change, level, question, design, tuple(notes))
 
 
 def _effect(
@@ -164,6 +181,7 @@ def _effect(
     estimates: Mapping[Set, SetEstimate],
     ends: tuple[int, int],
     change: _Change,
+    level: int | None,
     question: EffectQuestion,
     design: Design,
     notes: tuple[str, ...],
@@ -189,7 +207,7 @@ def _effect(
     )
     missing = sum(count for members, count in counts.sets.items() if members not in estimates)
     risks = None
-    if table.columns[t].kind == table.columns[y].kind == "binary":
+    if table.columns[t].kind == table.columns[y].kind == "binary" and question.level is None:
         risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
     (t_column,), (y_column,) = design.places[t], design.places[y]
     return Effect(
@@ -206,6 +224,7 @@ def _effect(
         notes=notes,
         risks=risks,
         standard_unit=float(design.deviations[t_column] / design.deviations[y_column] / change.size),
+        level=None if level is None else table.columns[y].levels[level],
     )
 
 
@@ -257,7 +276,7 @@ def _change(column: Column, between: Between, values: Floats) -> _Change:
         raise ConfigurationError(f"Expected two values of {column.name!r} to compare, got {between!r}.")
     first, second = between
     if column.kind == "number":
-        low, high = _asin_digits(column.name, first), _asin_digits(column.name, second)
+        low, high = _as_number(column.name, first), _as_number(column.name, second)
         words = f"when {column.name} goes from {low:g} to {high:g}"
         levels = None
     else:
@@ -271,7 +290,7 @@ def _change(column: Column, between: Between, values: Floats) -> _Change:
     return _Change(high - low, words)
 
 
-def _asin_digits(name: str, value: Any) -> float:
+def _as_number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -292,6 +311,20 @@ def _level(column: Column, value: Any) -> int:
     raise ConfigurationError(f"{column.name!r} has no level {str(value)!r}: {hint}{'' if near else '.'}")
 
 
+def _level_asked(column: Column, level: str | None) -> int | None:
+    """The code of the level of the outcome whose share is asked about; None for the outcome itself."""
+    if level is not None:
+        if not column.levels:
+            raise ConfigurationError(f"{column.name!r} holds numbers and has no levels to ask about.")
+        return _level(column, level)
+    if column.kind == "category":
+        raise ConfigurationError(
+            f"{column.name!r} has levels without an order: say whose share you ask about, of {listed(column.levels)}.",
+            [Remedy("level", (column.name,))],
+        )
+    return None
+
+
 # Observations
 
 
@@ -310,15 +343,22 @@ def _observations(table: Table, change: _Change, used: Sequence[int]) -> Floats:
 
 
 def _design(
-    values: Floats, columns: Sequence[Column], log_columns: Sequence[str], keep: Sequence[int], change: _Change
+    values: Floats,
+    columns: Sequence[Column],
+    log_columns: Sequence[str],
+    keep: Sequence[int],
+    change: _Change,
+    level: int | None,
 ) -> Design:
     """Columns of a regression; what is adjusted for is on the scale on which the network read it."""
-    treatment = keep[0]
+    treatment, outcome = keep
     blocks = []
     for place, column in enumerate(columns):
         cells = values[:, place]
         if place == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
+        elif place == outcome and level is not None:
+            block = (cells == level)[:, None].astype(np.float64)
         elif column.kind == "category":
             block = (cells[:, None] == np.unique(cells[~np.isnan(cells)])[1:]).astype(np.float64)
         elif column.name in log_columns and place not in keep:

@@ -15,9 +15,9 @@ alone, because its mean given the causes can be a sum of their functions when it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
+from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from causal_arrow.discovery.answer import Answer
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,6 +41,13 @@ Bools = NDArray[np.bool_]
 LEVEL = 0.05
 RIDGE = 1e-9
 MOST_NAMED = 5
+
+REPORTED_PERMUTATIONS = 20
+"""Shuffled graphs for the report card: the fewest with which a graph can do better than 95% of them."""
+MOST_REPORTED = 60
+"""Variables up to which that takes a fraction of a second."""
+LEAST_COMPLETE = 50
+"""Complete observations that the report card asks for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +108,22 @@ class Falsification:
         frame = pd.DataFrame(rows, columns=["source", "target", "p_value"])
         return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The test as JSON can hold it; docs/json.md describes every field."""
+        return {
+            "tests": self.tests,
+            "violated": self.violated,
+            "shuffled": len(self.permuted),
+            "p_value": self.p_value,
+            "equivalent": self.equivalent,
+            "falsified": self.falsified,
+            "contradictions": [
+                {**row, "given": list(row["given"])} for row in self.contradictions.to_dict(orient="records")
+            ],
+            "unsupported_edges": self.unsupported_edges.to_dict(orient="records"),
+            "sentence": str(self),
+        }
+
     def __str__(self) -> str:
         if not self.tests:
             return "The graph implies no independence: no table could contradict it."
@@ -127,23 +153,57 @@ class Falsification:
         return " ".join(sentences)
 
 
-def falsify(graph: Bools, table: Table, permutations: int, random: np.random.Generator) -> Falsification:
-    """Test what the graph (P, P) implies about the table, and `permutations` graphs with shuffled names."""
+def falsify(
+    graph: Bools, table: Table, permutations: int, random: np.random.Generator, hidden: Bools | None = None
+) -> Falsification:
+    """Test what the graph (P, P) implies about the table, and `permutations` graphs with shuffled names.
+
+    Of variables that share a `hidden` cause (P, P) with another nothing is tested: what it leaves independent depends
+    on more than their direct causes.
+    """
     functions = Functions.of(table)
+    touched = np.zeros(len(graph), dtype=bool) if hidden is None else np.asarray(hidden.any(axis=0))
     permuted, equivalent = [], 0
     for _ in range(permutations):
         places = random.permutation(len(graph))
         shuffled = graph[np.ix_(places, places)]
-        permuted.append(violated_share(local_independences(shuffled, functions)))
+        permuted.append(violated_share(local_independences(shuffled, functions, touched[places])))
         equivalent += markov_equivalent(shuffled, graph)
     return Falsification(
         names=table.names,
         graph=graph,
-        independence=local_independences(graph, functions),
+        independence=local_independences(graph, functions, touched),
         support=_support(graph, functions),
         permuted=np.array(permuted),
         equivalent=equivalent / permutations,
     )
+
+
+def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsification | None:
+    """Whether the graph of an answer is compatible with its table, for the report card: 20 shuffled graphs.
+
+    None where that would take long (more than 60 variables), or where experiments or too few complete observations
+    leave nothing to test with. A `thorough` test has 100 shuffled graphs, and as many variables as there are.
+    """
+    complete = table.observed.all(axis=1)
+    if table.intervened is not None:
+        complete &= ~table.intervened.any(axis=1)
+    wide = table.variables > MOST_REPORTED and not thorough
+    if wide or complete.sum() < max(LEAST_COMPLETE, 3 * table.variables):
+        return None
+    values = on_scale_of(answer, table).values[complete]
+    if not (np.ptp(values, axis=0) > 0).all():
+        return None
+    plain = replace(table, values=values, intervened=None)
+    random = np.random.default_rng(0)
+    permutations = 100 if thorough else REPORTED_PERMUTATIONS
+    return falsify(answer.adjacency, plain, permutations, random, answer.graph.bidirected)
+
+
+def on_scale_of(answer: Answer, table: Table) -> Table:
+    """The table with the logarithms of the columns that the network read on a log scale, where they have some."""
+    chosen = np.array([name in answer.log_columns for name in table.names]) & (np.nanmin(table.values, axis=0) > 0)
+    return replace(table, values=with_logarithms(table.values, chosen))
 
 
 def violated_share(independence: Floats) -> float:
@@ -232,11 +292,14 @@ class Functions:
         return np.where(usable, values, np.nan)
 
 
-def local_independences(graph: Bools, functions: Functions) -> Floats:
-    """P-values that j is independent of k given the causes of k, for each j that k does not affect.  (P, P)"""
+def local_independences(graph: Bools, functions: Functions, touched: Bools | None = None) -> Floats:
+    """P-values that j is independent of k given the causes of k, for each j that k does not affect.  (P, P)
+
+    NaN where nothing is implied: among it every k that a hidden cause has `touched` (P,).
+    """
     descends = transitive_closure(graph)
     values = np.full(graph.shape, np.nan)
-    for k in range(len(graph)):
+    for k in range(len(graph)) if touched is None else np.flatnonzero(~touched).tolist():
         implied = ~descends[k] & ~graph[:, k]
         implied[k] = False
         if implied.any():

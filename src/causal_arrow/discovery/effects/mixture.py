@@ -9,7 +9,7 @@ without a path from treatment to outcome add a point at zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,10 @@ class Mixture:
         low, high = (self.quantile(share) for share in (0.002, 0.998))
         margin = 0.05 * (high - low) or 1.0
         return np.linspace(min(low, 0) - margin, max(high, 0) + margin, count)
+
+    def without_zero(self) -> Mixture:
+        """The same without the point at zero."""
+        return replace(self, weights=self.weights / self.weights.sum(), at_zero=0.0)
 
     def interval(self, level: float) -> tuple[float, float]:
         """The values between which this much probability lies, with equal shares beyond both ends."""

@@ -44,7 +44,7 @@ def draw_effect(
         stem = f"no effect, {mixture.at_zero:.0%}"
         ax.vlines(0, 0, top * mixture.at_zero, color=QUIET_COLOR, linewidth=3, label=stem)
     ax.hlines(-0.05 * top, *mixture.interval(level), color=EDGE_COLOR, linewidth=3, label=f"{level:.0%} interval")
-    ax.plot([mixture.mean], [-0.05 * top], "o", color=EDGE_COLOR)
+    ax.plot([mixture.quantile(0.5)], [-0.05 * top], "o", color=EDGE_COLOR)
     ax.set_ylim(bottom=-0.1 * top)
     ax.set_yticks([])
     ax.set_xlabel(visible(label), parse_math=False)
@@ -77,6 +77,22 @@ def draw_effects(causes: Sequence[Bar], label: str, ax: Axes | None = None) -> A
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
     ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
     ax.set_xlabel(visible(label), parse_math=False)
+    ax.spines[["right", "top"]].set_visible(False)
+    return ax
+
+
+def draw_plan(rows: Sequence[tuple[str, float, bool]], title: str, label: str, ax: Axes | None = None) -> Axes:
+    """A bar per experiment, name, gain and whether it is among those chosen, which have a colour of their own."""
+    shown = rows[:MOST_CAUSES]
+    ax = _axes(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
+    colors = [EDGE_COLOR if chosen else "#b9c0cc" for _, _, chosen in shown]
+    ax.barh(range(len(shown)), [gain for _, gain, _ in shown], color=colors, height=0.7)
+    labels = [shortened(visible(name), 1, 34) for name, _, _ in shown]
+    ax.set_yticks(range(len(shown)), labels, parse_math=False)
+    ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.set_title(shortened(visible(title), 1, 60), fontsize=10, parse_math=False)
+    ax.set_xlabel(label)
     ax.spines[["right", "top"]].set_visible(False)
     return ax
 

@@ -1,30 +1,29 @@
-"""Falsification of graphs, and the simulation that effects are judged by."""
+"""Falsification of graphs, in the report too; and the example of the page."""
 
 from __future__ import annotations
 
-import itertools
+import json
 import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow.discovery.effects.estimation import EffectQuestion
-from causal_arrow.discovery.effects.falsification import Functions, falsify, local_independences, violated_share
-from causal_arrow.discovery.effects.linear import Design
-from causal_arrow.discovery.effects.validation import (
-    METHODS,
-    Estimated,
-    by_ida,
-    draw_equations,
-    possible_parents,
-    report,
-    run_task,
+from causal_arrow.benchmarks.equations import draw_equations
+from causal_arrow.discovery.effects.falsification import (
+    Functions,
+    compatibility,
+    falsify,
+    local_independences,
+    violated_share,
 )
 from causal_arrow.discovery.estimator import Arrow
+from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ArrowError
-from causal_arrow.graphs.dag import cpdag, is_acyclic, markov_equivalent, skeleton_of
 from causal_arrow.tables.table import Column, Table
 
 
@@ -41,7 +40,7 @@ def test_the_true_graph_is_contradicted_hardly_more_often_than_by_chance(kind: s
     for seed in range(25):
         random = np.random.default_rng(seed)
         equations = draw_equations(kind, 8, random)
-        values = equations.solve(equations.draw_noise(400, random))
+        values = equations.table_values(400, random)
         independence = local_independences(equations.adjacency, Functions.of(numbered(values)))
         count = int((~np.isnan(independence)).sum())
         violated, tests = violated + violated_share(independence) * count, tests + count
@@ -117,74 +116,63 @@ def test_arrow_tests_its_graph_on_the_fitted_table_or_another_with_its_columns(
         arrow.falsify(table.drop(columns="outcome"))
 
 
-# The simulation
+def test_a_variable_with_a_hidden_cause_is_not_tested() -> None:
+    random = np.random.default_rng(9)
+    hidden = random.normal(size=400)
+    values = random.normal(size=(400, 4)) + np.outer(hidden, [1.5, 1.5, 0, 0])
+    empty, shared = np.zeros((4, 4), dtype=bool), np.zeros((4, 4), dtype=bool)
+    shared[0, 1] = shared[1, 0] = True
+    blamed = falsify(empty, numbered(values), 10, random)
+    spared = falsify(empty, numbered(values), 10, random, shared)
+    assert len(blamed.contradictions) == 2
+    assert len(spared.contradictions) == 0
+    assert spared.tests == 6
 
 
-def test_true_effects_of_linear_equations_are_sums_over_paths() -> None:
-    random = np.random.default_rng(5)
-    equations = draw_equations("linear", 7, random)
-    base, direct = np.zeros((1, 7)), np.zeros((7, 7))
-    for j in range(7):
-        unit = base.copy()
-        unit[0, j] = 1
-        for k in np.flatnonzero(equations.adjacency[j]):
-            function = equations.functions[k]
-            assert function is not None
-            direct[j, k] = (function(unit) - function(base))[0] / equations.scales[k]
-    total = np.linalg.inv(np.eye(7) - direct)
-    for t, y in itertools.permutations(range(7), 2):
-        assert equations.true_effect(t, y, random) == pytest.approx(total[t, y], abs=1e-9)
+def test_the_summary_says_whether_the_data_contradict_the_graph(table: pd.DataFrame, small_model_folder: Path) -> None:
+    arrow = Arrow(small_model_folder).fit(table)
+    found = compatibility(arrow.answer_, arrow.table_)
+    assert found is not None
+    assert len(found.permuted) == 20
+    assert str(found) in arrow.summary()
+    assert str(found).split(".")[0] in arrow._repr_html_()
+    assert compatibility(arrow.answer_, replace(arrow.table_, values=arrow.table_.values[:20])) is None
 
 
-@pytest.mark.parametrize("kind", ["linear", "nonlinear", "hidden"])
-def test_columns_have_unit_variance_and_nothing_depends_on_its_effects(kind: str) -> None:
-    random = np.random.default_rng(6)
-    equations = draw_equations(kind, 10, random)
-    values = equations.solve(equations.draw_noise(5000, random))
-    assert values.std(axis=0) == pytest.approx(1, abs=0.1)
-    assert is_acyclic(equations.adjacency)
-    assert (equations.hidden > 0) == (kind == "hidden")
-    assert not equations.adjacency[:, : equations.hidden].any()
-    late = values.shape[1] - 1
-    assert equations.true_effect(late, equations.hidden, random) == 0
+def test_the_test_of_the_summary_takes_less_time_than_the_network(usual_model: str) -> None:
+    if usual_model != "arrow-base":
+        pytest.skip("compares with the bundled network")
+    random = np.random.default_rng(10)
+    table = numbered(random.normal(size=(500, 40)) @ (np.eye(40) + np.triu(random.random((40, 40)) < 0.05, 1)))
+    ratios = []
+    for _ in range(3):  # the first time also loads packages
+        times = [time.process_time()]
+        answer = discover(table, Settings(device="cpu")).answer
+        times.append(time.process_time())
+        compatibility(answer, table)
+        times.append(time.process_time())
+        ratios.append((times[2] - times[1]) / (times[1] - times[0]))
+    assert min(ratios) < 1
 
 
-def test_possible_parents_are_those_of_the_graphs_in_the_class() -> None:
-    random = np.random.default_rng(7)
-    for _ in range(10):
-        graph = np.triu(random.random((4, 4)) < 0.6, 1)
-        pairs = np.argwhere(np.triu(skeleton_of(graph)))
-        members = []
-        for turns in itertools.product([False, True], repeat=len(pairs)):
-            other = np.zeros_like(graph)
-            for (j, k), turned in zip(pairs, turns, strict=True):
-                other[(k, j) if turned else (j, k)] = True
-            if is_acyclic(other) and markov_equivalent(other, graph):
-                members.append(other)
-        for variable in range(4):
-            expected = {tuple(np.flatnonzero(member[:, variable]).tolist()) for member in members}
-            assert set(possible_parents(cpdag(graph), variable)) == expected
-
-
-def test_ida_knows_no_effect_where_the_outcome_may_be_a_cause() -> None:
-    random = np.random.default_rng(8)
-    x = random.normal(size=300)
-    design = Design.of([x[:, None], (x + random.normal(size=300))[:, None]])
-    undirected = np.array([[False, True], [True, False]])
-    both = by_ida(design, undirected, 0, 1)
-    assert both.low == 0
-    assert both.effect == pytest.approx(both.high / 2, rel=0.2)
-
-
-def test_a_task_is_estimated_by_every_method_and_reported() -> None:
-    pytest.importorskip("causallearn")
-    trials = run_task("linear", 0, pairs=5, graphs=100, question=EffectQuestion())
-    assert all(set(trial.estimates) == set(METHODS) for trial in trials)
-    again = run_task("linear", 0, pairs=5, graphs=100, question=EffectQuestion())
-    assert [trial.truth for trial in trials] == [trial.truth for trial in again]
-    assert all(isinstance(trial.estimates["true graph"], Estimated) for trial in trials)
-    lines = report("linear", trials)
-    assert len(lines) == 2 + len(METHODS)
+def test_discover_says_it_in_words_and_in_json(
+    run: Callable[..., tuple[int, str, str]], table: pd.DataFrame, small_model_folder: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "table.csv"
+    table.to_csv(file, index=False)
+    arrow = Arrow(small_model_folder).fit(file)
+    found = compatibility(arrow.answer_, arrow.table_)
+    assert found is not None
+    _, out, _ = run("discover", file, "--model", small_model_folder)
+    assert str(found) in out
+    _, out, _ = run("discover", file, "--model", small_model_folder, "--json", "--falsify")
+    content = json.loads(out)["falsification"]
+    thorough = compatibility(arrow.answer_, arrow.table_, thorough=True)
+    assert thorough is not None
+    assert content["sentence"] == str(thorough)
+    assert content["shuffled"] == 100
+    assert content["tests"] == found.tests
+    assert content["falsified"] is thorough.falsified
 
 
 # The page

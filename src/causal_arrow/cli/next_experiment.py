@@ -1,0 +1,187 @@
+"""`causal-arrow next-experiment`: what to set, or what to measure, to remove most doubt."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import console, grid
+from causal_arrow.cli.discover import read_knowledge
+from causal_arrow.cli.effect import OverwritePicture, Picture, check_picture, write_picture
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError
+from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.text import listed, visible
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
+
+
+def next_experiment(
+    table: options.TableArgument,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OUTCOME or 'TREATMENT->OUTCOME'",
+            help="What is to be learned: the causes of an outcome, or the effect of a treatment on it; by default the "
+            "whole graph.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MOST_DRAWS)
+    ] = 1,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The variables that can be set: names separated by commas, or the option several times; by default "
+            "all that experiments have not set yet.",
+            show_default=False,
+        ),
+    ] = None,
+    observations: Annotated[
+        int | None,
+        typer.Option(
+            help="How many observations each experiment will have; by default as many as the table.",
+            min=1,
+            max=options.MOST_DRAWS,
+            show_default=False,
+        ),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
+    ] = 1000,
+    as_json: options.AsJson = False,
+    plot: Picture = None,
+    show: Annotated[int, typer.Option(help="How many experiments are listed.", min=0)] = 10,
+    model: options.Model = DEFAULT_MODEL,
+    scale: options.Scale = "auto",
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    overwrite: OverwritePicture = False,
+    require: options.Require = None,
+    forbid: options.Forbid = None,
+    tiers: options.Tiers = None,
+    knowledge: options.KnowledgeFile = None,
+    no_hidden_cause: options.NoHiddenCause = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    missing: options.Missing = "auto",
+    na: options.NotAvailable = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    sheet: options.Sheet = None,
+    header: options.Header = True,
+    kinds: options.Kinds = None,
+    ordered: options.Ordered = None,
+    interventions: options.Interventions = None,
+    environments: options.Environments = None,
+) -> None:
+    """Advise on the next experiment: which variable to set, or which hidden cause to measure.
+
+    Ranks what could be done by the doubt it is expected to remove, about the whole graph or about a target, over graphs
+    drawn from the network's distribution. With --budget, chooses several experiments that tell most together.
+    """
+    check_picture(plot)
+    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
+    able = options.several(candidates)
+
+    import numpy as np
+    import torch
+
+    from causal_arrow.discovery.effects.planning import plan_experiments
+
+    how = options.reading(
+        columns=columns,
+        drop=drop,
+        missing=missing,
+        na=na,
+        delimiter=delimiter,
+        decimal=decimal,
+        sheet=sheet,
+        header=header,
+        kinds=kinds,
+        ordered=ordered,
+        interventions=interventions,
+        environments=environments,
+    )
+    found = options.discovery(table, how, model=model, device=device, knowledge=known, scale=scale)
+    asked = _target(target, found.answer)
+    graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
+    plan = plan_experiments(
+        found.answer,
+        found.table,
+        graphs,
+        target=asked,
+        budget=budget,
+        candidates=able,
+        observations=observations,
+        random=np.random.default_rng(seed),
+    )
+    if plot is not None:
+        write_picture(plan, plot, overwrite)
+    warnings = found.answer.worded_warnings(COMMAND_LINE)
+    if as_json:
+        print(json.dumps({**plan.to_dict(), "warnings": list(warnings)}, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    _print_plan(plan, show)
+    for warning in warnings:
+        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+
+
+def _target(text: str | None, answer: Answer) -> str | tuple[str, str] | None:
+    """The target as Python takes it: a name, or the two ends of an arrow."""
+    from causal_arrow.graphs.knowledge import ARROW
+
+    if text is None or text in answer.names:
+        return text
+    ends = ARROW.split(text)
+    if len(ends) == 1:
+        return text  # a name that nobody knows: refused in the words of the answer
+    if len(ends) != 2 or not all(ends):
+        raise ConfigurationError(f"Expected --target as OUTCOME or 'TREATMENT->OUTCOME', got {text!r}.")
+    return ends[0].strip(), ends[1].strip()
+
+
+def _print_plan(plan: ExperimentPlan, show: int) -> None:
+    screen = console()
+    screen.print(f"[bold]{escape(visible(plan.sentence))}[/bold]")
+    if plan.experiments[:show]:
+        screen.print()
+        numbers = ("share" if plan.about_effect else "bits", "affected", "batch")
+        table = grid("action", "variable", *numbers, *([] if plan.about_effect else ["tells most of"]), right=numbers)
+        for each in plan.experiments[:show]:
+            cells = [
+                each.action,
+                escape(visible(each.name)),
+                f"{each.gain:.3f}",
+                "" if math.isnan(each.affected) else f"{each.affected:.1f}",
+                str(plan.place_in_batch(each) or ""),
+            ]
+            table.add_row(*cells, *([] if plan.about_effect else [escape(visible(each.settles_in_words))]))
+        screen.print(table)
+    if len(plan.experiments) > show:
+        screen.print(f"... and {len(plan.experiments) - show:,} more: see them with --show {len(plan.experiments)}.")
+    if plan.left_out:
+        left_out = escape(visible(listed(plan.left_out)))
+        screen.print(f"Not considered, because set already or telling environments apart: {left_out}.")
+
+
+EXAMPLES = {
+    "next-experiment": """
+**Examples**
+
+`causal-arrow next-experiment table.csv`
+
+`causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet`
+
+`causal-arrow next-experiment table.csv --target "dose -> recovery" --observations 60 --plot plan.png`
+
+`causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'`
+"""
+}

@@ -1,0 +1,201 @@
+"""Experiment and ExperimentPlan: what to set or to measure next, and how much doubt that is expected to remove."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from causal_arrow.discovery.effects import pictures
+from causal_arrow.discovery.effects.effect import in_digits, in_percent
+from causal_arrow.text import counted, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+LITTLE = 0.005
+"""Gains below this, in bits or as a share, are not worth an experiment."""
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One thing that could be done, and how much doubt it is expected to remove."""
+
+    action: str
+    """"set": give a variable values by chance; "measure": record the hidden common cause of two variables."""
+    variables: tuple[str, ...]
+    """The variable that is set, or the two whose common cause is measured."""
+    gain: float
+    """Doubt that is expected to go: in bits, or as a share of the doubt about an effect."""
+    affected: float
+    """How many other variables are expected to depend on the one that is set, over graphs; NaN for "measure"."""
+    settles: tuple[tuple[str, str], ...] = ()
+    """The pairs of variables that it is expected to tell most about, the first three."""
+
+    @property
+    def name(self) -> str:
+        """The variable, or the pair as "a ↔ b"."""
+        return " ↔ ".join(self.variables)
+
+    @property
+    def settles_in_words(self) -> str:
+        """The pairs that it tells most about: "a – b, c – d"."""
+        return ", ".join(f"{a} – {b}" for a, b in self.settles)
+
+    def __str__(self) -> str:
+        if self.action == "set":
+            return f"set {self.name}"
+        return f"measure what {self.variables[0]} and {self.variables[1]} may both depend on"
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentPlan:
+    """Experiments ranked by what they are expected to tell. `print(plan)` says it in words."""
+
+    target: tuple[str, ...]
+    """Nothing for the whole graph; an outcome, for its causes; a treatment and an outcome, for that effect."""
+    experiments: tuple[Experiment, ...]
+    """Each on its own, the best first."""
+    batch: tuple[Experiment, ...]
+    """The best ones to carry out together, within the budget; each with what it adds to those before it."""
+    doubt: float
+    """What is in doubt now: bits, or the standard deviation of the effect between graphs (standardized)."""
+    graphs: int
+    """How many graphs were drawn."""
+    observations: int
+    """How many observations each experiment is planned to have."""
+    left_out: tuple[str, ...] = ()
+    """Variables that experiments have set already, and the one that tells environments apart."""
+
+    @property
+    def best(self) -> Experiment:
+        """The first of the ranking."""
+        return self.experiments[0]
+
+    def place_in_batch(self, experiment: Experiment) -> int | None:
+        """Where an experiment stands among those to carry out together, from 1; None if it is not among them."""
+        chosen = [(each.action, each.variables) for each in self.batch]
+        key = experiment.action, experiment.variables
+        return chosen.index(key) + 1 if key in chosen else None
+
+    @property
+    def about_effect(self) -> bool:
+        """Whether gains are shares of the doubt about one effect; else they are bits."""
+        return len(self.target) == 2
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per experiment, the best first.
+
+        `gain` is in bits or, for an effect, the share of its doubt; `batch` the place among those to carry out
+        together, None for the others.
+        """
+        import pandas as pd
+
+        rows = [
+            (
+                each.action,
+                each.name,
+                each.gain,
+                each.affected,
+                each.settles_in_words,
+                self.place_in_batch(each),
+            )
+            for each in self.experiments
+        ]
+        frame = pd.DataFrame(rows, columns=["action", "variable", "gain", "affected", "settles", "batch"])
+        return frame.astype({"batch": "Int64"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON can hold it; docs/json.md describes every field."""
+        return {
+            "target": list(self.target),
+            "unit": "share" if self.about_effect else "bits",
+            "doubt": self.doubt,
+            "graphs": self.graphs,
+            "observations": self.observations,
+            "experiments": [_record(each) for each in self.experiments],
+            "batch": [_record(each) for each in self.batch],
+            "left_out": list(self.left_out),
+            "sentence": self.sentence,
+        }
+
+    # In words
+
+    @property
+    def subject(self) -> str:
+        """What the doubt is about."""
+        if not self.target:
+            return "the graph"
+        return (
+            f"the causes of {self.target[0]}"
+            if len(self.target) == 1
+            else "the effect of {} on {}".format(*self.target)
+        )
+
+    def amount(self, gain: float) -> str:
+        """A gain in words: "1.2 bits", "64% of the doubt"."""
+        if self.about_effect:
+            return f"{in_percent(gain)} of the doubt"
+        return "under 0.01 bits" if gain < LITTLE else f"{in_digits(gain)} bits"
+
+    @property
+    def sentence(self) -> str:
+        """What to do next, in one sentence or two."""
+        if not self.batch or self.batch[0].gain < LITTLE:
+            return (
+                f"No experiment is expected to tell much about {self.subject}: the {counted(self.graphs, 'graph')} "
+                "agree on what it would show. More observations may help, or another question."
+            )
+        first = self.batch[0]
+        whole = f" of {in_digits(self.doubt)} in doubt"
+        if self.about_effect:
+            whole = f" (a standard deviation of {in_digits(self.doubt)} between graphs, standardized)"
+        told = f", most of it on {_pairs(first.settles)}" if first.settles else ""
+        sentences = [
+            f"To learn most about {self.subject}, {first}: with {counted(self.observations, 'observation')} that is "
+            f"expected to remove {self.amount(first.gain)}{whole}{told}."
+        ]
+        worth = [each for each in self.batch[1:] if each.gain >= LITTLE]
+        if worth:
+            then = ", then ".join(f"{each} ({self.amount(each.gain)} more)" for each in worth)
+            sentences.append(f"Together with it: {then}.")
+        if len(worth) + 1 < len(self.batch):
+            sentences.append("Further experiments are expected to add next to nothing.")
+        return " ".join(sentences)
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        for each in self.experiments[:MOST_SHOWN]:
+            lines.append(f"  {each}: {self.amount(each.gain)}")
+        if len(self.experiments) > MOST_SHOWN:
+            lines.append(f"  ... and {len(self.experiments) - MOST_SHOWN} more")
+        if self.left_out:
+            lines.append(f"  not considered: {listed(self.left_out)}, set already or telling environments apart")
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """A picture: the gain of each experiment, those to carry out together in colour."""
+        rows = [
+            (f"{each.action} {each.name}", each.gain, self.place_in_batch(each) is not None)
+            for each in self.experiments
+        ]
+        unit = "share of the doubt" if self.about_effect else "bits"
+        return pictures.draw_plan(rows, f"to learn about {self.subject}", f"expected gain, {unit}", ax)
+
+
+def _record(each: Experiment) -> dict[str, Any]:
+    return {
+        "action": each.action,
+        "variables": list(each.variables),
+        "gain": each.gain,
+        "affected": None if math.isnan(each.affected) else each.affected,
+        "settles": [list(pair) for pair in each.settles],
+    }
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    named = [f"{a} – {b}" for a, b in pairs]
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

@@ -1,0 +1,404 @@
+"""Choosing the next experiment: what is expected to remove most doubt, over graphs drawn from an answer.
+
+The doubt about the graph is that of each pair of variables, summed: is there no edge between a and b, is it a → b or
+b → a? An experiment that sets j shows whether a and b fall, rise or do not respond; what their responses are expected
+to tell is the mutual information of both. That is a part of what the whole experiment tells, and it is computed without
+any simulation. Several experiments together tell of each pair at least as much as the best of them alone.
+
+The doubt about one effect is its variance between graphs, and the share of graphs in which it is not identified.
+"""
+
+# K graphs, P variables, T things in doubt, C states of each, O outcomes
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors, draw_hidden
+from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
+from causal_arrow.discovery.effects.responses import (
+    Responses,
+    as_standardized,
+    expected_responses,
+    found_slopes,
+    plain_observations,
+)
+from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
+from causal_arrow.errors import ConfigurationError, TableError
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.table import Table
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Target = str | tuple[str, str] | None
+
+LEAST_DOUBT = 0.01
+"""Bits; pairs in less doubt are left alone."""
+MOST_THINGS = 1500
+"""Pairs that are followed, those in most doubt."""
+MOST_MEASURED = 20
+"""Pairs whose hidden common cause may be measured, those in most doubt."""
+STEPS = 11
+"""Limits between which the size of an effect is read off an experiment."""
+MOST_CELLS = 4 * 10**7
+FEWEST_GRAPHS = 50
+"""With very many variables, fewer graphs are looked at, so that their responses fit into memory."""
+LEAST_VARIANCE = 1e-12
+"""Of a standardized effect between graphs: below it they agree."""
+MOST_STATES = 33
+"""Joint outcomes of several experiments that are told apart; those that say nearly the same count as one."""
+MOST_SETTLED = 3
+"""Pairs that a plan names for each experiment."""
+RULED_OUT = 0.05
+"""An edge that is less probable than this after an experiment is taken to be ruled out by it."""
+
+
+def plan_experiments(
+    answer: Answer,
+    table: Table,
+    graphs: Bools,
+    *,
+    target: Target = None,
+    budget: int = 1,
+    candidates: Sequence[str] | None = None,
+    observations: int | None = None,
+    random: np.random.Generator,
+) -> ExperimentPlan:
+    """The experiments, ranked by the doubt that each is expected to remove, and the best `budget` of them together.
+
+    target        None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
+    candidates    The variables that can be set; by default all that no experiment has set yet, but the environment.
+    observations  How many the experiment will have; by default as many as the table.
+    """
+    ends = _ends(answer, target)
+    able = _candidates(answer, candidates)
+    graphs = graphs[: max(FEWEST_GRAPHS, MOST_CELLS // len(answer.names) ** 2)]
+    values = as_standardized(table, answer.log_columns)[plain_observations(table)]
+    responses = expected_responses(graphs, values, observations or table.observations)
+    shared = answer.confounding_probabilities
+    hidden = None if shared is None else draw_hidden(shared, len(graphs), random)
+    setting = [answer.place_of(name) for name in able]
+    pairs = [] if shared is None else _measurable(shared)
+    if not setting and not pairs:
+        raise ConfigurationError("Experiments have set every variable already: there is nothing left to advise.")
+    if len(ends) == 2:
+        found = _about_effect(graphs, responses, hidden, ends, setting, pairs, budget)
+    else:
+        found = _about_graph(graphs, responses, shared, ends, setting, pairs, budget)
+    ranked, batch, doubt = found
+    return ExperimentPlan(
+        target=tuple(answer.names[place] for place in ends),
+        experiments=tuple(_named(each, answer, responses) for each in ranked),
+        batch=tuple(_named(each, answer, responses) for each in batch),
+        doubt=doubt,
+        graphs=len(graphs),
+        observations=responses.observations,
+        left_out=() if candidates is not None else tuple(sorted(set(answer.names) - set(able))),
+    )
+
+
+def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, graphs: Bools) -> Knowledge:
+    """The answer's knowledge, and the edges that an experiment rules out: observations in which `variable` was set.
+
+    By each graph the slopes on the variable that was set have a density; by Bayes' rule, from what the slopes of a and
+    b are, follows how probable a → b still is. Edges that became less probable, and now are so than 5%, are ruled out.
+    """
+    place = answer.place_of(variable)
+    if rows.names != table.names:
+        raise TableError("Expected the columns of the table that was fitted, in its order.")
+    if rows.observations < 3:
+        raise TableError(f"Expected 3 observations of the experiment or more, got {rows.observations}.")
+    both = np.concatenate([table.values, _in_codes_of(table, rows)])
+    for name in answer.log_columns:
+        if np.nanmin(both[:, table.names.index(name)]) <= 0:
+            raise TableError(f"{name!r} was read on a log scale, and is not positive in all observations here.")
+    values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
+    before, after = values[: table.observations][plain_observations(table)], values[table.observations :]
+    if not after[:, place].std() > 0:
+        raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
+    deviation = before.std(axis=0)
+    before, after = (before - before.mean(axis=0)) / deviation, after / deviation
+    # The slope's error shrinks where the variable was set over a wide range, and grows where over a narrow one.
+    effective = max(3, round(len(after) * float(after[:, place].var())))
+    responses = expected_responses(graphs, before, effective)
+    logs = responses.likelihood(place, found_slopes(place, after))  # (K, P)
+    weights = np.exp(logs[:, :, None] + logs[:, None, :] - (logs.max(axis=0)[:, None] + logs.max(axis=0)[None, :]))
+    total = weights.sum(axis=0)
+    left = (weights * graphs).sum(axis=0) / np.where(total > 0, total, 1.0)
+    # Less probable by a factor of two at least: what was improbable before is not the experiment's news.
+    forbidden = (left < RULED_OUT) & (left < graphs.mean(axis=0) / 2) & (total > 0) & ~answer.constraints.required
+    edges = [(answer.names[j], answer.names[k]) for j, k in np.argwhere(forbidden)]
+    return answer.knowledge | Knowledge(forbidden=[edge for edge in edges if edge not in answer.knowledge.forbidden])
+
+
+def _in_codes_of(table: Table, rows: Table) -> Floats:
+    """The values of other observations, their levels by the codes that the table has for them.  (M, P)"""
+    values = np.array(rows.values)
+    for place, (column, own) in enumerate(zip(table.columns, rows.columns, strict=True)):
+        if not column.levels:
+            continue
+        if unknown := [level for level in own.levels if level not in column.levels]:
+            raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
+        codes = np.array([column.levels.index(level) for level in own.levels])
+        known = ~np.isnan(values[:, place])
+        values[known, place] = codes[values[known, place].astype(np.intp)]
+    return values
+
+
+# What can be done
+
+
+def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
+    if target is None:
+        return ()
+    if isinstance(target, str):
+        return (answer.place_of(target),)
+    if not isinstance(target, tuple | list) or len(target) != 2:
+        raise ConfigurationError(
+            f"Expected target to be an outcome, or a pair of a treatment and an outcome, got {target!r}."
+        )
+    t, y = (answer.place_of(name) for name in target)
+    if t == y:
+        raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {target[0]!r} twice.")
+    return t, y
+
+
+def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        done = {*answer.experiments, answer.environment}
+        return [name for name in answer.names if name not in done]
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ConfigurationError(f"Expected candidates to be a list of variables, got {names!r}.")
+    for name in names:
+        answer.place_of(name)
+    if answer.environment in names:
+        raise ConfigurationError(f"{answer.environment!r} tells environments apart and cannot be set.")
+    if not names:
+        raise ConfigurationError("Expected one candidate or more, got an empty list.")
+    return list(dict.fromkeys(names))
+
+
+def _measurable(shared: Floats) -> list[tuple[int, int]]:
+    """The pairs whose hidden common cause is most in doubt."""
+    doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
+    places = np.argwhere(doubt > LEAST_DOUBT)
+    order = np.argsort(-doubt[places[:, 0], places[:, 1]], kind="stable")
+    return [(int(j), int(k)) for j, k in places[order][:MOST_MEASURED]]
+
+
+Key = tuple[str, tuple[int, ...]]
+"""An action, and the variables it is about."""
+Move = tuple[str, tuple[int, ...], float, tuple[tuple[int, int], ...]]
+"""The same with its gain, and the pairs that it tells most about."""
+Found = tuple[list[Move], list[Move], float]
+"""All moves by their gain, the best ones together, and the doubt there is."""
+
+
+def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
+    """The largest gain first; of equal ones, to set rather than to measure."""
+    return -move[2], move[0] != "set", move[1]
+
+
+def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
+    action, places, gain, settled = move
+    moved = float((responses.sizes[:, places[0], :] != 0).sum(axis=1).mean()) if action == "set" else float("nan")
+    return Experiment(
+        action=action,
+        variables=tuple(answer.names[place] for place in places),
+        gain=max(gain, 0.0),
+        affected=moved,
+        settles=tuple((answer.names[a], answer.names[b]) for a, b in settled),
+    )
+
+
+# The graph, or the causes of one outcome
+
+
+def _about_graph(
+    graphs: Bools,
+    responses: Responses,
+    shared: Floats | None,
+    ends: tuple[int, ...],
+    setting: Sequence[int],
+    measured: Sequence[tuple[int, int]],
+    budget: int,
+) -> Found:
+    things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
+    tells: dict[Key, Floats] = {
+        ("set", (place,)): _information(responses.outcomes(place), things, states) for place in setting
+    }
+    doubt = float(_entropy(states.mean(axis=0)).sum())
+    hidden: dict[Key, float] = {}
+    if shared is not None and not ends:
+        # Hidden causes are in doubt beside all edges: setting a variable tells nothing of them.
+        doubts = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
+        doubt += float(doubts.sum())
+        hidden = {("measure", pair): float(doubts[pair]) for pair in measured}
+        tells.update({key: np.zeros(len(things)) for key in hidden})
+
+    def move(key: Key, told: Floats) -> Move:
+        best = np.argsort(-told, kind="stable")[:MOST_SETTLED]
+        settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > LEAST_DOUBT)
+        return key[0], key[1], float(told.sum()) + hidden.get(key, 0.0), settled
+
+    ranked = sorted((move(key, told) for key, told in tells.items()), key=_rank)
+    batch: list[Move] = []
+    known = np.zeros(len(things))
+    while tells and len(batch) < budget:
+        batch.append(min((move(key, np.maximum(told - known, 0.0)) for key, told in tells.items()), key=_rank))
+        known = np.maximum(known, tells.pop(batch[-1][:2]))
+    return ranked, batch, doubt
+
+
+def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
+    """Pairs of variables and, by each graph, whether there is no edge, one way or the other.  (T, 2), (K, T, 3)"""
+    first, second = np.triu_indices(graphs.shape[1], 1)
+    forward, backward = graphs[:, first, second], graphs[:, second, first]
+    states = np.stack([~forward & ~backward, forward, backward], axis=2)
+    doubt = _entropy(states.mean(axis=0))
+    kept = np.argsort(-doubt, kind="stable")[:MOST_THINGS]
+    kept = kept[doubt[kept] > LEAST_DOUBT]
+    return np.stack([first[kept], second[kept]], axis=1), states[:, kept]
+
+
+def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Bools]:
+    """Each variable with the outcome and, by each graph, whether it is a cause of it.  (T, 2), (K, T, 2)"""
+    causes = np.concatenate(
+        [
+            transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])[:, :, outcome]
+            for start in range(0, len(graphs), GRAPHS_PER_PIECE)
+        ]
+    )
+    states = np.stack([causes, ~causes], axis=2)
+    kept = np.flatnonzero(_entropy(states.mean(axis=0)) > LEAST_DOUBT)
+    return np.stack([kept, np.full(len(kept), outcome)], axis=1), states[:, kept]
+
+
+def _information(outcomes: Floats, things: NDArray[np.intp], states: Bools) -> Floats:
+    """What the responses (K, P, O) of the two variables of each thing tell of its state, in bits.  (T,)"""
+    first, second = (outcomes[:, things[:, side]] for side in (0, 1))  # (K, T, O)
+    count = outcomes.shape[2]
+    joint = np.empty((len(things), count, count, states.shape[2]))
+    for a in range(count):
+        for b in range(count):
+            joint[:, a, b] = np.einsum("kt,ktc->tc", first[:, :, a] * second[:, :, b], states)
+    joint /= len(outcomes)
+    shown = joint.sum(axis=3).reshape(len(things), count * count)
+    whole = joint.reshape(len(things), count * count * states.shape[2])
+    return np.maximum(_entropy(joint.sum(axis=(1, 2))) + _entropy(shown) - _entropy(whole), 0.0)
+
+
+def _entropy(shares: Floats) -> Floats:
+    """In bits, of the last dimension."""
+    from scipy.special import entr
+
+    return np.asarray(entr(shares).sum(axis=-1) / np.log(2))
+
+
+# One effect
+
+
+def _about_effect(
+    graphs: Bools,
+    responses: Responses,
+    hidden: Bools | None,
+    ends: tuple[int, ...],
+    setting: Sequence[int],
+    measured: Sequence[tuple[int, int]],
+    budget: int,
+) -> Found:
+    t, y = ends
+    effects = responses.sizes[:, t, y]
+    identified, mended = _identified(graphs, hidden, t, y, measured)
+    weights = identified / max(1, int(identified.sum()))
+    lost = 1.0 - float(identified.mean())
+    variance = float(weights @ np.square(effects - weights @ effects))
+
+    def explained(states: Floats) -> float:
+        """Share of the variance of the effect between graphs that outcomes (K, O) are expected to remove."""
+        if not variance > LEAST_VARIANCE:
+            return 0.0
+        shares = weights @ states
+        means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
+        return (1 - lost) * float(shares @ np.square(means - weights @ effects)) / variance
+
+    limits = np.linspace(float(effects.min()), float(effects.max()), STEPS)
+    shown: dict[Key, Floats] = {}
+    for place in setting:
+        rough = responses.outcomes(place)
+        # Setting the treatment shows the size of the effect itself, setting another variable what lies around it.
+        of_outcome = responses.outcomes(place, limits)[:, y] if place == t else rough[:, y]
+        options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
+        shown["set", (place,)] = max(options, key=explained)
+    mends: dict[Key, float] = {
+        ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
+    }
+
+    def moves(known: Floats) -> list[Move]:
+        """All that is left to do, by what it adds to the outcomes (K, O) that are known."""
+        sure = explained(known)
+        setting_ = [(*key, explained(_jointly(known, states)) - sure, ()) for key, states in shown.items()]
+        return sorted([*setting_, *((*key, share, ()) for key, share in mends.items())], key=_rank)
+
+    known = np.ones((len(graphs), 1))
+    ranked = moves(known)
+    batch: list[Move] = []
+    while (shown or mends) and len(batch) < budget:
+        batch.append(moves(known)[0])
+        key = batch[-1][:2]
+        if key in shown:
+            known = _merged(_jointly(known, shown.pop(key)), weights, effects)
+        else:
+            del mends[key]
+    return ranked, batch, float(np.sqrt(variance))
+
+
+def _jointly(first: Floats, second: Floats) -> Floats:
+    """Probabilities of both outcomes, which are independent given the graph.  (K, O₁ O₂)"""
+    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+
+
+def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
+    """The same outcomes, those with nearly the same expected effect as one.  (K, MOST_STATES at most)"""
+    shares = weights @ states
+    means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
+    order = np.argsort(means, kind="stable")
+    parts = np.array_split(order, min(MOST_STATES, len(order)))
+    return np.stack([states[:, part].sum(axis=1) for part in parts], axis=1)
+
+
+def _identified(
+    graphs: Bools, hidden: Bools | None, t: int, y: int, measured: Sequence[tuple[int, int]]
+) -> tuple[Bools, list[float]]:
+    """In which graphs an adjustment set exists (K,), and for each pair the share of graphs in which one would exist
+    only once the hidden cause of the pair is measured."""
+    if hidden is None:
+        return np.ones(len(graphs), dtype=bool), []
+
+    def closed(shared: Bools) -> Bools:
+        parts = []
+        for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+            piece, also = graphs[start : start + GRAPHS_PER_PIECE], shared[start : start + GRAPHS_PER_PIECE]
+            descends = transitive_closure(piece)
+            first = ADJUSTMENTS["optimal"](piece, descends, t, y)
+            last = all_ancestors(descends, t, y)
+            ways = [closes_back_doors(piece, also, t, y, members) for members in (first, last)]
+            parts.append(ways[0] | ways[1] | ~descends[:, t, y])
+        return np.concatenate(parts)
+
+    identified = closed(hidden)
+    mended = []
+    for a, b in measured:
+        if identified.all():
+            mended.append(0.0)
+            continue
+        without = hidden.copy()
+        without[:, [a, b], [b, a]] = False
+        mended.append(float((closed(without) & ~identified).mean()))
+    return identified, mended

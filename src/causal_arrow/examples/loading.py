@@ -1,0 +1,65 @@
+"""load_example(): tables to try things with, and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.text import closest, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load_example(name: str) -> pd.DataFrame:
+    """A table that comes with the package, by name.
+
+    "hospital"        800 patients of an imaginary hospital: numbers, yes or no, a category, some cells missing. Who is
+                      sickest gets a drug, which shortens the stay although those with it stay longer.
+    "hospital-trial"  200 more, for whom a coin decided on the drug
+    "sachs"           11 proteins in 853 immune cells (Sachs et al. 2005), concentrations
+
+    What is known of a table is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or
+    by the consensus of experts; and for the hospital "effects", the true effects of some pairs.
+    """
+    if not isinstance(name, str) or name not in EXAMPLES:
+        near = closest(name, EXAMPLES) if isinstance(name, str) else None
+        hint = f"expected one of {listed(list(EXAMPLES))}." if near is None else f"did you mean {near!r}?"
+        raise ConfigurationError(f"There is no example {name!r}: {hint}")
+    frame, known = EXAMPLES[name]()
+    frame.attrs.update(known)
+    return frame
+
+
+def _hospital(name: str, title: str) -> Callable[[], tuple[pd.DataFrame, dict[str, Any]]]:
+    def load() -> tuple[pd.DataFrame, dict[str, Any]]:
+        import pandas as pd
+
+        from causal_arrow.examples.hospital import EDGES, EFFECTS
+
+        with (resources.files("causal_arrow.examples") / "data" / f"{name}.csv").open(encoding="utf-8") as file:
+            frame = pd.read_csv(file)
+        return frame, {"title": title, "edges": list(EDGES), "effects": dict(EFFECTS)}
+
+    return load
+
+
+def _sachs() -> tuple[pd.DataFrame, dict[str, Any]]:
+    import numpy as np
+    import pandas as pd
+
+    from causal_arrow.benchmarks.sachs import OBSERVATIONAL, consensus_graph, load_sachs
+
+    values, names = load_sachs()
+    edges = [(names[j], names[k]) for j, k in np.argwhere(consensus_graph(17))]
+    frame = pd.DataFrame(values[:OBSERVATIONAL].copy(), columns=list(names))
+    return frame, {"title": "Proteins in 853 immune cells (Sachs et al. 2005)", "edges": edges}
+
+
+EXAMPLES: dict[str, Callable[[], tuple[pd.DataFrame, dict[str, Any]]]] = {
+    "hospital": _hospital("hospital", "800 patients of an imaginary hospital"),
+    "hospital-trial": _hospital("hospital-trial", "200 patients of a trial in an imaginary hospital"),
+    "sachs": _sachs,
+}
