@@ -356,7 +356,7 @@ def test_an_effect_is_that_of_arrow(
         .fit(tmp_path / "table.csv")
         .effect("dose", "outcome", between=between, estimator=more.get("estimator", "linear"))
     )
-    assert [given["mean"], given["low"], given["high"]] == [expected.mean, *expected.interval]
+    assert [given["median"], given["low"], given["high"]] == [expected.median, *expected.interval]
     assert given["probability_of_none"] == expected.probability_of_none
     assert given["words"] == expected.sentence
     assert given["sentences"] == [*expected.sensitivity_sentences(), *expected.notes]

@@ -347,7 +347,7 @@ class EffectFacts(Message):
     words: str
     change: str
     sentences: list[str] = Field(description="How strong a hidden cause would have to be, and what else to know.")
-    mean: float
+    median: float
     low: float
     high: float
     probability_of_none: Probability

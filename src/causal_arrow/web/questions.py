@@ -233,7 +233,7 @@ def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFact
         words=effect.sentence,
         change=effect.change,
         sentences=[*effect.sensitivity_sentences(), *effect.notes],
-        mean=effect.mean,
+        median=effect.median,
         low=effect.interval[0],
         high=effect.interval[1],
         probability_of_none=min(max(effect.probability_of_none, 0.0), 1.0),

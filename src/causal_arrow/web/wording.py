@@ -34,6 +34,9 @@ PAGE: Wording = {
     "kind": lambda remedy: f"read {listed(remedy.columns)} as {KIND_WORDS[remedy.setting]}",
     "require": lambda remedy: f"choose the edge and require it: {listed(remedy.columns)}",
     "between": lambda remedy: 'choose the two values to compare under "from" and "to"',
+    "jobs": lambda remedy: "close other programs that need much memory",
+    "observations": lambda remedy: "leave out observations in the file",
+    "level": lambda remedy: "choose another outcome, or name one of its levels in Python or on the command line",
 }
 """Only what a person can do on the page or in the file."""
 

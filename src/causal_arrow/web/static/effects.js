@@ -103,7 +103,7 @@ function effectParts(size) {
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
   return [
-    element("p", { class: "figure" }, element("strong", {}, numeral(size.mean)), ` ${size.change}`),
+    element("p", { class: "figure" }, element("strong", {}, numeral(size.median)), ` ${size.change}`),
     element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
       `No effect in ${inPercent(size.probability_of_none)} of the graphs.`),
     size.sets.length ? effectPlot(size) : null,
@@ -114,7 +114,7 @@ function effectParts(size) {
 }
 
 /** The distribution of the effect, one layer per adjustment set, the interval below and a stem for "no effect". */
-function effectPlot({ plot, low, high, mean, effect, change }) {
+function effectPlot({ plot, low, high, median, effect, change }) {
   const { points, layers } = plot;
   const total = points.map((_, place) => layers.reduce((sum, layer) => sum + layer.densities[place], 0));
   const top = Math.max(...total) || 1;
@@ -123,7 +123,7 @@ function effectPlot({ plot, low, high, mean, effect, change }) {
   const up = (density) => (HEIGHT - BOTTOM - 8) * (1 - density / top) + 4;
   const floor = up(0);
   const picture = svgElement("svg", { class: "plot effect-plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": `The effect on ${effect} ${change}: ${numeral(mean)}, with 90% between ${numeral(low)} and ${numeral(high)}` });
+    "aria-label": `The effect on ${effect} ${change}: ${numeral(median)}, with 90% between ${numeral(low)} and ${numeral(high)}` });
   let below = points.map(() => 0);
   layers.forEach((layer, place) => {
     const above = below.map((sum, point) => sum + layer.densities[point]);
@@ -141,7 +141,7 @@ function effectPlot({ plot, low, high, mean, effect, change }) {
   }
   picture.append(
     svgElement("line", { class: "interval", x1: across(low), x2: across(high), y1: floor + 7, y2: floor + 7 }),
-    svgElement("circle", { class: "mean", r: 4, cx: across(mean), cy: floor + 7 }));
+    svgElement("circle", { class: "median", r: 4, cx: across(median), cy: floor + 7 }));
   const marks = [[from, "start"], [0, "middle"], [to, "end"]].filter(([value, anchor]) =>
     anchor !== "middle" || (across(0) > 60 && across(0) < WIDTH - 60));
   for (const [value, anchor] of marks) {
