@@ -38,13 +38,10 @@ from causal_arrow.network.encoders.statistics import (
     describe,
     statistic_names,
 )
+from causal_arrow.network.kernels import processor
 from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow.network.kernels.mixing import mix_cells
 from causal_arrow.network.kernels.triangles import triangle_products
-
-CELLS_IN_CACHE = 4096
-"""Cells that a processor works on at once."""
-
 
 CELL_WIDTHS_ALIVE = {"cpu": 4, "cuda": 16}
 """Floats alive at once for each cell, in cell widths: the stream itself, values and gates, the hidden layer. Measured.
@@ -183,6 +180,9 @@ class GatedFeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return gated_feed_forward(x, self.gate, self.value, self.out)
 
+    def weights(self, dtype: torch.dtype) -> processor.FeedForwardWeights:
+        return processor.FeedForwardWeights(self.gate.to(dtype), self.value.to(dtype), self.out.to(dtype))
+
 
 class MixingWeights(nn.Module):
     """How much of variable k goes to variable j, for each head, read off the pairs.  (B, H, P, P)
@@ -258,6 +258,10 @@ class PairBlock(nn.Module):
         updated: Tensor = self.feed_forward(pairs)
         return updated
 
+    def weights(self, dtype: torch.dtype) -> processor.PairWeights:
+        sides, gate, out = (layer.weight.to(dtype) for layer in (self.sides, self.gate, self.out))
+        return processor.PairWeights(sides, gate, out, self.feed_forward.weights(dtype), self.incoming)
+
 
 def pair_blocks(config: PairwiseConfig) -> nn.ModuleList:
     """The pair blocks of a stage, outgoing and incoming by turns."""
@@ -281,6 +285,23 @@ class Stage(nn.Module):
             pairs = block(pairs)
         return pairs
 
+    def weights(self, dtype: torch.dtype) -> processor.StageWeights:
+        return processor.StageWeights(
+            self.mixing_weights.logits.weight,  # in float32: the weights of all cells depend on these few numbers
+            processor.CellWeights(
+                self.cell_block.value_and_gate.weight.to(dtype),
+                self.cell_block.out.weight.to(dtype),
+                self.cell_block.feed_forward.weights(dtype),
+                self.outer_product.sides.weight.to(dtype),
+            ),
+            self.from_cells.weight.to(dtype),
+            _weights_of(self.pair_blocks, dtype),
+        )
+
+
+def _weights_of(blocks: nn.ModuleList, dtype: torch.dtype) -> list[processor.PairWeights]:
+    return [block.weights(dtype) for block in blocks if isinstance(block, PairBlock)]
+
 
 class PairHead(nn.Module):
     """Logit of something about two variables, such as that they are adjacent, from both of their pair vectors.
@@ -297,9 +318,18 @@ class PairHead(nn.Module):
         nn.init.constant_(self.out.bias, -3.0)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        symmetric = pairs + pairs.transpose(1, 2)
-        logits: Tensor = self.out(F.silu(self.hidden(symmetric)).float()).squeeze(-1)
+        logits = torch.cat([self._of_rows(pairs, rows) for rows in _rows_of_heads(pairs)], dim=1)
         return (logits + logits.transpose(1, 2)) / 2  # a matrix product may round the two halves differently
+
+    def _of_rows(self, pairs: Tensor, rows: slice) -> Tensor:
+        symmetric = pairs[:, rows] + pairs[:, :, rows].transpose(1, 2)
+        logits: Tensor = self.out(F.silu(self.hidden(symmetric)).float()).squeeze(-1)
+        return logits
+
+
+def _rows_of_heads(pairs: Tensor) -> Iterator[slice]:
+    """Slices of the first variable that a head works on at once: all of them, but for a wide table on a processor."""
+    return processor.rows_at_once(pairs) if processor.applies(pairs.device) else iter([slice(None)])
 
 
 class PooledOrderHead(nn.Module):
@@ -330,7 +360,8 @@ class PotentialOrderHead(PooledOrderHead):
         self.evidence_and_weight = Linear(width, 2, zero=True)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        evidence, weight = self.evidence_and_weight(F.silu(self.hidden(pairs)).float()).unbind(-1)  # (B, P, P)
+        read = [self.evidence_and_weight(F.silu(self.hidden(pairs[:, rows])).float()) for rows in _rows_of_heads(pairs)]
+        evidence, weight = torch.cat(read, dim=1).unbind(-1)  # (B, P, P)
         evidence = evidence - evidence.transpose(1, 2)
         weight = F.softplus(weight + weight.transpose(1, 2))
         weight = weight - torch.diag_embed(weight.diagonal(dim1=1, dim2=2))
@@ -408,30 +439,47 @@ class PairwiseEncoder(Encoder):
                 observations_per_chunk,
                 self.config.canonical_signs,
             )
-            pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
-            for block in self.first_pair_blocks:
-                pairs = block(pairs)
-            if observations_per_chunk is None or observations_per_chunk >= tables.observations:
-                pairs = self._exchange(pairs, channels)
+            pairs = self.pair_embedding(statistics)  # (B, P, P, D)
+            del statistics
+            if processor.applies(pairs.device):
+                self._update_on_processor(pairs, channels, dtype, observations_per_chunk)
             else:
-                pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
-            pairs = rms_norm(pairs)
+                pairs = self._update(pairs.to(dtype), channels, observations_per_chunk)
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
+
+    def _update_on_processor(
+        self, pairs: Tensor, channels: Tensor, dtype: torch.dtype, observations_per_chunk: int | None
+    ) -> None:
+        """The pairs after all blocks and normalized, in place; matrix products in a precision, the rest in float32."""
+        for weights in _weights_of(self.first_pair_blocks, dtype):
+            processor.pair_block_(pairs, weights)
+        processor.exchange_(
+            pairs,
+            [stage.weights(dtype) for stage in self._stages()],
+            lambda part: self.embed_cells(channels[:, part], torch.float32),
+            channels.shape[1],
+            observations_per_chunk,
+        )
+        processor.norm_(pairs)
+
+    def _update(self, pairs: Tensor, channels: Tensor, observations_per_chunk: int | None) -> Tensor:
+        """The pairs after all blocks, normalized.  (B, P, P, D)"""
+        for block in self.first_pair_blocks:
+            pairs = block(pairs)
+        if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
+            pairs = self._exchange(pairs, channels)
+        else:
+            pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk)
+        return rms_norm(pairs)
 
     def _exchange(self, pairs: Tensor, channels: Tensor) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]
-        pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in _pieces(channels)]
+        cells = self.embed_cells(channels, pairs.dtype)
         for stage in self._stages():
-            weights = stage.mixing_weights(pairs)
-            pieces = [stage.cell_block(piece, weights) for piece in pieces]
-            if len(pieces) == 1:
-                mean = stage.outer_product(pieces[0], observations)
-            else:
-                sides = torch.cat([stage.outer_product.project(piece) for piece in pieces], dim=1)
-                mean = stage.outer_product.products(sides, observations)
-            pairs = stage.update_pairs(pairs, mean)
+            cells = stage.cell_block(cells, stage.mixing_weights(pairs))
+            pairs = stage.update_pairs(pairs, stage.outer_product(cells, observations))
         return pairs
 
     def _exchange_in_chunks(self, pairs: Tensor, channels: Tensor, observations_per_chunk: int) -> Tensor:
@@ -453,9 +501,7 @@ class PairwiseEncoder(Encoder):
             weights.append(stage.mixing_weights(pairs))
             total: Tensor | None = None
             for part in chunks(observations, observations_per_chunk):
-                chunk = channels[:, part]
-                sides = torch.cat([projected(chunk[:, piece]) for piece in _pieces(chunk)], dim=1)
-                products = stage.outer_product.products(sides, observations).float()
+                products = stage.outer_product.products(projected(channels[:, part]), observations).float()
                 total = products if total is None else total + products
             assert total is not None
             pairs = stage.update_pairs(pairs, total)
@@ -464,13 +510,3 @@ class PairwiseEncoder(Encoder):
     def _stages(self) -> list[Stage]:
         """The stages in the order in which they work, those of every round."""
         return self.config.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
-
-
-def _pieces(channels: Tensor) -> Iterator[slice]:
-    """Slices of the observations that go through a block together: all of them in training and on a GPU.
-
-    A processor is twice as fast with pieces of cells that stay in its cache while a block works on them.
-    """
-    tasks, observations, variables, _ = channels.shape
-    at_once = max(1, CELLS_IN_CACHE // (tasks * variables))
-    return chunks(observations, None if channels.is_cuda or torch.is_grad_enabled() else at_once)
