@@ -15,7 +15,7 @@ from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.network.encoders import pairwise, statistics
+from causal_arrow.network.encoders import statistics
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
 from causal_arrow.network.kernels import processor
 from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize

@@ -115,12 +115,17 @@ class ArrowModel(nn.Module):
         if isinstance(tables, Tensor):
             tables = TableBatch(tables)
         self._check_parts(tables)
-        standardized = dataclasses.replace(tables, values=_standardize_numbers(tables))
-        output: EncoderOutput = self.encoder(standardized, observations_per_chunk)
-        confounding = output.confounding_logits
+        output: EncoderOutput = self.encoder(self.standardized(tables), observations_per_chunk)
+        return self.distribution(*output)
+
+    def standardized(self, tables: TableBatch) -> TableBatch:
+        """The tables as the encoder reads them: numbers with mean 0 and standard deviation 1."""
+        return dataclasses.replace(tables, values=_standardize_numbers(tables))
+
+    def distribution(self, skeleton: Tensor, order: Tensor, confounding: Tensor | None = None) -> GraphDistribution:
+        """The distributions that the output of the encoder stands for."""
         return GraphDistribution(
-            SkeletonOrder(output.skeleton_logits.float(), output.order_scores.float()),
-            None if confounding is None else confounding.float(),
+            SkeletonOrder(skeleton.float(), order.float()), None if confounding is None else confounding.float()
         )
 
     def _check_parts(self, tables: TableBatch) -> None:

@@ -407,6 +407,17 @@ class PairwiseEncoder(Encoder):
     def bytes_per_pair(self, device_type: str) -> int:
         return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE
 
+    def operations(self, observations: int, variables: int) -> float:
+        config, pairs, cells = self.config, variables**2, observations * variables
+        cell, pair, outer = config.cell_width, config.pair_width, config.outer_width
+        # Per cell: values and gates, the way out, the feed-forward, the sides; then the mixing across variables.
+        in_cells = cells * (9 * cell**2 + 2 * cell * outer + variables * cell)
+        # Per pair: the sum over observations and what is read off it; sides, gate, way out, feed-forward, triangles.
+        from_cells = pairs * outer**2 * (observations + pair)
+        in_pairs = pairs * config.pair_blocks * (12 * pair**2 + variables * pair)
+        stages = config.stages * config.rounds
+        return 2.0 * (stages * (in_cells + from_cells + in_pairs) + in_pairs)
+
     def grown(self, name: str, tensor: Tensor, start: EncoderConfig) -> Tensor:
         """The same with zeros in place of inputs that `start` did not have."""
         assert isinstance(start, PairwiseConfig)
@@ -429,22 +440,34 @@ class PairwiseEncoder(Encoder):
 
     def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
         check_chunk(observations_per_chunk)
-        device = tables.values.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
-        with torch.autocast(device, enabled=False):
-            channels, statistics = describe(
+        channels, statistics = self.describe(tables, observations_per_chunk)
+        return self.answer(self.relate(channels, statistics, observations_per_chunk))
+
+    def describe(self, tables: TableBatch, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
+        """What the network is told of the tables: channels (B, N, P, C) and statistics (B, P, P, S)."""
+        with torch.autocast(tables.values.device.type, enabled=False):
+            return describe(
                 tables,
                 self.config.channels,
                 self.config.statistics,
                 observations_per_chunk,
                 self.config.canonical_signs,
             )
-            pairs = self.pair_embedding(statistics)  # (B, P, P, D)
-            del statistics
-            if processor.applies(pairs.device):
+
+    def relate(self, channels: Tensor, statistics: Tensor, observations_per_chunk: int | None = None) -> Tensor:
+        """The pairs after all blocks, normalized; matrix products in the precision of autocast.  (B, P, P, D)"""
+        device = channels.device
+        dtype = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
+        with torch.autocast(device.type, enabled=False):
+            pairs: Tensor = self.pair_embedding(statistics)
+            if processor.applies(device):
                 self._update_on_processor(pairs, channels, dtype, observations_per_chunk)
-            else:
-                pairs = self._update(pairs.to(dtype), channels, observations_per_chunk)
+                return pairs
+            return self._update(pairs.to(dtype), channels, observations_per_chunk)
+
+    def answer(self, pairs: Tensor) -> EncoderOutput:
+        """What the heads read off the pairs."""
+        with torch.autocast(pairs.device.type, enabled=False):
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
 
