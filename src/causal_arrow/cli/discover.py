@@ -75,6 +75,7 @@ def discover(
     cluster: options.Cluster = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    precision: options.Precision = "auto",
     overwrite: options.Overwrite = False,
     require: options.Require = None,
     forbid: options.Forbid = None,
@@ -130,6 +131,7 @@ def discover(
         how,
         model=model,
         device=device,
+        precision=precision,
         decode=decode,
         threshold=threshold,
         knowledge=known,
@@ -148,7 +150,7 @@ def discover(
         if bootstrap is not None:
             random = np.random.default_rng(seed)
             extras.stability = uncertainty.bootstrap(
-                answer, found.network, found.table, bootstrap, random, backend=backend, jobs=jobs, cluster=cluster
+                answer, found.network, found.table, bootstrap, random, precision=precision, backend=backend, jobs=jobs, cluster=cluster
             )
 
     if output is not None:

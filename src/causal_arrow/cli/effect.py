@@ -60,6 +60,7 @@ def effect(
     scale: options.Scale = "auto",
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    precision: options.Precision = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")] = False,
     require: options.Require = None,
     forbid: options.Forbid = None,
@@ -114,6 +115,7 @@ def effect(
         how,
         model=model,
         device=device,
+        precision=precision,
         knowledge=known,
         scale=scale,
     )

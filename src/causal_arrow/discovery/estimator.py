@@ -78,6 +78,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     observations_per_chunk
         How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
         up to rounding.
+    precision
+        Of the network's matrix products: "float32", "bfloat16", or "auto", which is bfloat16 for large tables on a
+        processor that is faster with it, else float32. Probabilities in bfloat16 are typically within 0.0001, and
+        nearly always within 0.01, of those in float32.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         kinds: Mapping[str, str] | None = None,
         ordered: Mapping[str, Sequence[str]] | None = None,
         observations_per_chunk: int | None = None,
+        precision: str = "auto",
     ) -> None:
         self.model = model
         self.device = device
@@ -127,6 +132,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.kinds = kinds
         self.ordered = ordered
         self.observations_per_chunk = observations_per_chunk
+        self.precision = precision
 
     # Fitting
 
@@ -309,6 +315,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             k,
             np.random.default_rng(_seed(random_state)),
             observations_per_chunk=settings.observations_per_chunk,
+            precision=settings.precision,
             progress=progress,
             **workers,
         )

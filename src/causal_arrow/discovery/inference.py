@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.network.precision import computing_in, resolve_precision
+from causal_arrow.network.replay import ReplayedModel, replayed
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Abilities, Column, Table
@@ -41,6 +44,10 @@ CHUNK_BYTES = 2**31
 CELLS_TOGETHER = {"cpu": 32_000, "cuda": 250_000}
 # What the pairs of variables of such tables may take together.
 PAIR_BYTES_TOGETHER = 2**29
+
+
+_REPLAYED: WeakKeyDictionary[ArrowModel, ReplayedModel | ArrowModel] = WeakKeyDictionary()
+"""Models on a GPU as they answer one table after another; they live as long as the models do."""
 
 
 # Models
@@ -187,9 +194,15 @@ def chunk_size(model: ArrowModel, observations: int, variables: int) -> int | No
     return None if fitting >= observations else fitting
 
 
-def infer(model: ArrowModel, arranged: ArrangedTable, observations_per_chunk: int | None = None) -> GraphDistribution:
+def infer(
+    model: ArrowModel,
+    arranged: ArrangedTable,
+    observations_per_chunk: int | None = None,
+    precision: str = "auto",
+) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
-    return _infer_pass(model, _batch(arranged, _all_rows(arranged), model.encoder.reads), observations_per_chunk)[0]
+    tables = _batch(arranged, _all_rows(arranged), model.encoder.reads)
+    return _infer_pass(model, tables, observations_per_chunk, precision)[0]
 
 
 # Many tables
@@ -203,7 +216,10 @@ def tables_per_pass(model: ArrowModel, observations: int, variables: int) -> int
 
 
 def infer_together(
-    model: ArrowModel, tables: Sequence[ArrangedTable], observations_per_chunk: int | None = None
+    model: ArrowModel,
+    tables: Sequence[ArrangedTable],
+    observations_per_chunk: int | None = None,
+    precision: str = "auto",
 ) -> Iterator[dict[int, GraphDistribution]]:
     """What `infer` says of each table, up to rounding, by their places, pass by pass; tables of one shape share a pass.
 
@@ -219,7 +235,7 @@ def infer_together(
         for start in range(0, len(places), most):
             together = places[start : start + most]
             batches = [_batch(tables[place], _all_rows(tables[place]), model.encoder.reads) for place in together]
-            distributions = _infer_pass(model, concatenated(batches), observations_per_chunk)
+            distributions = _infer_pass(model, concatenated(batches), observations_per_chunk, precision)
             yield {place: distributions[index] for index, place in enumerate(together)}
 
 
@@ -237,18 +253,28 @@ def resampled_rows(
 
 
 def infer_rows(
-    model: ArrowModel, arranged: ArrangedTable, rows: NDArray[np.intp], observations_per_chunk: int | None = None
+    model: ArrowModel,
+    arranged: ArrangedTable,
+    rows: NDArray[np.intp],
+    observations_per_chunk: int | None = None,
+    precision: str = "auto",
 ) -> list[GraphDistribution]:
     """The distribution for each table made of these observations (B, N), in one pass."""
-    distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
+    distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk, precision)
     return [distributions[table] for table in range(len(rows))]
 
 
 @torch.inference_mode()
-def _infer_pass(model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None) -> GraphDistribution:
+def _infer_pass(
+    model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None, precision: str
+) -> GraphDistribution:
     """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""
     step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
-    distributions: GraphDistribution = model(tables.to(next(model.parameters()).device), observations_per_chunk=step)
+    device = next(model.parameters()).device
+    dtype = resolve_precision(precision, device, model.encoder.operations(tables.observations, tables.variables))
+    answering = _REPLAYED.setdefault(model, replayed(model)) if device.type == "cuda" else model
+    with computing_in(dtype, device):
+        distributions: GraphDistribution = answering(tables.to(device), observations_per_chunk=step)
     return distributions.to("cpu")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from causal_arrow.discovery.inference import (
     training_range,
 )
 from causal_arrow.discovery.suited import suited_model
+from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import AUTO, DEFAULT_MODEL, FOR_EVERY_TABLE
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.network.precision import PRECISIONS
 from causal_arrow.tables.reading import MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
@@ -54,6 +56,7 @@ class Settings:
     kinds: Mapping[str, str] | None = None
     ordered: Mapping[str, Sequence[str]] | None = None
     observations_per_chunk: int | None = None
+    precision: str = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str | Path | ArrowModel) or not str(self.model):
@@ -65,6 +68,7 @@ class Settings:
         check_choice("decode", self.decode, DECODING_RULES)
         check_choice("scale", self.scale, SCALES)
         check_choice("missing", self.missing, MISSING_CHOICES)
+        check_choice("precision", self.precision, PRECISIONS)
         check_threshold(self.threshold)
         check_declared(self.kinds, self.ordered)
         if self.observations_per_chunk is not None:
@@ -102,15 +106,26 @@ class Discovery:
     network: ArrowModel
 
 
-def discover(source: Any, settings: Settings | None = None, **reading: Any) -> Discovery:
+def discover(
+    source: Any,
+    settings: Settings | None = None,
+    *,
+    before: Callable[[Workload], None] | None = None,
+    **reading: Any,
+) -> Discovery:
     """Discover the causal graph of a table.
 
     source    A `Table`, or whatever `read_table` takes, with its options in `reading`, among them `interventions` and
               `environments`.
     settings  The model, what is known, and how to decode; those of `Arrow` by default.
+    before    Hears what the table will take, once it is read and before the network starts. A table that takes more
+              memory than there is gets a TableError there.
     """
     ready = prepare(source, settings or Settings(), reading)
-    return ready.conclude([infer(ready.network, way, ready.settings.observations_per_chunk) for way in ready.ways])
+    if before is not None:
+        before(ready.workload)
+    chunk, precision = ready.settings.observations_per_chunk, ready.settings.precision
+    return ready.conclude([infer(ready.network, way, chunk, precision) for way in ready.ways])
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +146,7 @@ class ReadyTable:
     constraints: Constraints
     network: ArrowModel
     settings: Settings
+    workload: Workload
 
     def conclude(self, distributions: Sequence[GraphDistribution]) -> Discovery:
         """The discovery, given the network's distribution over graphs for each way of reading the table."""
@@ -169,6 +185,8 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> Read
     settings, table = settle(source, settings, reading)
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
+    work = workload(network, table.observations, table.variables, settings.observations_per_chunk)
+    check_memory(work, next(network.parameters()).device)
     arranged = arrange(table)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
@@ -184,6 +202,7 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any]) -> Read
         constraints,
         network,
         settings,
+        work,
     )
 
 

@@ -130,7 +130,8 @@ class ReplayedModel:
     def __call__(self, tables: TableBatch, observations_per_chunk: int | None = None) -> GraphDistribution:
         """The distributions over graphs given tables of one shape, as `ArrowModel.forward` gives them."""
         if observations_per_chunk is not None or not worth_capturing(tables):
-            return self.model(tables, observations_per_chunk)
+            distributions: GraphDistribution = self.model(tables, observations_per_chunk)
+            return distributions
         with self._lock:
             described, related, answered = self.parts
             channels, statistics = described(tables.values)

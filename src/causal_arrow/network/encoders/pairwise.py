@@ -49,9 +49,9 @@ CELL_WIDTHS_ALIVE = {"cpu": 4, "cuda": 16}
 On a CPU the blocks work on a few cells at a time, and only the streams around a block are whole.
 """
 
-PAIR_WIDTHS_ALIVE = 17
+PAIR_WIDTHS_ALIVE = {"cpu": 8, "cuda": 17}
 """Floats alive at once for each ordered pair, in pair widths: the stream, sides of triangles, the hidden layer, the
-statistics in double precision. Measured."""
+statistics in double precision. Measured; on a CPU only the stream, the triangles and the statistics are whole."""
 
 MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
@@ -405,7 +405,7 @@ class PairwiseEncoder(Encoder):
         return 4 * variables * self.config.cell_width * CELL_WIDTHS_ALIVE[device_type]
 
     def bytes_per_pair(self, device_type: str) -> int:
-        return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE
+        return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE[device_type]
 
     def operations(self, observations: int, variables: int) -> float:
         config, pairs, cells = self.config, variables**2, observations * variables

@@ -129,7 +129,8 @@ def exchange_(
 def normed(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Tokens with root mean square 1, in a precision.  (..., D)"""
     scale = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(EPSILON).rsqrt_()
-    return (x * scale).to(dtype)
+    result: Tensor = (x * scale).to(dtype)
+    return result
 
 
 def norm_(pairs: Tensor) -> None:
