@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -89,3 +92,13 @@ def test_the_number_of_threads_changes_nothing() -> None:
     finally:
         torch.set_num_threads(threads)
     assert distance(*answers) < 1e-5
+
+
+def test_an_answer_does_not_load_the_compiler() -> None:
+    program = (
+        "import sys, numpy as np; from causal_arrow.discovery.pipeline import discover; "
+        "discover(np.random.default_rng(0).standard_normal((30, 4))); "
+        "print([name for name in ('torch._dynamo', 'sympy', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

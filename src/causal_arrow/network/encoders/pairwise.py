@@ -150,12 +150,20 @@ def _contains(names: tuple[str, ...], some: tuple[str, ...]) -> bool:
     return tuple(name for name in names if name in some) == some
 
 
+def _normal(outputs: int, inputs: int) -> Tensor:
+    """Weights to start from, normal with variance 1 / inputs.  (outputs, inputs)"""
+    weight = torch.empty(outputs, inputs)
+    # Files are first tried out on the meta device, which has no numbers. Drawing some there would load torch's
+    # compiler, which takes longer than all else that a command starts with.
+    return weight if weight.is_meta else weight.normal_() / inputs**0.5
+
+
 class Linear(nn.Module):
     """y = W x (+ b), computed in the precision of x. With `zero` it starts at 0, as every residual branch ends."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = False, zero: bool = False) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(outputs, inputs) if zero else torch.randn(outputs, inputs) / inputs**0.5)
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs) if zero else _normal(outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -173,8 +181,8 @@ class GatedFeedForward(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         hidden = 2 * width
-        self.gate = nn.Parameter(torch.randn(hidden, width) / width**0.5)
-        self.value = nn.Parameter(torch.randn(hidden, width) / width**0.5)
+        self.gate = nn.Parameter(_normal(hidden, width))
+        self.value = nn.Parameter(_normal(hidden, width))
         self.out = nn.Parameter(torch.zeros(width, hidden))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -315,7 +323,8 @@ class PairHead(nn.Module):
         self.out = Linear(width, 1, bias=True, zero=True)
         assert self.out.bias is not None
         # Of most pairs it is not true: start from the odds of a sparse graph.
-        nn.init.constant_(self.out.bias, -3.0)
+        if not self.out.bias.is_meta:
+            nn.init.constant_(self.out.bias, -3.0)
 
     def forward(self, pairs: Tensor) -> Tensor:
         logits = torch.cat([self._of_rows(pairs, rows) for rows in _rows_of_heads(pairs)], dim=1)
