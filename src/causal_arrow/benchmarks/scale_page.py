@@ -51,8 +51,8 @@ def wide_section(records: Sequence[Record]) -> str:
     rows.append(tuple(Cell(text, italic=True) for text in PUBLISHED))
     header = ("method", "precision", "variables", "tables", "processor seconds", "memory (GB)", "F1", "AP")
     sentences = [
-        f"Between {low} and {high} variables the processor's time in {precision} grows as the power {time:.1f} of their "
-        f"number, and memory as the power {memory:.1f}."
+        f"Between {low} and {high} variables the processor's time in {precision} grows as the power {time:.1f} of "
+        f"their number, and memory as the power {memory:.1f}."
         for precision, (low, high, time, memory) in exponents(records).items()
     ]
     return "\n\n".join(
