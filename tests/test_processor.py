@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -16,13 +17,9 @@ from causal_arrow.network.kernels import processor
 from causal_arrow.network.model import ArrowModel
 from test_pairwise_encoder import SMALL, distance, shaken, tables
 
-EVERYTHING = PairwiseConfig(
-    cell_width=16,
-    pair_width=32,
-    stages=2,
+EVERYTHING = dataclasses.replace(
+    SMALL,
     pair_blocks=2,
-    mixing_heads=4,
-    outer_width=4,
     rounds=2,
     channels=CHANNELS_OF_ANY_TABLE,
     statistics=STATISTICS_OF_ANY_TABLE,

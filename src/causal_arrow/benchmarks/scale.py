@@ -29,6 +29,7 @@ import numpy as np
 
 from causal_arrow.benchmarks.datasets import BoolArray, Dataset, FloatArray, unnamed
 from causal_arrow.benchmarks.evaluate import WORKER_VARIABLES
+from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
 
 RECORDS = Path("docs/scale.jsonl")
@@ -83,7 +84,7 @@ def measure_wide(variables: int, method: str, precision: str, index: int) -> Rec
         "dataset": index,
         "seconds": seconds,
         "processor_seconds": spent,
-        "peak_gb": _peak_gb(),
+        "peak_gb": peak_memory_gb(),
         **judge(dataset, adjacency, scores),
     }
 
@@ -117,13 +118,6 @@ def _rival(method: str) -> Solve:
         return estimate.adjacency, estimate.scores
 
     return answer
-
-
-def _peak_gb() -> float:
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
 
 
 def in_own_process(arguments: Sequence[str], timeout: float) -> Record | None:

@@ -36,6 +36,7 @@ def speed(
     import torch
 
     from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.workload import peak_memory_gb
     from causal_arrow.network.precision import product_rate, resolve_precision
     from causal_arrow.tables.table import Table
 
@@ -76,15 +77,6 @@ def parse_shape(text: str) -> tuple[int, int]:
     if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts) or min(map(int, parts)) < 2:
         raise ConfigurationError(f"Expected a shape such as 500x50, both numbers 2 or more, got {text!r}.")
     return int(parts[0]), int(parts[1])
-
-
-def peak_memory_gb() -> float:
-    """The most memory this process has held so far."""
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
 
 
 EXAMPLES = {

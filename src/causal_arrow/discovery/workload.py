@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def free_memory(device: torch.device) -> int | None:
         return int(torch.cuda.mem_get_info(device)[0])
     known = [value for value in (_available(), _left_to_container()) if value is not None]
     return min(known, default=None)
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has held so far."""
+    import resource  # which Windows does not have
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
 
 
 def _available() -> int | None:
