@@ -150,7 +150,15 @@ def discover(
         if bootstrap is not None:
             random = np.random.default_rng(seed)
             extras.stability = uncertainty.bootstrap(
-                answer, found.network, found.table, bootstrap, random, precision=precision, backend=backend, jobs=jobs, cluster=cluster
+                answer,
+                found.network,
+                found.table,
+                bootstrap,
+                random,
+                precision=precision,
+                backend=backend,
+                jobs=jobs,
+                cluster=cluster,
             )
 
     if output is not None:
