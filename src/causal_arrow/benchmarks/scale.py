@@ -31,6 +31,7 @@ from causal_arrow.benchmarks.datasets import BoolArray, Dataset, FloatArray, unn
 from causal_arrow.benchmarks.evaluate import WORKER_VARIABLES
 from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
+from causal_arrow.network.bundled import FOR_NUMBERS
 
 RECORDS = Path("docs/scale.jsonl")
 OBSERVATIONS = 1000
@@ -102,7 +103,7 @@ def _arrow(precision: str) -> Solve:
 
     def solve(data: FloatArray) -> tuple[BoolArray, FloatArray]:
         table = Table.of_numbers(data, [f"x{place + 1}" for place in range(data.shape[1])])
-        answer = discover(table, Settings(precision=precision, scale="given")).answer
+        answer = discover(table, Settings(model=FOR_NUMBERS, precision=precision, scale="given")).answer
         return answer.adjacency, answer.edge_probabilities
 
     return solve
@@ -141,7 +142,7 @@ def measure_precision(suite: str, row: str, index: int) -> Record:
     from causal_arrow.discovery.pipeline import Settings, discover
 
     dataset = suite_named(suite).row(row).dataset(index)
-    answers = [discover(dataset.table, Settings(precision=name)).answer for name in ("float32", "bfloat16")]
+    answers = [discover(dataset.table, Settings(model=FOR_NUMBERS, precision=name)).answer for name in ("float32", "bfloat16")]
     off_diagonal = ~np.eye(len(dataset.names), dtype=bool)
     exact, rough = (answer.edge_probabilities[off_diagonal] for answer in answers)
     moved = np.abs(exact - rough)
