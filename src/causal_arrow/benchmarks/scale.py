@@ -142,7 +142,9 @@ def measure_precision(suite: str, row: str, index: int) -> Record:
     from causal_arrow.discovery.pipeline import Settings, discover
 
     dataset = suite_named(suite).row(row).dataset(index)
-    answers = [discover(dataset.table, Settings(model=FOR_NUMBERS, precision=name)).answer for name in ("float32", "bfloat16")]
+    answers = [
+        discover(dataset.table, Settings(model=FOR_NUMBERS, precision=name)).answer for name in ("float32", "bfloat16")
+    ]
     off_diagonal = ~np.eye(len(dataset.names), dtype=bool)
     exact, rough = (answer.edge_probabilities[off_diagonal] for answer in answers)
     moved = np.abs(exact - rough)
