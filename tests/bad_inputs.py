@@ -788,6 +788,7 @@ enter_all(
         "decode": _arguments(*DISCOVER, "--decode", "NAME"),
         "scale": _arguments(*DISCOVER, "--scale", "NAME"),
         "missing": _arguments(*DISCOVER, "--missing", "NAME"),
+        "precision": _arguments(*DISCOVER, "--precision", "NAME"),
         "device": lambda world: [
             *DISCOVER,
             "--device",
@@ -926,6 +927,7 @@ enter_all(
         "parameter_decode": _parameter("decode", None, 5, "", "best", [], {}),
         "parameter_scale": _parameter("scale", None, 5, "", "best", [], {}),
         "parameter_missing": _parameter("missing", None, 5, "", "best", [], {}),
+        "parameter_precision": _parameter("precision", None, 16, "", "half", [], {}),
         "kind": lambda world: [
             *DISCOVER,
             "--kind",

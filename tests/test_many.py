@@ -65,9 +65,9 @@ def test_tables_that_share_a_pass_get_the_answers_they_get_alone(
     passes: list[int] = []
     one_pass = inference._infer_pass
 
-    def counted(model: Any, batch: Any, chunk: Any) -> Any:
+    def counted(model: Any, batch: Any, chunk: Any, precision: str) -> Any:
         passes.append(len(batch))
-        return one_pass(model, batch, chunk)
+        return one_pass(model, batch, chunk, precision)
 
     monkeypatch.setattr(inference, "_infer_pass", counted)
     outcomes = {each.place: each for each in discover_together([Request(table, settings) for table in tables])}
@@ -100,10 +100,10 @@ def test_tables_that_do_not_fit_together_go_one_by_one(
     settings = Settings(str(small_model_folder))
     one_pass = inference._infer_pass
 
-    def small_machine(model: Any, batch: Any, chunk: Any) -> Any:
+    def small_machine(model: Any, batch: Any, chunk: Any, precision: str) -> Any:
         if len(batch) > 1:
             raise RuntimeError("[enforce fail] can't allocate memory: you tried to allocate 9 bytes")
-        return one_pass(model, batch, chunk)
+        return one_pass(model, batch, chunk, precision)
 
     monkeypatch.setattr(inference, "_infer_pass", small_machine)
     outcomes = list(discover_together([Request(frame(seed), settings) for seed in range(3)]))

@@ -15,8 +15,9 @@ from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.network.encoders import pairwise, statistics
+from causal_arrow.network.encoders import statistics
 from causal_arrow.network.encoders.pairwise import PairwiseConfig
+from causal_arrow.network.kernels import processor
 from causal_arrow.network.model import ArrowConfig, ArrowModel, standardize
 
 SMALL = PairwiseConfig(cell_width=16, pair_width=32, stages=2, pair_blocks=1, mixing_heads=4, outer_width=4)
@@ -91,7 +92,7 @@ def test_working_in_a_small_cache_changes_nothing(
 ) -> None:
     model, data = shaken(), tables(2, 80, 6)
     expected = model(data)
-    monkeypatch.setattr(pairwise, "CELLS_IN_CACHE", 60)  # five observations of two tables with six variables
+    monkeypatch.setattr(processor, "CELLS_IN_CACHE", 60)  # five observations of two tables with six variables
     assert distance(expected, model(data, observations_per_chunk)) < 1e-4
 
 
@@ -115,15 +116,14 @@ def test_two_rounds_are_twice_the_stages_with_the_same_weights(observations_per_
 def test_chunks_bound_the_cells_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = shaken(), tables(1, 500, 6)
     most = 0
-    block = type(model.encoder.stages[0].cell_block)
-    forward = block.forward
+    block = processor.cell_block_
 
-    def watched(self: torch.nn.Module, cells: Tensor, weights: Tensor) -> Tensor:
+    def watched(cells: Tensor, mixing: Tensor, weights: processor.CellWeights) -> None:
         nonlocal most
         most = max(most, cells.shape[1])
-        return forward(self, cells, weights)
+        block(cells, mixing, weights)
 
-    monkeypatch.setattr(block, "forward", watched)
+    monkeypatch.setattr(processor, "cell_block_", watched)
     model(data, 32)
     assert most == 32
 

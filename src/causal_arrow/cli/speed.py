@@ -21,8 +21,13 @@ def speed(
     ] = None,
     repeats: Annotated[int, typer.Option(help="Answers that are timed; the median is shown.", min=1, max=10_000)] = 5,
     device: options.Device = "auto",
+    precision: options.Precision = "auto",
 ) -> None:
-    """Time a model on random tables, from the table to the answer, and show the peak memory of the process."""
+    """Time a model on random tables, from the table to the answer, and show the peak memory of the process.
+
+    Also shows the precision that was chosen, and the share of the arithmetic that this machine reaches in one large
+    matrix product.
+    """
     import statistics
     import sys
     import time
@@ -31,11 +36,14 @@ def speed(
     import torch
 
     from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.workload import peak_memory_gb
+    from causal_arrow.network.precision import product_rate, resolve_precision
     from causal_arrow.tables.table import Table
 
-    settings = Settings(model=model, device=device)
-    table = grid("observations", "variables", "seconds", "peak memory", right=("observations", "variables", "seconds"))
-    place = ""
+    settings = Settings(model=model, device=device, precision=precision)
+    headings = ("observations", "variables", "precision", "seconds", "share of peak", "peak memory")
+    table = grid(*headings, right=("observations", "variables", "seconds", "share of peak"))
+    place, rates = "", {}
     for text in shape or SHAPES:
         observations, variables = parse_shape(text)
         values = np.random.default_rng(0).standard_normal((observations, variables))
@@ -45,9 +53,17 @@ def speed(
             started = time.perf_counter()
             found = discover(data, settings)
             seconds.append(time.perf_counter() - started)
-        place = next(found.network.parameters()).device.type
+        where = next(found.network.parameters()).device
+        place = where.type
+        operations = found.network.encoder.operations(observations, variables)
+        dtype = resolve_precision(precision, where, operations)
+        if dtype not in rates:
+            rates[dtype] = product_rate(dtype, where)
+        taken = statistics.median(seconds[1:])
         memory = f"{peak_memory_gb():.2f} GB" if sys.platform != "win32" else ""
-        table.add_row(f"{observations:,}", str(variables), f"{statistics.median(seconds[1:]):.2f}", memory)
+        share = f"{operations / taken / rates[dtype]:.0%}" if operations else ""
+        name = str(dtype).removeprefix("torch.")
+        table.add_row(f"{observations:,}", str(variables), name, f"{taken:.2f}", share, memory)
     screen = console()
     screen.print(f"{model} on {place}, {torch.get_num_threads()} threads")
     screen.print(table)
@@ -63,15 +79,6 @@ def parse_shape(text: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
-def peak_memory_gb() -> float:
-    """The most memory this process has held so far."""
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
-
-
 EXAMPLES = {
     "speed": """
 **Examples**
@@ -79,5 +86,7 @@ EXAMPLES = {
 `causal-arrow speed`
 
 `causal-arrow speed --shape 1000x30 --shape 300x200 --device cpu`
+
+`causal-arrow speed --precision bfloat16`
 """
 }

@@ -82,6 +82,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     observations_per_chunk
         How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
         up to rounding.
+    precision
+        Of the network's matrix products: "float32", "bfloat16", or "auto", which is bfloat16 for large tables on a
+        processor that is faster with it, else float32. Probabilities in bfloat16 are typically within 0.0001, and
+        nearly always within 0.01, of those in float32.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         ordered: Mapping[str, Sequence[str]] | None = None,
         observations: int | None = None,
         observations_per_chunk: int | None = None,
+        precision: str = "auto",
     ) -> None:
         self.model = model
         self.device = device
@@ -133,6 +138,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.ordered = ordered
         self.observations = observations
         self.observations_per_chunk = observations_per_chunk
+        self.precision = precision
 
     # Fitting
 
@@ -316,6 +322,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             np.random.default_rng(_seed(random_state)),
             observations=settings.observations,
             observations_per_chunk=settings.observations_per_chunk,
+            precision=settings.precision,
             progress=progress,
             **workers,
         )

@@ -20,6 +20,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.network.precision import computing_in, resolve_precision
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.table import Abilities
@@ -97,13 +98,18 @@ def infer(
     model: ArrowModel,
     arranged: ArrangedTable | ArrangedLongTable,
     observations_per_chunk: int | None = None,
+    precision: str = "auto",
     progress: Progress = unheard,
 ) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
     if isinstance(arranged, ArrangedLongTable):
-        step = observations_per_chunk or chunk_size(model, len(arranged.drawn), len(arranged.columns))
-        return model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
-    return _infer_pass(model, _batch(arranged, _all_rows(arranged), model.encoder.reads), observations_per_chunk)[0]
+        shape = len(arranged.drawn), len(arranged.columns)
+        step = observations_per_chunk or chunk_size(model, *shape)
+        device = next(model.parameters()).device
+        with computing_in(resolve_precision(precision, device, model.encoder.operations(*shape)), device):
+            return model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
+    tables = _batch(arranged, _all_rows(arranged), model.encoder.reads)
+    return _infer_pass(model, tables, observations_per_chunk, precision)[0]
 
 
 # Many tables
@@ -120,6 +126,7 @@ def infer_together(
     model: ArrowModel,
     tables: Sequence[ArrangedTable | ArrangedLongTable],
     observations_per_chunk: int | None = None,
+    precision: str = "auto",
 ) -> Iterator[dict[int, GraphDistribution]]:
     """What `infer` says of each table, up to rounding, by their places, pass by pass; tables of one shape share a pass.
 
@@ -141,7 +148,7 @@ def infer_together(
         for start in range(0, len(places), most):
             together = places[start : start + most]
             batches = [_batch(short[place], _all_rows(short[place]), model.encoder.reads) for place in together]
-            distributions = _infer_pass(model, concatenated(batches), observations_per_chunk)
+            distributions = _infer_pass(model, concatenated(batches), observations_per_chunk, precision)
             yield {place: distributions[index] for index, place in enumerate(together)}
 
 
@@ -168,19 +175,25 @@ def infer_rows(
     arranged: ArrangedTable | ArrangedLongTable,
     rows: NDArray[np.intp],
     observations_per_chunk: int | None = None,
+    precision: str = "auto",
 ) -> list[GraphDistribution]:
     """The distribution for each table made of these observations (B, N), in one pass; one pass for each long table."""
     if isinstance(arranged, ArrangedLongTable):
-        return [infer(model, arranged.with_rows(each), observations_per_chunk) for each in rows]
-    distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk)
+        return [infer(model, arranged.with_rows(each), observations_per_chunk, precision) for each in rows]
+    distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk, precision)
     return [distributions[table] for table in range(len(rows))]
 
 
 @torch.inference_mode()
-def _infer_pass(model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None) -> GraphDistribution:
+def _infer_pass(
+    model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None, precision: str
+) -> GraphDistribution:
     """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""
     step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
-    distributions: GraphDistribution = model(tables.to(next(model.parameters()).device), observations_per_chunk=step)
+    device = next(model.parameters()).device
+    dtype = resolve_precision(precision, device, model.encoder.operations(tables.observations, tables.variables))
+    with computing_in(dtype, device):
+        distributions: GraphDistribution = model(tables.to(device), observations_per_chunk=step)
     return distributions.to("cpu")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, ar
 from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
 from causal_arrow.discovery.progress_bar import progress_bar
 from causal_arrow.discovery.suited import suited_model
+from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import AUTO, DEFAULT_MODEL, FOR_EVERY_TABLE
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.network.precision import PRECISIONS
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.tables.reading import FEWEST_OBSERVATIONS, MISSING_CHOICES, check_declared, check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
@@ -50,6 +52,7 @@ class Settings:
     ordered: Mapping[str, Sequence[str]] | None = None
     observations: int | None = None
     observations_per_chunk: int | None = None
+    precision: str = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str | Path | ArrowModel) or not str(self.model):
@@ -61,6 +64,7 @@ class Settings:
         check_choice("decode", self.decode, DECODING_RULES)
         check_choice("scale", self.scale, SCALES)
         check_choice("missing", self.missing, MISSING_CHOICES)
+        check_choice("precision", self.precision, PRECISIONS)
         check_threshold(self.threshold)
         check_declared(self.kinds, self.ordered)
         if self.observations is not None:
@@ -101,25 +105,34 @@ class Discovery:
 
 
 def discover(
-    source: Any, settings: Settings | None = None, *, progress: bool | None = None, **reading: Any
+    source: Any,
+    settings: Settings | None = None,
+    *,
+    before: Callable[[Workload], None] | None = None,
+    progress: bool | None = None,
+    **reading: Any,
 ) -> Discovery:
     """Discover the causal graph of a table.
 
     source    A `Table`, or whatever `read_table` takes, with its options in `reading`, among them `interventions` and
               `environments`.
     settings  The model, what is known, and how to decode; those of `Arrow` by default.
+    before    Hears what the table will take, once it is read and before the network starts. A table that takes more
+              memory than there is gets a TableError there.
     progress  Whether to show a bar for a long table on standard error; by default where that is a terminal.
     """
     with progress_bar(progress) as tell:
         ready = prepare(source, settings or Settings(), reading, tell)
+        if before is not None:
+            before(ready.workload)
         distributions = []
         for place, way in enumerate(ready.ways):
 
-            def tell_of_way(stage: str, share: float, before: int = place) -> None:
-                tell(stage, (before + share) / len(ready.ways))
+            def tell_of_way(stage: str, share: float, earlier: int = place) -> None:
+                tell(stage, (earlier + share) / len(ready.ways))
 
-            step = ready.settings.observations_per_chunk
-            distributions.append(infer(ready.network, way, step, tell_of_way))
+            chunk, precision = ready.settings.observations_per_chunk, ready.settings.precision
+            distributions.append(infer(ready.network, way, chunk, precision, tell_of_way))
     return ready.conclude(distributions)
 
 
@@ -141,6 +154,7 @@ class ReadyTable:
     constraints: Constraints
     network: ArrowModel
     settings: Settings
+    workload: Workload
 
     def conclude(self, distributions: Sequence[GraphDistribution]) -> Discovery:
         """The discovery, given the network's distribution over graphs for each way of reading the table."""
@@ -180,6 +194,9 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
     arranged = arrange(table, settings.observations)
+    read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
+    work = workload(network, read, table.variables, settings.observations_per_chunk)
+    check_memory(work, next(network.parameters()).device)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
     report = inspect_table(table, training_range(settings.model), able)
@@ -194,6 +211,7 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
         constraints,
         network,
         settings,
+        work,
     )
 
 

@@ -68,22 +68,24 @@ class _Clock:
 
 
 def _with_one_network(ready: Mapping[int, ReadyTable]) -> list[list[int]]:
-    """Places of the tables that the same network reads in the same chunks."""
-    groups: dict[tuple[int, int | None], list[int]] = {}
+    """Places of the tables that the same network reads in the same chunks and precision."""
+    groups: dict[tuple[int, int | None, str], list[int]] = {}
     for place, table in ready.items():
-        groups.setdefault((id(table.network), table.settings.observations_per_chunk), []).append(place)
+        settings = table.settings
+        key = id(table.network), settings.observations_per_chunk, settings.precision
+        groups.setdefault(key, []).append(place)
     return list(groups.values())
 
 
 def _read(ready: Mapping[int, ReadyTable], clock: _Clock) -> Iterator[Outcome]:
     """What the one network of these tables says of them: together, and one after the other if that fails."""
     any_one = next(iter(ready.values()))
-    chunk = any_one.settings.observations_per_chunk
+    how = any_one.settings.observations_per_chunk, any_one.settings.precision
     whose = [(place, way) for place, table in ready.items() for way in range(len(table.ways))]
     said: dict[int, dict[int, GraphDistribution]] = {place: {} for place in ready}
     waiting = dict(ready)
     try:
-        for together in infer_together(any_one.network, [ready[place].ways[way] for place, way in whose], chunk):
+        for together in infer_together(any_one.network, [ready[place].ways[way] for place, way in whose], *how):
             clock.charge(*(whose[index][0] for index in together))
             for index, distribution in together.items():
                 place, way = whose[index]
@@ -93,7 +95,7 @@ def _read(ready: Mapping[int, ReadyTable], clock: _Clock) -> Iterator[Outcome]:
     except (MemoryError, RuntimeError):  # together they may need more memory than there is
         for place, table in waiting.items():
             try:
-                ways = {way: infer(table.network, values, chunk) for way, values in enumerate(table.ways)}
+                ways = {way: infer(table.network, values, *how) for way, values in enumerate(table.ways)}
             except Exception as error:
                 yield clock.outcome(place, error)
             else:

@@ -181,6 +181,7 @@ def bootstrap(
     *,
     observations: int | None = None,
     observations_per_chunk: int | None = None,
+    precision: str = "auto",
     progress: bool | None = None,
     backend: str = "loky",
     jobs: int | None = None,
@@ -202,6 +203,7 @@ def bootstrap(
         "network": model,
         "arranged": arranged,
         "observations_per_chunk": observations_per_chunk,
+        "precision": precision,
     }
     device = next(model.parameters()).device.type
     jobs = 1 if jobs is None and backend == "loky" else jobs
@@ -222,6 +224,7 @@ def resampled_distributions(
     random: np.random.Generator,
     *,
     observations_per_chunk: int | None = None,
+    precision: str = "auto",
     passes: int = 1,
 ) -> Iterator[GraphDistribution]:
     """What the network says of each of `count` tables whose observations were drawn again from the answer's table.
@@ -230,7 +233,7 @@ def resampled_distributions(
     """
     arranged = _as_answered(answer, table, count)
     for rows in inference.resampled_rows(model, arranged, count, random, passes):
-        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk)
+        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk, precision)
 
 
 def _as_answered(
@@ -248,7 +251,9 @@ def _as_answered(
 
 def stability_of_rows(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """How often each edge comes up in the tables made of some rows: the work of one process, for `run_job`."""
-    distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
+    distributions = inference.infer_rows(
+        job["network"], job["arranged"], job["rows"], job["observations_per_chunk"], job["precision"]
+    )
     return {"stability": edge_stability(job["answer"], distributions)}
 
 

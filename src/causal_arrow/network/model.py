@@ -135,8 +135,8 @@ class ArrowModel(nn.Module):
         if isinstance(tables, Tensor):
             tables = TableBatch(tables)
         self._check_parts(tables)
-        standardized = dataclasses.replace(tables, values=_standardize_numbers(tables))
-        return self._distribution(self.encoder(standardized, observations_per_chunk))
+        output: EncoderOutput = self.encoder(self.standardized(tables), observations_per_chunk)
+        return self.distribution(*output)
 
     @torch.inference_mode()
     def forward_long(
@@ -145,20 +145,22 @@ class ArrowModel(nn.Module):
         """The distribution over graphs given a long table: from all observations statistics, from those drawn cells."""
         drawn = table.observations_drawn()
         self._check_parts(drawn)
-        standardized = dataclasses.replace(drawn, values=_standardize_numbers(drawn))
         output = self.encoder.forward_long(
             _standardize_columns(table),
-            standardized.to(next(self.parameters()).device),
+            self.standardized(drawn).to(next(self.parameters()).device),
             observations_per_chunk,
             progress,
         )
-        return self._distribution(output)
+        return self.distribution(*output)
 
-    def _distribution(self, output: EncoderOutput) -> GraphDistribution:
-        confounding = output.confounding_logits
+    def standardized(self, tables: TableBatch) -> TableBatch:
+        """The tables as the encoder reads them: numbers with mean 0 and standard deviation 1."""
+        return dataclasses.replace(tables, values=_standardize_numbers(tables))
+
+    def distribution(self, skeleton: Tensor, order: Tensor, confounding: Tensor | None = None) -> GraphDistribution:
+        """The distributions that the output of the encoder stands for."""
         return GraphDistribution(
-            SkeletonOrder(output.skeleton_logits.float(), output.order_scores.float()),
-            None if confounding is None else confounding.float(),
+            SkeletonOrder(skeleton.float(), order.float()), None if confounding is None else confounding.float()
         )
 
     def _check_parts(self, tables: TableBatch) -> None:

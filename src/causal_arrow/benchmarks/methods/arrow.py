@@ -98,7 +98,8 @@ def infer(model: ArrowModel, observed: Observed, rule: str = "map", scale: str =
 
     def work() -> tuple[Answer, dict[str, str]]:
         table, reading = as_far_as_it_reads(observed, model.encoder.reads)
-        return discover(table, Settings(model=model, decode=rule, scale=scale)).answer, reading
+        settings = Settings(model=model, decode=rule, scale=scale, precision="float32")
+        return discover(table, settings).answer, reading
 
     (answer, reading), seconds = timed(work, time.process_time if on_cpu else time.perf_counter)
     drawn = answer.sample(ANCESTOR_GRAPHS, torch.Generator().manual_seed(0)).graphs

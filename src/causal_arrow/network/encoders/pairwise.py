@@ -40,14 +40,11 @@ from causal_arrow.network.encoders.statistics import (
     described,
     statistic_names,
 )
+from causal_arrow.network.kernels import processor
 from causal_arrow.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow.network.kernels.mixing import mix_cells
 from causal_arrow.network.kernels.triangles import triangle_products
 from causal_arrow.progress import READING_CELLS, Progress, unheard
-
-CELLS_IN_CACHE = 4096
-"""Cells that a processor works on at once."""
-
 
 CELL_WIDTHS_ALIVE = {"cpu": 4, "cuda": 16}
 """Floats alive at once for each cell, in cell widths: the stream itself, values and gates, the hidden layer. Measured.
@@ -55,9 +52,9 @@ CELL_WIDTHS_ALIVE = {"cpu": 4, "cuda": 16}
 On a CPU the blocks work on a few cells at a time, and only the streams around a block are whole.
 """
 
-PAIR_WIDTHS_ALIVE = 17
+PAIR_WIDTHS_ALIVE = {"cpu": 8, "cuda": 17}
 """Floats alive at once for each ordered pair, in pair widths: the stream, sides of triangles, the hidden layer, the
-statistics in double precision. Measured."""
+statistics in double precision. Measured; on a CPU only the stream, the triangles and the statistics are whole."""
 
 MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
@@ -156,12 +153,20 @@ def _contains(names: tuple[str, ...], some: tuple[str, ...]) -> bool:
     return tuple(name for name in names if name in some) == some
 
 
+def _normal(outputs: int, inputs: int) -> Tensor:
+    """Weights to start from, normal with variance 1 / inputs.  (outputs, inputs)"""
+    weight = torch.empty(outputs, inputs)
+    # Files are first tried out on the meta device, which has no numbers. Drawing some there would load torch's
+    # compiler, which takes longer than all else that a command starts with.
+    return weight if weight.is_meta else weight.normal_() / inputs**0.5
+
+
 class Linear(nn.Module):
     """y = W x (+ b), computed in the precision of x. With `zero` it starts at 0, as every residual branch ends."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = False, zero: bool = False) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(outputs, inputs) if zero else torch.randn(outputs, inputs) / inputs**0.5)
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs) if zero else _normal(outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -179,12 +184,15 @@ class GatedFeedForward(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         hidden = 2 * width
-        self.gate = nn.Parameter(torch.randn(hidden, width) / width**0.5)
-        self.value = nn.Parameter(torch.randn(hidden, width) / width**0.5)
+        self.gate = nn.Parameter(_normal(hidden, width))
+        self.value = nn.Parameter(_normal(hidden, width))
         self.out = nn.Parameter(torch.zeros(width, hidden))
 
     def forward(self, x: Tensor) -> Tensor:
         return gated_feed_forward(x, self.gate, self.value, self.out)
+
+    def weights(self, dtype: torch.dtype) -> processor.FeedForwardWeights:
+        return processor.FeedForwardWeights(self.gate.to(dtype), self.value.to(dtype), self.out.to(dtype))
 
 
 class MixingWeights(nn.Module):
@@ -261,6 +269,10 @@ class PairBlock(nn.Module):
         updated: Tensor = self.feed_forward(pairs)
         return updated
 
+    def weights(self, dtype: torch.dtype) -> processor.PairWeights:
+        sides, gate, out = (layer.weight.to(dtype) for layer in (self.sides, self.gate, self.out))
+        return processor.PairWeights(sides, gate, out, self.feed_forward.weights(dtype), self.incoming)
+
 
 def pair_blocks(config: PairwiseConfig) -> nn.ModuleList:
     """The pair blocks of a stage, outgoing and incoming by turns."""
@@ -284,6 +296,23 @@ class Stage(nn.Module):
             pairs = block(pairs)
         return pairs
 
+    def weights(self, dtype: torch.dtype) -> processor.StageWeights:
+        return processor.StageWeights(
+            self.mixing_weights.logits.weight,  # in float32: the weights of all cells depend on these few numbers
+            processor.CellWeights(
+                self.cell_block.value_and_gate.weight.to(dtype),
+                self.cell_block.out.weight.to(dtype),
+                self.cell_block.feed_forward.weights(dtype),
+                self.outer_product.sides.weight.to(dtype),
+            ),
+            self.from_cells.weight.to(dtype),
+            _weights_of(self.pair_blocks, dtype),
+        )
+
+
+def _weights_of(blocks: nn.ModuleList, dtype: torch.dtype) -> list[processor.PairWeights]:
+    return [block.weights(dtype) for block in blocks if isinstance(block, PairBlock)]
+
 
 class PairHead(nn.Module):
     """Logit of something about two variables, such as that they are adjacent, from both of their pair vectors.
@@ -297,12 +326,22 @@ class PairHead(nn.Module):
         self.out = Linear(width, 1, bias=True, zero=True)
         assert self.out.bias is not None
         # Of most pairs it is not true: start from the odds of a sparse graph.
-        nn.init.constant_(self.out.bias, -3.0)
+        if not self.out.bias.is_meta:
+            nn.init.constant_(self.out.bias, -3.0)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        symmetric = pairs + pairs.transpose(1, 2)
-        logits: Tensor = self.out(F.silu(self.hidden(symmetric)).float()).squeeze(-1)
+        logits = torch.cat([self._of_rows(pairs, rows) for rows in _rows_of_heads(pairs)], dim=1)
         return (logits + logits.transpose(1, 2)) / 2  # a matrix product may round the two halves differently
+
+    def _of_rows(self, pairs: Tensor, rows: slice) -> Tensor:
+        symmetric = pairs[:, rows] + pairs[:, :, rows].transpose(1, 2)
+        logits: Tensor = self.out(F.silu(self.hidden(symmetric)).float()).squeeze(-1)
+        return logits
+
+
+def _rows_of_heads(pairs: Tensor) -> Iterator[slice]:
+    """Slices of the first variable that a head works on at once: all of them, but for a wide table on a processor."""
+    return processor.rows_at_once(pairs) if processor.applies(pairs.device) else iter([slice(None)])
 
 
 class PooledOrderHead(nn.Module):
@@ -333,7 +372,8 @@ class PotentialOrderHead(PooledOrderHead):
         self.evidence_and_weight = Linear(width, 2, zero=True)
 
     def forward(self, pairs: Tensor) -> Tensor:
-        evidence, weight = self.evidence_and_weight(F.silu(self.hidden(pairs)).float()).unbind(-1)  # (B, P, P)
+        read = [self.evidence_and_weight(F.silu(self.hidden(pairs[:, rows])).float()) for rows in _rows_of_heads(pairs)]
+        evidence, weight = torch.cat(read, dim=1).unbind(-1)  # (B, P, P)
         evidence = evidence - evidence.transpose(1, 2)
         weight = F.softplus(weight + weight.transpose(1, 2))
         weight = weight - torch.diag_embed(weight.diagonal(dim1=1, dim2=2))
@@ -374,12 +414,25 @@ class PairwiseEncoder(Encoder):
         self.skeleton_head = PairHead(config.pair_width)
         self.confounding_head = PairHead(config.pair_width) if config.confounding_head else None
         self.order_head = ORDER_HEADS[config.order_head](config.pair_width)
+        self.pause = nn.Identity()
+        """Called between stages where blocks are not called themselves, for whoever listens to modules."""
 
     def bytes_per_observation(self, variables: int, device_type: str) -> int:
         return 4 * variables * self.config.cell_width * CELL_WIDTHS_ALIVE[device_type]
 
     def bytes_per_pair(self, device_type: str) -> int:
-        return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE
+        return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE[device_type]
+
+    def operations(self, observations: int, variables: int) -> float:
+        config, pairs, cells = self.config, variables**2, observations * variables
+        cell, pair, outer = config.cell_width, config.pair_width, config.outer_width
+        # Per cell: values and gates, the way out, the feed-forward, the sides; then the mixing across variables.
+        in_cells = cells * (9 * cell**2 + 2 * cell * outer + variables * cell)
+        # Per pair: the sum over observations and what is read off it; sides, gate, way out, feed-forward, triangles.
+        from_cells = pairs * outer**2 * (observations + pair)
+        in_pairs = pairs * config.pair_blocks * (12 * pair**2 + variables * pair)
+        stages = config.stages * config.rounds
+        return 2.0 * (stages * (in_cells + from_cells + in_pairs) + in_pairs)
 
     def grown(self, name: str, tensor: Tensor, start: EncoderConfig) -> Tensor:
         """The same with zeros in place of inputs that `start` did not have."""
@@ -403,15 +456,8 @@ class PairwiseEncoder(Encoder):
 
     def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
         check_chunk(observations_per_chunk)
-        with torch.autocast(tables.values.device.type, enabled=False):
-            channels, statistics = describe(
-                tables,
-                self.config.channels,
-                self.config.statistics,
-                observations_per_chunk,
-                self.config.canonical_signs,
-            )
-        return self._read(channels, statistics, observations_per_chunk)
+        channels, statistics = self.describe(tables, observations_per_chunk)
+        return self.answer(self.relate(channels, statistics, observations_per_chunk))
 
     def forward_long(
         self,
@@ -426,45 +472,90 @@ class PairwiseEncoder(Encoder):
         channels, statistics = described(
             LongMeasured(table, config.channels, config.statistics, config.canonical_signs, progress), config.statistics
         )
-        return self._read(channels.to(device), statistics.to(device), observations_per_chunk, progress)
+        pairs = self.relate(channels.to(device), statistics.to(device), observations_per_chunk, progress)
+        return self.answer(pairs)
 
-    def _read(
+    def describe(self, tables: TableBatch, observations_per_chunk: int | None = None) -> tuple[Tensor, Tensor]:
+        """What the network is told of the tables: channels (B, N, P, C) and statistics (B, P, P, S)."""
+        with torch.autocast(tables.values.device.type, enabled=False):
+            return describe(
+                tables,
+                self.config.channels,
+                self.config.statistics,
+                observations_per_chunk,
+                self.config.canonical_signs,
+            )
+
+    def relate(
         self,
         channels: Tensor,
         statistics: Tensor,
-        observations_per_chunk: int | None,
+        observations_per_chunk: int | None = None,
         progress: Progress = unheard,
-    ) -> EncoderOutput:
-        """The answer from cell channels (B, N, P, C) and pair statistics (B, P, P, S)."""
-        device = channels.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
-        with torch.autocast(device, enabled=False):
-            pairs = self.pair_embedding(statistics).to(dtype)  # (B, P, P, D)
-            for block in self.first_pair_blocks:
-                pairs = block(pairs)
-            if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
-                pairs = self._exchange(pairs, channels, progress)
-            else:
-                pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk, progress)
-            pairs = rms_norm(pairs)
+    ) -> Tensor:
+        """The pairs after all blocks, normalized; matrix products in the precision of autocast.  (B, P, P, D)"""
+        device = channels.device
+        dtype = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
+        with torch.autocast(device.type, enabled=False):
+            pairs: Tensor = self.pair_embedding(statistics)
+            if processor.applies(device):
+                self._update_on_processor(pairs, channels, dtype, observations_per_chunk, progress)
+                return pairs
+            return self._update(pairs.to(dtype), channels, observations_per_chunk, progress)
+
+    def answer(self, pairs: Tensor) -> EncoderOutput:
+        """What the heads read off the pairs."""
+        with torch.autocast(pairs.device.type, enabled=False):
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
+
+    def _update_on_processor(
+        self,
+        pairs: Tensor,
+        channels: Tensor,
+        dtype: torch.dtype,
+        observations_per_chunk: int | None,
+        progress: Progress,
+    ) -> None:
+        """The pairs after all blocks and normalized, in place; matrix products in a precision, the rest in float32."""
+        for weights in _weights_of(self.first_pair_blocks, dtype):
+            processor.pair_block_(pairs, weights)
+
+        def tell(share: float) -> None:
+            self.pause(pairs)
+            progress(READING_CELLS, share)
+
+        processor.exchange_(
+            pairs,
+            [stage.weights(dtype) for stage in self._stages()],
+            lambda part: self.embed_cells(channels[:, part], torch.float32),
+            channels.shape[1],
+            observations_per_chunk,
+            tell,
+        )
+        processor.norm_(pairs)
+
+    def _update(
+        self, pairs: Tensor, channels: Tensor, observations_per_chunk: int | None, progress: Progress
+    ) -> Tensor:
+        """The pairs after all blocks, normalized.  (B, P, P, D)"""
+        for block in self.first_pair_blocks:
+            pairs = block(pairs)
+        if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
+            pairs = self._exchange(pairs, channels, progress)
+        else:
+            pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk, progress)
+        return rms_norm(pairs)
 
     def _exchange(self, pairs: Tensor, channels: Tensor, progress: Progress = unheard) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]
-        pieces = [self.embed_cells(channels[:, part], pairs.dtype) for part in _pieces(channels)]
+        cells = self.embed_cells(channels, pairs.dtype)
         stages = self._stages()
         for done, stage in enumerate(stages):
             progress(READING_CELLS, done / len(stages))
-            weights = stage.mixing_weights(pairs)
-            pieces = [stage.cell_block(piece, weights) for piece in pieces]
-            if len(pieces) == 1:
-                mean = stage.outer_product(pieces[0], observations)
-            else:
-                sides = torch.cat([stage.outer_product.project(piece) for piece in pieces], dim=1)
-                mean = stage.outer_product.products(sides, observations)
-            pairs = stage.update_pairs(pairs, mean)
+            cells = stage.cell_block(cells, stage.mixing_weights(pairs))
+            pairs = stage.update_pairs(pairs, stage.outer_product(cells, observations))
         return pairs
 
     def _exchange_in_chunks(
@@ -490,9 +581,7 @@ class PairwiseEncoder(Encoder):
             total: Tensor | None = None
             for part in chunks(observations, observations_per_chunk):
                 progress(READING_CELLS, (sum(range(done + 1)) * observations + (done + 1) * part.start) / whole)
-                chunk = channels[:, part]
-                sides = torch.cat([projected(chunk[:, piece]) for piece in _pieces(chunk)], dim=1)
-                products = stage.outer_product.products(sides, observations).float()
+                products = stage.outer_product.products(projected(channels[:, part]), observations).float()
                 total = products if total is None else total + products
             assert total is not None
             pairs = stage.update_pairs(pairs, total)
@@ -501,13 +590,3 @@ class PairwiseEncoder(Encoder):
     def _stages(self) -> list[Stage]:
         """The stages in the order in which they work, those of every round."""
         return self.config.rounds * [stage for stage in self.stages if isinstance(stage, Stage)]
-
-
-def _pieces(channels: Tensor) -> Iterator[slice]:
-    """Slices of the observations that go through a block together: all of them in training and on a GPU.
-
-    A processor is twice as fast with pieces of cells that stay in its cache while a block works on them.
-    """
-    tasks, observations, variables, _ = channels.shape
-    at_once = max(1, CELLS_IN_CACHE // (tasks * variables))
-    return chunks(observations, None if channels.is_cuda or torch.is_grad_enabled() else at_once)

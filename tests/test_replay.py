@@ -1,0 +1,95 @@
+"""Laws of replayed passes: changing shapes get their own answers, few shapes are kept, whatever fails runs as usual."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from causal_arrow.batches import TableBatch
+from causal_arrow.network import latency
+from causal_arrow.network.replay import Function, Replay, Replayed, ReplayedModel, replayed
+from test_pairwise_encoder import distance, shaken, tables
+
+
+def capture_without_gpu(function: Function, inputs: Sequence[Tensor]) -> Replay:
+    """As a CUDA graph works: reads and writes always the same memory, whatever is given to it."""
+    places = [given.clone() for given in inputs]
+    outputs = function(*places)
+
+    def run() -> None:
+        for place, value in zip(outputs, function(*places), strict=True):
+            place.copy_(value)
+
+    return Replay(places, outputs, run)
+
+
+@torch.inference_mode()
+def test_replayed_passes_over_changing_shapes_give_the_answers_of_the_model() -> None:
+    model = shaken()
+    again = ReplayedModel(model, capture_without_gpu)
+    for seed, shape in enumerate([(1, 40, 6), (1, 40, 6), (1, 30, 5), (1, 40, 6), (2, 30, 5), (1, 30, 5), (1, 30, 5)]):
+        data = tables(*shape, seed=seed)
+        assert distance(again(TableBatch(data)), model(data)) < 1e-6
+    assert [part.captured for part in again.parts] == [2, 2, 2]
+
+
+@torch.inference_mode()
+def test_an_answer_does_not_change_when_the_next_table_comes() -> None:
+    again = ReplayedModel(shaken(), capture_without_gpu)
+    first, *_ = answers = [again(TableBatch(tables(1, 40, 6, seed=min(place, 1)))) for place in range(4)]
+    assert distance(answers[1], answers[2]) == 0
+    assert distance(first, answers[3]) > 1e-3
+
+
+def test_only_the_shapes_that_came_last_are_kept() -> None:
+    twice = Replayed(lambda x: (2 * x,), capture_without_gpu, most=3)
+    for size in [1, 1, 2, 2, 3, 3, 4, 4, 1]:
+        (out,) = twice(torch.ones(size))
+        assert out.tolist() == [2.0] * size
+    assert twice.captured == 2  # of 3 and 4; that of 1 is gone, and was seen once since
+
+
+def test_what_cannot_be_captured_runs_as_usual() -> None:
+    def refuse(function: Function, inputs: Sequence[Tensor]) -> Replay:
+        raise RuntimeError("operation not permitted when stream is capturing\nmore about it")
+
+    twice = Replayed(lambda x: (2 * x,), refuse)
+    for _ in range(3):
+        (out,) = twice(torch.ones(2))
+        assert out.tolist() == [2.0, 2.0]
+    assert twice.failure == "operation not permitted when stream is capturing"
+
+
+@torch.inference_mode()
+def test_precisions_are_captured_apart() -> None:
+    seen = []
+    twice = Replayed(
+        lambda x: (2 * x,), lambda function, inputs: seen.append(1) or capture_without_gpu(function, inputs)
+    )
+    for _ in range(2):
+        twice(torch.ones(2))
+        with torch.autocast("cpu", torch.bfloat16):
+            twice(torch.ones(2))
+    assert twice.captured == 2
+
+
+def test_a_processor_replays_nothing() -> None:
+    model = shaken()
+    assert replayed(model) is model
+
+
+def test_the_command_times_a_processor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "SINGLE", ((20, 4),))
+    monkeypatch.setattr(latency, "BATCHES", ((20, 3),))
+    assert latency.main(["--device", "cpu", "--repeats", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "20×4    float32" in shown
+    assert "20×3    bfloat16" in shown
+
+
+def test_the_command_names_what_is_no_device(capsys: pytest.CaptureFixture[str]) -> None:
+    assert latency.main(["--device", "tpu"]) == 2
+    assert "expected auto, cpu, cuda or cuda:1" in capsys.readouterr().err
