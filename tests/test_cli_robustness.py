@@ -227,6 +227,7 @@ COMMANDS_THAT_PRINT = {
     "discover in JSON": ["discover", "table.csv", "--json", "--model", "MODEL"],
     "effect": ["effect", "table.csv", "--outcome", "outcome", "--samples", "5", "--model", "MODEL"],
     "next-experiment": ["next-experiment", "table.csv", "--samples", "5", "--model", "MODEL"],
+    "discover-many": ["discover-many", "--help"],
     "check": ["check", "table.csv"],
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],
     "simulate": ["simulate", "--help"],
