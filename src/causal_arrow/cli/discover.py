@@ -184,7 +184,7 @@ def discover(
         print(json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False))
         return
     _print_summary(answer, extras, options.table_name(table), show)
-    _print_footer(output, names, f"{seconds:.1f} s with {model}")
+    _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
 
 
 def _check_workers(bootstrap: int | None, backend: str, cluster: str | None) -> None:
