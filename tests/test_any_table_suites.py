@@ -27,7 +27,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def test_suites_for_development_say_so_and_none_of_them_is_frozen() -> None:
-    assert len(DEVELOPMENT_SUITES) == 10
+    assert len(DEVELOPMENT_SUITES) == 12
     for built in DEVELOPMENT_SUITES:
         assert SUITES[built.name] is built
         assert "For development" in built.description

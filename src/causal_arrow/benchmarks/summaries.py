@@ -132,7 +132,10 @@ def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: boo
 
     None, where that leaves all of them: then nothing was told apart.
     """
-    known = {name: entry for name, entry in entries.items() if entry.estimate(measure).count}
+    counts = {name: entry.estimate(measure).count for name, entry in entries.items()}
+    # One dataset has no standard error: it cannot be beaten, and must not win by that.
+    least = min(2, max(counts.values(), default=0))
+    known = {name: entry for name, entry in entries.items() if counts[name] >= max(1, least)}
     sign = 1 if lower_is_better else -1
 
     def beats(winner: Entry, loser: Entry) -> bool:
