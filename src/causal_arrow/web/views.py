@@ -185,13 +185,13 @@ def _against(findings: tuple[Finding, ...]) -> str:
 
 
 def _assumed(answer: Answer | None) -> str:
-    hidden = (
-        "no hidden common causes" if answer is None or answer.graph.bidirected is None else "hidden causes in pairs"
-    )
+    judged = answer is not None and answer.graph.bidirected is not None
+    sufficient = "" if judged else "no hidden common causes, "
+    told = " Hidden common causes are judged for each pair." if judged else ""
     said = 0 if answer is None else sum(map(len, answer.knowledge.to_dict().values()))
     known = f" You added {counted(said, 'statement')}." if said else ""
     population = "one population" if answer is None or answer.environment is None else "each environment"
-    return f"No feedback, {hidden}, independent observations of {population}.{known}"
+    return f"No feedback, {sufficient}independent observations of {population}.{told}{known}"
 
 
 def _finding(finding: Finding) -> FindingFacts:
