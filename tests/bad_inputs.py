@@ -268,7 +268,6 @@ enter_all(
         "all_missing": _with_column(lambda world, n: [""] * n),
         "same_name_twice": _named(lambda world, p: ["a"] * p),
         "infinities": _cells(_spoiled(lambda world, n: world.random.choice([np.inf, -np.inf], size=n))),
-        "cells_missing": _cells(_spoiled(lambda world, n: np.full(n, np.nan))),
         "more_fields_than_names": _text(lambda world, text: text + "1,2,3,4,5,6,7,8,9\n"),
         "no_such_file": lambda world: Path(world.pick("none.csv", "a/b/c.csv", "~none/x.csv", "\udcff.csv")),
         "folder": lambda world: world.folder,
@@ -280,6 +279,7 @@ enter_all(
     "files",
     EITHER,
     {
+        "cells_missing": _cells(_spoiled(lambda world, n: np.full(n, np.nan))),
         "latin1": _named(lambda world, p: ["größe", "é", "ñ", "ß", "ø"][:p]),
         "spaces_around_commas": _text(lambda world, text: text.replace(",", " , ")),
         "carriage_returns": _text(lambda world, text: text.replace("\n", "\r")),

@@ -171,7 +171,7 @@ def test_every_command_that_reads_a_table_has_the_same_reading_options() -> None
         assert {name: actual[name].annotation for name in expected} == {
             name: f"options.{parameter.annotation}" for name, parameter in expected.items()
         }
-    unread = {"source", "strict", "abilities"}
+    unread = {"source", "strict", "abilities", "progress"}
     assert expected.keys() == inspect.signature(read_table).parameters.keys() - unread
 
 
