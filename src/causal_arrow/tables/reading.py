@@ -83,7 +83,8 @@ def read_table(
     missing   What to do about missing values. "model" leaves them to the network, which sees what is missing. "error"
               says how many there are and where. "drop" leaves out incomplete observations: unbiased if values are
               missing completely at random. "impute" fills the gaps with linear predictions from the other variables,
-              which makes relations look tidier than they are. "auto" is "model" if the network can do that, else "error".
+              which makes relations look tidier than they are. "auto" is "model" if the network can do that, else
+              "error".
     na        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null.
     delimiter, decimal, sheet, header
               How to read a file, where that should not be detected. header=False: the file has no names of columns.
