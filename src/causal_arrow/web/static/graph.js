@@ -61,7 +61,14 @@ export class GraphPicture {
     this.cy.on("tap", "node", (event) => onNode(event.target.data("name")));
     this.cy.on("tap", (event) => { if (event.target === this.cy) onNothing(); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy.style(styles()));
-    new ResizeObserver(() => this.cy.resize()).observe(container);
+    let width = container.clientWidth;
+    new ResizeObserver(() => {
+      this.cy.resize();
+      const now = container.clientWidth;
+      if (now === 0) return; // hidden
+      if (width > 0 && Math.abs(now - width) > width / 5) this.fit(); // a turned phone, another window
+      width = now;
+    }).observe(container);
   }
 
   /** Show a graph; variables that are new wait for their places. `markOf` may give an edge one more class. */
