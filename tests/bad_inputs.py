@@ -359,7 +359,9 @@ def try_files(world: World, made: Any, expected: str) -> None:
     if "--no-header" in options:
         given = {"header": False}
     if "drop" in given:
-        given["drop"] = [name for row in csv.reader([given["drop"]]) for name in row]
+        # A name may hold a line break, which a line of CSV may not.
+        breaks = any(sign in given["drop"] for sign in "\r\n")
+        given["drop"] = [given["drop"]] if breaks else [name for row in csv.reader([given["drop"]]) for name in row]
     if surface == "read_table" or given:
         attempt(lambda: read_table(world.pick(path, str(path)), **given, abilities=NUMBERS_ONLY), expected)
     else:
