@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow import Arrow, Settings, discover, discover_many
+from causal_arrow import Arrow, Settings, discover, discover_many, storage
 from causal_arrow.discovery import inference
-from causal_arrow.discovery.many import plan
 from causal_arrow.discovery.many.folder import ManyFolder
 from causal_arrow.discovery.many.run import ManyAnswers
 from causal_arrow.discovery.together import Request, discover_together
@@ -364,12 +363,12 @@ def test_too_little_memory_is_told_with_the_estimate(
 ) -> None:
     frame(0, 40, 300).to_csv(folder / "wide.csv", index=False)
     command = ("discover-many", folder, "--output", tmp_path / "out", "--model", small_model_folder)
-    monkeypatch.setattr(plan, "free_memory", lambda: 400 * 2**20)
+    monkeypatch.setattr(storage, "free_memory", lambda: 400 * 2**20)
     status, _, err = run(*command)
     assert status == 2
     assert "The largest table, 'wide' with about 40 observations of 300 variables, takes about" in err
     assert "0.4 GB are free: leave it out" in err
-    monkeypatch.setattr(plan, "free_memory", lambda: 2 * 2**30)
+    monkeypatch.setattr(storage, "free_memory", lambda: 2 * 2**30)
     status, _, err = run(*command, "--jobs", 6)
     assert status == 2
     assert "in each of 6 processes, and 2.1 GB are free." in err

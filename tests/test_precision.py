@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from causal_arrow import Arrow
+from causal_arrow import Arrow, storage
 from causal_arrow.discovery import workload
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.discovery.pipeline import Settings, discover
@@ -87,7 +87,7 @@ def test_operations_count_every_matrix_product() -> None:
 def test_too_little_memory_is_told_before_the_network_starts(
     small_model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workload, "_available", lambda: 10_000)
+    monkeypatch.setattr(storage, "_available", lambda: 10_000)
     with pytest.raises(
         TableError, match=r"needs too much memory: 12 variables take up to .* and 0.0 GB are free"
     ) as told:
@@ -117,9 +117,9 @@ def test_a_thousand_variables_fit_into_ten_gigabytes() -> None:
 
 def test_a_container_has_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit, use = tmp_path / "max", tmp_path / "current"
-    monkeypatch.setattr(workload, "LIMIT_FILES", (str(limit),))
-    monkeypatch.setattr(workload, "USE_FILES", (str(use),))
-    monkeypatch.setattr(workload, "_available", lambda: 9000)
+    monkeypatch.setattr(storage, "LIMIT_FILES", (str(limit),))
+    monkeypatch.setattr(storage, "USE_FILES", (str(use),))
+    monkeypatch.setattr(storage, "_available", lambda: 9000)
     assert workload.free_memory(CPU) == 9000
     limit.write_text("5000\n")
     use.write_text("2000\n")

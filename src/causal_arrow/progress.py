@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 READING = "Reading the table"
@@ -10,6 +11,11 @@ READING_CELLS = "Reading cells"
 
 Progress = Callable[[str, float], None]
 """Hears the stage, in words, and which share of it is done, from 0 to 1."""
+
+
+def is_watched(wanted: bool | None) -> bool:
+    """Whether to show a bar on standard error: as wanted, by default where that is a terminal."""
+    return sys.stderr.isatty() if wanted is None else wanted
 
 
 def unheard(stage: str, share: float) -> None:

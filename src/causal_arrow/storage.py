@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ IN_MEMORY_BYTES = 2**30
 
 CELLS_PER_CHUNK = 2**20
 """Of a table that is gone through a few observations at a time."""
+
+LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+USE_FILES = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
+"""Where Linux says how much memory a container may use, and uses."""
 
 
 def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -73,12 +77,29 @@ def check_room(observations: int, variables: int, what: str) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that programs can still have; None where the system does not say."""
+    """Bytes of memory that this program can still have; None where nobody says."""
+    known = [value for value in (_available(), _left_to_container()) if value is not None]
+    return min(known, default=None)
+
+
+def _available() -> int | None:
+    """What Linux calls available."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration, ValueError, IndexError):
         return None
+
+
+def _left_to_container() -> int | None:
+    for limit_file, use_file in zip(LIMIT_FILES, USE_FILES, strict=True):
+        try:
+            limit, use = (Path(name).read_text(encoding="ascii").strip() for name in (limit_file, use_file))
+        except (OSError, UnicodeDecodeError):
+            continue
+        if limit.isdecimal() and use.isdecimal():
+            return max(0, int(limit) - int(use))
+    return None
 
 
 def in_words(size: int) -> str:
@@ -88,8 +109,13 @@ def in_words(size: int) -> str:
 
 def chunks_of(observations: int, variables: int) -> Iterator[slice]:
     """Slices that cover the observations of a table, none of more than CELLS_PER_CHUNK cells."""
-    step = max(1, CELLS_PER_CHUNK // max(variables, 1))
-    return (slice(start, stop) for start, stop in pairwise([*range(0, observations, step), observations]))
+    return slices(observations, CELLS_PER_CHUNK // max(variables, 1))
+
+
+def slices(count: int, at_once: int) -> Iterator[slice]:
+    """Slices that cover so many things, each of at most `at_once`, or of one."""
+    at_once = max(1, at_once)
+    return (slice(start, min(start + at_once, count)) for start in range(0, count, at_once))
 
 
 def _no_room(size: int) -> TableError:

@@ -25,16 +25,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from causal_arrow.benchmarks.scale_page import replace_section
 from causal_arrow.discovery.arranged import OBSERVATIONS_READ
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.graphs.metrics import average_precision, f1
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network.bundled import FOR_NUMBERS
 from causal_arrow.synthetic.tasks import TaskDistribution
 
 # N observations, P variables
 
 READ = (500, 2000, 5000, OBSERVATIONS_READ, 50_000)
-BEGIN, END = "<!-- long tables: begin -->", "<!-- long tables: end -->"
+SECTION = "long tables"
 MEASURES = {"nll": "NLL/p", "f1": "F1", "ap": "AP"}
 
 TEXT = """## Long tables
@@ -96,7 +97,7 @@ def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> 
                 nll = answer.distribution.skeleton_order.composite_nll(torch.from_numpy(arranged))
                 yield {
                     "kind": "accuracy",
-                    "model": DEFAULT_MODEL,
+                    "model": FOR_NUMBERS,
                     "seed": seed,
                     "observations": observations,
                     "variables": variables,
@@ -151,7 +152,7 @@ def speed(
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         yield {
             "kind": "speed",
-            "model": DEFAULT_MODEL,
+            "model": FOR_NUMBERS,
             "observations": observations,
             "variables": variables,
             "file": ending,
@@ -202,14 +203,8 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def write(page: Path, text: str) -> None:
-    """Put the section in its place on the page, or at its end."""
-    whole = page.read_text(encoding="utf-8") if page.exists() else "# Scale\n"
-    framed = f"{BEGIN}\n{text}{END}"
-    if BEGIN in whole:
-        whole = whole[: whole.index(BEGIN)] + framed + whole[whole.index(END) + len(END) :]
-    else:
-        whole = f"{whole.rstrip()}\n\n{framed}\n"
-    page.write_text(whole, encoding="utf-8")
+    """Put the section in its place on the page."""
+    page.write_text(replace_section(page.read_text(encoding="utf-8"), SECTION, text), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

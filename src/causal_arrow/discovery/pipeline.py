@@ -217,10 +217,9 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
 
 def settle(source: Any, settings: Settings, reading: Mapping[str, Any]) -> tuple[Settings, Table]:
     """The table in a source, and the settings with the model that is to read it: one of the bundled ones for "auto"."""
-    leave_open = settings.model == AUTO if isinstance(settings.model, str) else False
     able = (
         Abilities(f"the model {FOR_EVERY_TABLE}")
-        if leave_open
+        if settings.model == AUTO
         else abilities(settings.model, ready_model(settings.model, settings.device))
     )
     table = read_for(able, source, settings, **reading)

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol
 
+from causal_arrow.progress import is_watched
+
 # When nobody watches a bar, a line is printed after so many seconds or at every tenth of the work.
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -20,7 +22,7 @@ class Progress(Protocol):
 
 def progress_of(total: int, bar: bool | None = None) -> AbstractContextManager[Progress]:
     """Progress of `total` pieces: a bar, or lines; by default a bar where standard error is a terminal."""
-    return _Bar(total) if (sys.stderr.isatty() if bar is None else bar) else _Lines(total)
+    return _Bar(total) if is_watched(bar) else _Lines(total)
 
 
 def silence() -> AbstractContextManager[Progress]:

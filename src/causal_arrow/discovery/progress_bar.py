@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 
-from causal_arrow.progress import MEASURING, READING, READING_CELLS, Progress, unheard
+from causal_arrow.progress import MEASURING, READING, READING_CELLS, Progress, is_watched, unheard
 
 WEIGHTS = {READING: 4.0, MEASURING: 3.0, READING_CELLS: 3.0}
 """The stages of a long table, in their order, and about how long each takes."""
@@ -15,7 +14,7 @@ WEIGHTS = {READING: 4.0, MEASURING: 3.0, READING_CELLS: 3.0}
 @contextlib.contextmanager
 def progress_bar(wanted: bool | None = None) -> Iterator[Progress]:
     """What to tell the progress to. A bar appears when there is something to tell, by default on a terminal alone."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    if not is_watched(wanted):
         yield unheard
         return
     from rich.console import Console

@@ -18,7 +18,7 @@ def suited_model(source: Any, table: Table) -> Any:
     "auto" is `arrow-base` for a complete table of ten or more columns of numbers, without experiments and environments,
     and `arrow-any` for every other table.
     """
-    if not isinstance(source, str) or source != AUTO:
+    if source != AUTO:
         return source
     only_numbers = all(column.kind == "number" for column in table.columns) and table.intervened is None
     complete = only_numbers and table.environment is None and bool(table.observed.all())

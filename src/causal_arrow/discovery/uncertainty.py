@@ -6,7 +6,6 @@ from resampled tables.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.progress import is_watched
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def bootstrap(
         passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
         draws = inference.resampled_rows(model, arranged, count, random, passes)
         parts = _counted(({**share, "rows": rows} for rows in draws), workers)
-        if sys.stderr.isatty() if progress is None else progress:
+        if is_watched(progress):
             parts = _with_progress_bar(parts, count)
         return merged(list(parts))
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
+from causal_arrow import storage
 from causal_arrow.discovery.inference import chunk_size
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.network.model import ArrowModel
-
-GIGABYTE = 1e9
-
-LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-USE_FILES = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
-"""Where Linux says how much memory a container may use, and uses."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class Workload:
     operations: float
 
     def __str__(self) -> str:
-        return f"{self.variables:,} variables take up to {self.memory / GIGABYTE:.1f} GB of memory"
+        return f"{self.variables:,} variables take up to {storage.in_words(self.memory)} of memory"
 
 
 def workload(model: ArrowModel, observations: int, variables: int, observations_per_chunk: int | None) -> Workload:
@@ -46,7 +40,7 @@ def check_memory(work: Workload, device: torch.device) -> None:
     free = free_memory(device)
     if free is not None and work.memory > free:
         raise TableError(
-            f"This table needs too much memory: {work}, and {free / GIGABYTE:.1f} GB are free.", [Remedy("choose")]
+            f"This table needs too much memory: {work}, and {storage.in_words(free)} are free.", [Remedy("choose")]
         )
 
 
@@ -54,8 +48,7 @@ def free_memory(device: torch.device) -> int | None:
     """The bytes that are free on a device; None where nobody says."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    known = [value for value in (_available(), _left_to_container()) if value is not None]
-    return min(known, default=None)
+    return storage.free_memory()
 
 
 def peak_memory_gb() -> float:
@@ -64,24 +57,3 @@ def peak_memory_gb() -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)
-
-
-def _available() -> int | None:
-    """What Linux calls available."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return None
-    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return sizes[0] if sizes else None
-
-
-def _left_to_container() -> int | None:
-    for limit_file, use_file in zip(LIMIT_FILES, USE_FILES, strict=True):
-        try:
-            limit, use = (Path(name).read_text(encoding="ascii").strip() for name in (limit_file, use_file))
-        except (OSError, UnicodeDecodeError):
-            continue
-        if limit.isdecimal() and use.isdecimal():
-            return max(0, int(limit) - int(use))
-    return None

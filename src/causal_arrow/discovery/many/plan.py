@@ -14,13 +14,15 @@ from typing import Any
 import joblib
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.inference import chunk_size, ready_model, tables_per_pass
+from causal_arrow.discovery.inference import ready_model, tables_per_pass
 from causal_arrow.discovery.many.folder import DIED, FAILED, Record
 from causal_arrow.discovery.many.tables import NamedTable
 from causal_arrow.discovery.many.work import content_of
+from causal_arrow.discovery.workload import workload
 from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.network.checkpoint import find_model
 from causal_arrow.network.devices import resolve_device
+from causal_arrow.storage import in_words
 from causal_arrow.text import counted
 
 MOST_TOGETHER = 64
@@ -172,14 +174,14 @@ def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> 
     rows, columns = largest.shape or (0, 0)
     estimate = (
         f"The largest table, {largest.table.name!r} with about {counted(rows, 'observation')} of "
-        f"{counted(columns, 'variable')}, takes about {_gigabytes(need)} of memory"
+        f"{counted(columns, 'variable')}, takes about {in_words(need)} of memory"
     )
     if jobs is not None and jobs > 1 and need <= free:
         raise ConfigurationError(
-            f"{estimate} in each of {jobs} processes, and {_gigabytes(free)} are free.",
+            f"{estimate} in each of {jobs} processes, and {in_words(free)} are free.",
             [Remedy("jobs", setting=str(free // need))],
         )
-    raise ConfigurationError(f"{estimate}, and {_gigabytes(free)} are free: leave it out, or use fewer of its columns.")
+    raise ConfigurationError(f"{estimate}, and {in_words(free)} are free: leave it out, or use fewer of its columns.")
 
 
 def bytes_for(task: Task, alike: int = 1) -> int:
@@ -190,23 +192,7 @@ def bytes_for(task: Task, alike: int = 1) -> int:
     if task.shape is None:
         return 0
     network = ready_model(task.table.settings.model, task.table.settings.device)
-    device = next(network.parameters()).device.type
     observations, variables = _at_least(task.shape)
     tables = min(tables_per_pass(network, observations, variables), alike)
-    rows = chunk_size(network, observations, variables) or observations
-    cells = tables * rows * network.encoder.bytes_per_observation(variables, device)
-    pairs = tables * variables**2 * network.encoder.bytes_per_pair(device)
-    return cells + pairs + COPIES * 8 * alike * observations * variables
-
-
-def free_memory() -> int | None:
-    """Bytes of memory that programs can still have; None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB"
+    read = workload(network, observations, variables, None).memory
+    return tables * read + COPIES * 8 * alike * observations * variables

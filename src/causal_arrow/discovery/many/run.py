@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from causal_arrow import storage
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.many import plan
 from causal_arrow.discovery.many.folder import DIED, OK, ManyFolder, Record
@@ -21,6 +22,7 @@ from causal_arrow.discovery.many.workers import Workers, check_backend, started
 from causal_arrow.discovery.pipeline import Settings, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.progress import is_watched
 from causal_arrow.text import closest, listed, reason
 
 if TYPE_CHECKING:
@@ -118,15 +120,9 @@ def discover_many(
     from causal_arrow.discovery.progress import progress_of, silence
 
     asked = prepare_many(tables, output, settings, backend=backend, jobs=jobs, cluster=cluster, retry=retry, **reading)
-    with progress_of(len(asked.to_do), bar=True) if _wanted(progress) else silence() as shown:
+    with progress_of(len(asked.to_do), bar=True) if is_watched(progress) else silence() as shown:
         asked.run(lambda record: shown.advance(words(record)))
     return ManyAnswers(asked.folder.path, asked.names)
-
-
-def _wanted(progress: bool | None) -> bool:
-    import sys
-
-    return sys.stderr.isatty() if progress is None else progress
 
 
 def words(record: Record) -> str:
@@ -163,7 +159,7 @@ def prepare_many(
     latest = folder.latest() if folder.path.is_dir() else {}
     to_do = plan.remaining(tasks, latest, retry)
     if to_do and backend == "loky":
-        jobs = plan.jobs_that_fit(to_do, jobs, plan.free_memory())
+        jobs = plan.jobs_that_fit(to_do, jobs, storage.free_memory())
     folder.make()
     return ManyWork(folder, tuple(task.table.name for task in tasks), to_do, backend, jobs, cluster, surface)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -33,6 +32,7 @@ from causal_arrow.network.encoders.basis import (
     inverse_of_small_factor,
     normal_scores,
 )
+from causal_arrow.storage import slices
 from causal_arrow.text import shown
 
 CLIP = 5.0
@@ -65,9 +65,7 @@ def precisions(correlations: Tensor) -> Tensor:
 
 def chunks(observations: int, observations_per_chunk: int | None) -> Iterator[slice]:
     """Slices that cover the observations, each of at most `observations_per_chunk`."""
-    step = observations_per_chunk or observations
-    edges = [*range(0, observations, step), observations]
-    return (slice(start, stop) for start, stop in pairwise(edges))
+    return slices(observations, observations_per_chunk or observations)
 
 
 def _association(correlations: Tensor, observations: int) -> list[Tensor]:

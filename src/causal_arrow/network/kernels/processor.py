@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from causal_arrow.network.kernels.fused import EPSILON
+from causal_arrow.storage import slices
 
 CELLS_IN_CACHE = 4096
 PAIRS_IN_CACHE = 2048
@@ -71,12 +72,6 @@ class StageWeights(NamedTuple):
     cells: CellWeights
     from_cells: Tensor  # (D, W²)
     pairs: Sequence[PairWeights]
-
-
-def slices(count: int, at_once: int) -> Iterator[slice]:
-    """Slices that cover so many things, each of at most `at_once`."""
-    at_once = max(1, at_once)
-    return (slice(start, min(start + at_once, count)) for start in range(0, count, at_once))
 
 
 def exchange_(
