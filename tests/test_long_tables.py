@@ -20,6 +20,7 @@ from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.cli import main
 from causal_arrow.discovery import progress_bar
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
+from causal_arrow.discovery.inference import infer, infer_together
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.network.encoders.basis import normal_scores
 from causal_arrow.network.encoders.long import LongMeasured, normal_scores_of
@@ -321,6 +322,17 @@ def test_an_encoder_without_statistics_reads_the_drawn_observations() -> None:
         rtol=0,
     )
     assert any("100 of the 400 observations are read" in finding.message for finding in answer.answer.findings)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_long_table_among_many_is_read_in_the_precision_that_was_asked_for(precision: str) -> None:
+    network = random_network()
+    arranged = arrange(read_table(numbers(2000)), 500)
+    assert isinstance(arranged, ArrangedLongTable)
+    alone = {each: infer(network, arranged, None, each).skeleton_order for each in ("float32", "bfloat16")}
+    (together,) = infer_together(network, [arranged], None, precision)
+    torch.testing.assert_close(together[0].skeleton_order.order_scores, alone[precision].order_scores)
+    assert not torch.equal(alone["float32"].order_scores, alone["bfloat16"].order_scores)
 
 
 def test_resampled_long_tables_say_how_stable_edges_are(small_model_folder: Path) -> None:

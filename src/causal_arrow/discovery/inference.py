@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -105,8 +106,7 @@ def infer(
     if isinstance(arranged, ArrangedLongTable):
         shape = len(arranged.drawn), len(arranged.columns)
         step = observations_per_chunk or chunk_size(model, *shape)
-        device = next(model.parameters()).device
-        with computing_in(resolve_precision(precision, device, model.encoder.operations(*shape)), device):
+        with _arithmetic(model, precision, *shape):
             return model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
     tables = _batch(arranged, _all_rows(arranged), model.encoder.reads)
     return _infer_pass(model, tables, observations_per_chunk, precision)[0]
@@ -137,7 +137,7 @@ def infer_together(
     short: dict[int, ArrangedTable] = {}
     for place, table in enumerate(tables):
         if isinstance(table, ArrangedLongTable):
-            yield {place: infer(model, table, observations_per_chunk)}
+            yield {place: infer(model, table, observations_per_chunk, precision)}
             continue
         short[place] = table
         parts = (table.values.shape, bool(np.isnan(table.values).any()), table.intervened is None)
@@ -191,10 +191,17 @@ def _infer_pass(
     """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""
     step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
     device = next(model.parameters()).device
-    dtype = resolve_precision(precision, device, model.encoder.operations(tables.observations, tables.variables))
-    with computing_in(dtype, device):
+    with _arithmetic(model, precision, tables.observations, tables.variables):
         distributions: GraphDistribution = model(tables.to(device), observations_per_chunk=step)
     return distributions.to("cpu")
+
+
+def _arithmetic(
+    model: ArrowModel, precision: str, observations: int, variables: int
+) -> contextlib.AbstractContextManager[object]:
+    """A context in which the network reads tables of this shape in a precision."""
+    device = next(model.parameters()).device
+    return computing_in(resolve_precision(precision, device, model.encoder.operations(observations, variables)), device)
 
 
 def _all_rows(arranged: ArrangedTable) -> NDArray[np.intp]:
