@@ -12,7 +12,7 @@ from causal_arrow.network.encoders.registry import ENCODERS
 from causal_arrow.network.model import ArrowConfig
 from causal_arrow.pretraining.config import PretrainingConfig, shipped_configs
 
-PAGE = Path(__file__).parent / "pretraining-keys.md"
+PAGE = Path(__file__).parent / "reference" / "pretraining-keys.md"
 
 INTRODUCTION = """# Settings of pretraining
 

@@ -53,7 +53,7 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
 # Columns of the README's table, each with the labels it may have in the records, the first that is there.
 README_METHODS = {"Arrow": ("Arrow",), "BOSS": ("BOSS, better of two", "BOSS"), "DAGMA": ("DAGMA",)}
 README_SUITES = ("networks", "sachs", "herman", "shifted")
-RUN_SHOWN = DOCS / "training-runs" / "paper-encoder"
+RUN_SHOWN = DOCS / "model" / "training-runs" / "paper-encoder"
 SHOWN = ("nshd", "f1", "ap")
 TRIVIAL = ("Empty graph", "Random graph", "R² sorting")
 ARROW_RULES = ("arrow-shd", "arrow-f1")
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def packed(name: str) -> Path:
-    return DOCS / f"{name}.jsonl.gz"
+    return DOCS / "evidence" / "records" / f"{name}.jsonl.gz"
 
 
 def records_of(name: str) -> list[Record]:
@@ -125,7 +125,7 @@ def run_arrow(name: str, device: str) -> None:
 
 def write_pages() -> None:
     """All of them, and the figures."""
-    write_report(packed("benchmarks"), output=DOCS / "benchmarks.md")
+    write_report(packed("benchmarks"), output=DOCS / "evidence" / "benchmarks.md")
     for path, text in texts().items():
         path.write_text(text, encoding="utf-8")
     draw_figures()
@@ -156,20 +156,22 @@ def texts(with_benchmarks: bool = False) -> dict[Path, str]:
         pages = {}
         for name in ("any-table", "effects-evidence", "experiments-evidence"):
             # The title and what there is to say first are those of the page.
-            title, _, note = (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()[:3]
+            page = DOCS / "evidence" / f"{name.removesuffix('-evidence')}.md"
+            title, _, note = page.read_text(encoding="utf-8").splitlines()[:3]
             title = title.removeprefix("# ")
             write_report(packed(name), published=False, figures=False, output=output, title=title, note=note)
-            pages[DOCS / f"{name}.md"] = output.read_text(encoding="utf-8")
+            pages[page] = output.read_text(encoding="utf-8")
         if with_benchmarks:
             write_report(packed("benchmarks"), figures=False, output=output)
-            pages[DOCS / "benchmarks.md"] = output.read_text(encoding="utf-8")
+            pages[DOCS / "evidence" / "benchmarks.md"] = output.read_text(encoding="utf-8")
     parts = {
-        DOCS / "uncertainty.md": {"calibration": calibration_blocks(calibration_records())},
-        DOCS / "what-can-be-known.md": {"limit": limit_blocks()},
-        DOCS / "paper.md": {"properties": property_blocks()},
+        DOCS / "understand" / "uncertainty.md": {"calibration": calibration_blocks(calibration_records())},
+        DOCS / "evidence" / "what-can-be-known.md": {"limit": limit_blocks()},
+        DOCS / "evidence" / "paper.md": {"properties": property_blocks()},
         ROOT / "README.md": {"accuracies": readme_blocks()},
     }
-    pages[DOCS / "training.md"] = with_measured_cells((DOCS / "training.md").read_text(encoding="utf-8"))
+    notes = DOCS / "model" / "training.md"
+    pages[notes] = with_measured_cells(notes.read_text(encoding="utf-8"))
     for path, blocks in parts.items():
         text = path.read_text(encoding="utf-8")
         for name, content in blocks.items():

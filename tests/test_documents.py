@@ -16,7 +16,7 @@ from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.summaries import RowSummary, paired_difference, summarize
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "docs" / "benchmarks.jsonl.gz"
+RECORDS = ROOT / "docs" / "evidence" / "records" / "benchmarks.jsonl.gz"
 SHOWN = ("nshd", "f1", "ap")
 POLICIES = ("Arrow", "Random choice", "Highest degree")
 
@@ -40,13 +40,13 @@ def cells_of_table(document: Path, title: str) -> tuple[list[str], list[list[str
 
 def logged(run: str, event: str) -> list[dict[str, Any]]:
     """What the log of a training run says of one kind of event."""
-    log = (ROOT / "docs" / "training-runs" / run / "log.jsonl").read_text(encoding="utf-8")
+    log = (ROOT / "docs" / "model" / "training-runs" / run / "log.jsonl").read_text(encoding="utf-8")
     return [record for record in map(json.loads, log.splitlines()) if record["event"] == event]
 
 
 def training_notes() -> str:
     """The text of the training notes, its lines joined."""
-    return " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
+    return " ".join((ROOT / "docs" / "model" / "training.md").read_text(encoding="utf-8").split())
 
 
 def measured(row: RowSummary, method: str) -> str:
@@ -55,17 +55,17 @@ def measured(row: RowSummary, method: str) -> str:
 
 
 def test_every_figure_that_the_page_of_benchmarks_shows_is_there() -> None:
-    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "benchmarks.md").read_text(encoding="utf-8")
     shown = re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page)
     assert len(shown) > 20
-    assert {f"benchmarks-figures/{path.name}" for path in (ROOT / "docs" / "benchmarks-figures").iterdir()} == set(
-        shown
-    )
+    assert {
+        f"benchmarks-figures/{path.name}" for path in (ROOT / "docs" / "evidence" / "benchmarks-figures").iterdir()
+    } == set(shown)
 
 
 def evidence(name: str) -> dict[tuple[str, str], Any]:
     """The entries of a page of evidence, by row and by the title of the method."""
-    summary = summarize(read_records(ROOT / "docs" / f"{name}.jsonl.gz"))
+    summary = summarize(read_records(ROOT / "docs" / "evidence" / "records" / f"{name}.jsonl.gz"))
     return {(row.row, entry.variant.label): entry for row in summary.rows for entry in row.entries}
 
 
@@ -73,7 +73,7 @@ def evidence(name: str) -> dict[tuple[str, str], Any]:
     ("title", "measure", "digits"), [("RMSE", "squared_error", 3), ("coverage", "coverage_of_effects", 2)]
 )
 def test_the_figures_of_the_page_of_effects_are_those_of_the_records(title: str, measure: str, digits: int) -> None:
-    text = (ROOT / "docs" / "effects.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
     found = re.search(rf"^\| {title} \| (.*) \|\n.*\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert found is not None
     entries = evidence("effects-evidence")
@@ -85,7 +85,7 @@ def test_the_figures_of_the_page_of_effects_are_those_of_the_records(title: str,
 
 
 def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_records() -> None:
-    text = (ROOT / "docs" / "effects.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
     entries = evidence("experiments-evidence")
     rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.partition("experiments until half")[2], re.MULTILINE)
     shown = {row: cells.split(" | ") for row, cells in rows if (row, "Arrow") in entries}
@@ -99,10 +99,14 @@ def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_reco
 
 
 def test_the_reference_documents_every_public_name() -> None:
-    documented = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    documented = re.findall(
+        r"^::: (\S+)$", (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     for name in set(causal_arrow.__all__) - {"__version__"}:
         home = f"{causal_arrow._HOME[name]}.{name}"
-        assert home in documented or causal_arrow._HOME[name] in documented, f"{home} is not in docs/reference.md"
+        assert home in documented or causal_arrow._HOME[name] in documented, (
+            f"{home} is not in docs/reference/python.md"
+        )
     for path in documented:
         module, _, member = path.rpartition(".")
         try:
@@ -112,7 +116,7 @@ def test_the_reference_documents_every_public_name() -> None:
 
 
 def test_the_accuracies_of_the_training_notes_are_those_of_the_records(rows: Rows) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "training.md", "Where it stands")
+    header, lines = cells_of_table(ROOT / "docs" / "model" / "training.md", "Where it stands")
     assert header[:2] == ["Data", "arrow-base"]
     assert len(lines) >= 11
     for name, now, *_ in lines:
@@ -146,7 +150,7 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
     ],
 )
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "training.md", title)
+    header, lines = cells_of_table(ROOT / "docs" / "model" / "training.md", title)
     assert header[3:] == ["NLL/p", "nSHD", "F1", "AP"]
     assert len(lines) == runs
     for name, *cells in lines:

@@ -355,7 +355,7 @@ def test_a_page_without_its_part_is_refused(make_pages: ModuleType) -> None:
 def test_the_committed_records_can_be_made_again(name: str, suite: str, row: str, method: str) -> None:
     committed = [
         one
-        for one in read_records(DOCS / f"{name}.jsonl.gz")
+        for one in read_records(DOCS / "evidence" / "records" / f"{name}.jsonl.gz")
         if (one.suite, one.row, one.method, one.index) == (suite, row, method, 0)
     ]
     again = judged(suite, row, method)["measures"]

@@ -82,7 +82,7 @@ def test_json_says_all_that_is_documented(answer: Answer) -> None:
     for edge, facts in zip(answer.edges, content["edges"], strict=True):
         assert facts == exports.edge_record(edge)
         assert facts["direction"] in ("strong", "moderate", "weak")
-    documented = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).parent.parent / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     for field in (*content, *content["edges"][0]):
         assert f"`{field}`" in documented
 

@@ -19,7 +19,7 @@ from docs_scripts import DOCS, load_script
 
 def sections() -> dict[str, str]:
     """The Python of each section, its blocks put together."""
-    text = (DOCS / "extend.md").read_text(encoding="utf-8")
+    text = (DOCS / "model" / "extend.md").read_text(encoding="utf-8")
     titled = re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:]
     return {
         title: "\n".join(re.findall(r"```python\n(.*?)```", body, flags=re.DOTALL))
@@ -42,7 +42,7 @@ def tables_put_back() -> Iterator[None]:
 def test_the_examples_run_as_they_stand(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("an_example")  # dataclasses look up the module they are defined in
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(sections()[title], f"docs/extend.md, {title}", "exec"), vars(module))
+    exec(compile(sections()[title], f"docs/model/extend.md, {title}", "exec"), vars(module))
 
 
 def test_there_is_an_example_of_a_method_a_mechanism_and_an_encoder() -> None:
@@ -57,7 +57,7 @@ def make_keys() -> ModuleType:
 
 
 def test_the_page_of_settings_is_what_the_dataclasses_say(make_keys: ModuleType) -> None:
-    page = (DOCS / "pretraining-keys.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "pretraining-keys.md").read_text(encoding="utf-8")
     assert page == make_keys.page(), "write it anew: python docs/make_keys.py"
 
 

@@ -183,7 +183,7 @@ def test_the_example_of_the_page_prints_what_the_page_says(
 ) -> None:
     if usual_model != "arrow-base":
         pytest.skip("the page shows an answer of the bundled model")
-    page = (Path(__file__).parents[1] / "docs" / "effects.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
     match = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
     assert match is not None
     program, shown = match.groups()

@@ -78,7 +78,7 @@ def test_the_example_runs(
 @pytest.mark.parametrize("has_path", [True, False])
 def test_the_snippet_of_the_page_runs_with_and_without_a_path(has_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dowhy")
-    (snippet,) = snippets("handover.md")
+    (snippet,) = snippets("guides/export.md")
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(200, 5)), columns=["age", "income", "coupon", "visits", "spend"])
     graph = nx.DiGraph([("income", "coupon"), ("income", "spend")])
@@ -89,15 +89,15 @@ def test_the_snippet_of_the_page_runs_with_and_without_a_path(has_path: bool, mo
     monkeypatch.setattr(Arrow, "to_dowhy", lambda self: graph)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(snippet, "handover.md", "exec"), {"table": table})
+        exec(compile(snippet, "guides/export.md", "exec"), {"table": table})
     assert ("Placebo" in said.getvalue()) == has_path
     assert ("no effect on spending" in said.getvalue()) == (not has_path)
 
 
 def test_the_page_on_knowledge_prints_what_it_says() -> None:
-    (snippet,) = (text for text in snippets("knowledge.md") if "vanished_adjacencies" in text)
-    (printed,) = snippets("knowledge.md", "text")
+    (snippet,) = (text for text in snippets("guides/knowledge.md") if "vanished_adjacencies" in text)
+    (printed,) = snippets("guides/knowledge.md", "text")
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(snippet, "knowledge.md", "exec"), {})
+        exec(compile(snippet, "guides/knowledge.md", "exec"), {})
     assert said.getvalue() == printed

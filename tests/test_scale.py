@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_page_says_what_the_records_say(tmp_path: Path) -> None:
     page = tmp_path / "scale.md"
-    page.write_text((ROOT / "docs" / "scale.md").read_text(encoding="utf-8"), encoding="utf-8")
+    page.write_text((ROOT / "docs" / "evidence" / "scale.md").read_text(encoding="utf-8"), encoding="utf-8")
     before = page.read_text(encoding="utf-8")
-    scale_page.write_sections(scale.read_records(ROOT / "docs" / "scale.jsonl"), page)
+    scale_page.write_sections(scale.read_records(ROOT / "docs" / "evidence" / "records" / "scale.jsonl"), page)
     assert page.read_text(encoding="utf-8") == before
 
 

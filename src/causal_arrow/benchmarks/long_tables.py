@@ -1,8 +1,9 @@
 """How long tables fare: accuracy by the number of observations that are read one by one, time and memory.
 
-    python -m causal_arrow.benchmarks.long_tables accuracy --records docs/long-tables.jsonl
-    python -m causal_arrow.benchmarks.long_tables speed --records docs/long-tables.jsonl
-    python -m causal_arrow.benchmarks.long_tables write --records docs/long-tables.jsonl --page docs/scale.md
+    python -m causal_arrow.benchmarks.long_tables accuracy --records docs/evidence/records/long-tables.jsonl
+    python -m causal_arrow.benchmarks.long_tables speed --records docs/evidence/records/long-tables.jsonl
+    python -m causal_arrow.benchmarks.long_tables write --records docs/evidence/records/long-tables.jsonl \\
+        --page docs/evidence/scale.md
 
 The first two add records, one line each; the last writes the section "Long tables" of the page from them.
 """
@@ -76,7 +77,7 @@ status = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 sys.exit(status)"""
 
-FOOTER = "\nWritten by `python -m causal_arrow.benchmarks.long_tables`; records in `docs/long-tables.jsonl`.\n"
+FOOTER = "\nBy `python -m causal_arrow.benchmarks.long_tables` from `docs/evidence/records/long-tables.jsonl`.\n"
 
 
 def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> Iterator[dict[str, Any]]:

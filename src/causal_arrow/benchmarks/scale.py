@@ -5,9 +5,10 @@
     python -m causal_arrow.benchmarks.scale precision --suites networks herman sachs in-distribution --datasets 2
     python -m causal_arrow.benchmarks.scale document
 
-The first three add records to docs/scale.jsonl; the last writes the sections of docs/scale.md that they are about. Each
-table is answered in a process of its own, on one thread, so that its peak memory is its own and the time that the
-processor spends on it hardly depends on what else the machine does. That time and the time that passed are recorded.
+The first three add records to docs/evidence/records/scale.jsonl; the last writes the sections of
+docs/evidence/scale.md that they are about. Each table is answered in a process of its own, on one thread, so that its
+peak memory is its own and the time that the processor spends on it hardly depends on what else the machine does. That
+time and the time that passed are recorded.
 """
 
 # N observations, P variables
@@ -33,7 +34,7 @@ from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
 from causal_arrow.network.bundled import FOR_NUMBERS
 
-RECORDS = Path("docs/scale.jsonl")
+RECORDS = Path("docs/evidence/records/scale.jsonl")
 OBSERVATIONS = 1000
 EDGES_PER_VARIABLE = 2
 FAR = 0.01
@@ -250,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     rounding.add_argument("--suites", nargs="+", default=["networks", "herman", "sachs", "in-distribution"])
     rounding.add_argument("--datasets", type=int, default=1)
     page = commands.add_parser("document", help="write the sections that the records are about")
-    page.add_argument("--page", type=Path, default=Path("docs/scale.md"))
+    page.add_argument("--page", type=Path, default=Path("docs/evidence/scale.md"))
     for command in (wide, rounding, page):
         command.add_argument("--records", type=Path, default=RECORDS)
     return parser

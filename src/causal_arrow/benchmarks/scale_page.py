@@ -1,4 +1,4 @@
-"""The page docs/scale.md: sections between two marks, each written by one command and left alone by all others."""
+"""The page docs/evidence/scale.md: sections between two marks, each written by one command, left alone by others."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ HIDDEN_CAUSE = 0.5
 def direction_strength(direction_probability: float) -> str:
     """How strongly the network prefers it: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
 
-    Words for a preference, not for a truth: docs/uncertainty.md shows how often each was right, by kind of table.
+    Words for a preference, not for a truth: docs/understand/uncertainty.md shows how often each was
+    right, by kind of table.
     """
     if direction_probability >= STRONG_DIRECTION:
         return "strong"
@@ -285,7 +286,7 @@ class Answer:
     # Files
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it, complete: `from_dict` gives it back. `docs/json.md` describes every field."""
+        """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field."""
         scores = {name: round(float(score), DIGITS) for name, score in zip(self.names, self.order_scores, strict=True)}
         return {
             "format": JSON_FORMAT,

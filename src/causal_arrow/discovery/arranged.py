@@ -35,8 +35,8 @@ Hashes = NDArray[np.uint64]
 Result = TypeVar("Result")
 
 OBSERVATIONS_READ = 20_000
-"""Observations that the network reads one by one, at most: with more, answers hardly improve (docs/scale.md). Its
-statistics of pairs are always those of all observations."""
+"""Observations that the network reads one by one, at most: with more, answers hardly improve (docs/evidence/scale.md).
+Its statistics of pairs are always those of all observations."""
 
 
 @dataclass(frozen=True, eq=False)

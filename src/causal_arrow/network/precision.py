@@ -1,9 +1,9 @@
 """Precision of the network's matrix products: float32, or bfloat16, which some processors and GPUs do faster.
 
 Statistics of the table, streams, norms and heads stay in float32 or better on a processor. Still, in bfloat16 a
-probability moves, typically by 0.0001 and seldom by more than 0.01: see docs/scale.md for how often. So "auto" takes
-bfloat16 only where it pays: on a processor that has instructions for it and that is faster with them when tried, for
-tables that take float32 more than about a second.
+probability moves, typically by 0.0001 and seldom by more than 0.01: docs/evidence/scale.md says how often. So "auto"
+takes bfloat16 only where it pays: on a processor that has instructions for it and that is faster with them when
+tried, for tables that take float32 more than about a second.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class Effect:
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """The effect as JSON can hold it; docs/effects.md describes every field."""
+        """The effect as JSON can hold it; docs/guides/effects.md describes every field."""
         frame = self.by_adjustment_set
         sets = [
             {

@@ -109,7 +109,7 @@ class ExperimentPlan:
         return frame.astype({"batch": "Int64"})
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can hold it; docs/json.md describes every field."""
+        """The plan as JSON can hold it; docs/reference/json.md describes every field."""
         return {
             "target": list(self.target),
             "unit": "share" if self.about_effect else "bits",

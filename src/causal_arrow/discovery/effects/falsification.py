@@ -109,7 +109,7 @@ class Falsification:
         return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
-        """The test as JSON can hold it; docs/json.md describes every field."""
+        """The test as JSON can hold it; docs/reference/json.md describes every field."""
         return {
             "tests": self.tests,
             "violated": self.violated,

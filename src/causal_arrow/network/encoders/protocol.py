@@ -1,7 +1,7 @@
 """What an encoder is: a configuration, a module that reads tables, and what the rest of the package asks of them.
 
 A new encoder is two classes, `class MyConfig(EncoderConfig)` and `class MyEncoder(Encoder)`, and one call of
-`register_encoder`; docs/extend.md shows a whole one.
+`register_encoder`; docs/model/extend.md shows a whole one.
 """
 
 # B tables, N observations, P variables
