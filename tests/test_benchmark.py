@@ -204,11 +204,16 @@ def test_a_torn_last_line_is_dropped_and_its_dataset_run_again(tmp_path: Path) -
     assert [record.index for record in read_records(tmp_path)] == [0, 1, 2]
 
 
-def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [lambda line: line[:50], lambda line: line.replace("{", '{"reliability": null, ', 1), lambda line: "[]"],
+    ids=["torn", "a table that is null", "a list"],
+)
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
     run(tmp_path, [ECOLI70], ["empty"], datasets=2)
     path = tmp_path / RECORDS_FILE
     lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([lines[0][:50], lines[1], ""]), encoding="utf-8")
+    path.write_text("\n".join([damage(lines[0]), lines[1], ""]), encoding="utf-8")
     with pytest.raises(BenchmarkError, match="Line 1 of"):
         read_records(tmp_path)
 

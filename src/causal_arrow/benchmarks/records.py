@@ -127,7 +127,7 @@ def read_lines(path: Path) -> Iterator[Record]:
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last line end is torn, or nothing
         try:
             yield Record.from_json(line.decode())
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise BenchmarkError(
                 f"Line {number} of {path} is not a benchmark record. If it was damaged, delete it: only its dataset "
                 "will be run again."
