@@ -1,16 +1,19 @@
-"""Laws of linear normal tasks that tell nothing beyond the equivalence class of their graph."""
+"""Laws of tasks that tell nothing beyond the equivalence class of their graph: linear normal ones, and categories."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
-from causal_arrow.synthetic import TaskDistribution
+from causal_arrow.synthetic import TaskDistribution, discrete
+from causal_arrow.synthetic.discrete import DirichletTables, Network, draw_levels
 from causal_arrow.synthetic.normal_wishart import draw_observations, draw_regressions
 
 DEGREES = 3.0
@@ -139,19 +142,85 @@ def test_tables_do_not_tell_a_chain_from_a_fork_and_tell_a_collider() -> None:
 
 @pytest.mark.parametrize("observations", [10, 500])
 def test_a_direction_of_two_variables_cannot_be_told(observations: int) -> None:
-    batch = TaskDistribution.any().only("equivalence_class", "complete").sample(4000, observations, 2, seeded())
+    normal = TaskDistribution.any().only("equivalence_class", "normal_wishart", "complete")
+    batch = normal.sample(4000, observations, 2, seeded())
     forward, backward = batch.adjacency[:, 0, 1], batch.adjacency[:, 1, 0]
     for moment in (3, 4):
         difference = batch.data[:, :, 0].pow(moment).mean(1) - batch.data[:, :, 1].pow(moment).mean(1)
         assert stats.ks_2samp(difference[forward].numpy(), difference[backward].numpy()).pvalue > 1e-3
 
 
-def test_tasks_of_an_equivalence_class_are_normal_and_have_no_hidden_causes() -> None:
+def test_tasks_of_an_equivalence_class_are_all_numbers_or_all_categories_and_have_no_hidden_causes() -> None:
     batch = TaskDistribution.any().only("equivalence_class").sample(300, 40, 6, seeded())
     assert batch.truth.confounded is not None
     assert not batch.truth.confounded.any()
-    assert batch.tables.levels is None
-    assert set(batch.names("mechanisms")) == {"normal_wishart"}
-    joined = batch.adjacency.any(1)
+    assert batch.tables.levels is not None
+    mechanisms = np.array(batch.names("mechanisms"))
+    normal = torch.from_numpy(mechanisms == "normal_wishart")
+    assert set(mechanisms) == {"normal_wishart", "dirichlet_tables"}
+    assert (batch.tables.levels[normal] == 0).all()
+    assert (batch.tables.levels[~normal] >= 2).all()
+    joined = batch.adjacency.any(1) & normal[:, None]
     assert (batch.explained_variance[~joined] == 0).all()
     assert batch.explained_variance[joined].std() > 0.2  # weak and strong
+
+
+# Categories
+
+SIZE = 6.0  # α
+
+
+def draw_categories(edges: Sequence[tuple[int, int]], tasks: int, observations: int, seed: int) -> torch.Tensor:
+    """Codes of variables 0, 1 and 2 with 2, 3 and 2 levels, by tables for the graph with α = SIZE.  (B, 3, N)"""
+    order = list(nx.topological_sort(nx.DiGraph([*edges, *((v, v + 10) for v in range(3))])))
+    order = [variable for variable in order if variable < 3]
+    place = {variable: position for position, variable in enumerate(order)}
+    parents = torch.zeros(tasks, 3, 3)
+    for cause, effect in edges:
+        parents[:, place[effect], place[cause]] = 1
+    levels = torch.tensor([2, 3, 2])[order].expand(tasks, 3)
+    network = Network(parents, torch.full((tasks,), 3), 3, seeded(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discrete, "draw_numbers_of_levels", lambda _: levels)
+        patch.setattr(DirichletTables, "least_size", SIZE)
+        patch.setattr(DirichletTables, "most_size", SIZE)
+        tables = DirichletTables(network)
+    codes = torch.zeros(tasks, 3, observations)
+    for child in range(3):
+        odds = tables.log_odds(child, codes[:, :child], observations)
+        codes[:, child] = draw_levels(odds, levels[:, child], network.generator)
+    return codes[:, [place[variable] for variable in range(3)]].long()
+
+
+def log_likelihood(edges: Sequence[tuple[int, int]], table: np.ndarray) -> float:
+    """The score BDeu of a table (N, 3) for a graph: its logarithmic probability when all tables are integrated out."""
+    levels, total = (2, 3, 2), 0.0
+    for child in range(3):
+        causes = [j for j, k in edges if k == child]
+        combinations = math.prod(levels[j] for j in causes)
+        cell = SIZE / combinations / levels[child]
+        for combination in {tuple(row) for row in table[:, causes]}:
+            of_it = table[(table[:, causes] == combination).all(1), child]
+            counts = np.bincount(of_it, minlength=levels[child])
+            total += special.gammaln(SIZE / combinations) - special.gammaln(SIZE / combinations + len(of_it))
+            total += (special.gammaln(cell + counts) - special.gammaln(cell)).sum()
+    return total
+
+
+@pytest.mark.parametrize("edges", [CHAIN, FORK, COLLIDER, [(0, 1), (0, 2), (1, 2)]])
+def test_tables_of_categories_come_with_the_probability_that_their_score_says(edges: list[tuple[int, int]]) -> None:
+    drawn = draw_categories(edges, 60_000, 2, seed=1).mT.numpy()  # (B, 2, 3)
+    every = [np.array(table) for table in itertools.product(itertools.product(range(2), range(3), range(2)), repeat=2)]
+    expected = np.exp([log_likelihood(edges, table) for table in every])
+    assert abs(expected.sum() - 1) < 1e-9
+    key = np.array([6, 2, 1])
+    counts = np.bincount((drawn @ key) @ np.array([12, 1]), minlength=144)
+    assert stats.chisquare(counts, 60_000 * expected).pvalue > 1e-3
+
+
+def test_graphs_of_one_class_give_tables_of_categories_the_same_probability() -> None:
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        table = np.stack([random.integers(0, levels, 30) for levels in (2, 3, 2)], 1)
+        assert np.ptp([log_likelihood(edges, table) for edges in (CHAIN, FORK, BACK)]) < 1e-9
+        assert abs(log_likelihood(CHAIN, table) - log_likelihood(COLLIDER, table)) > 1e-3

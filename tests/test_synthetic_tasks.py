@@ -427,7 +427,7 @@ def test_what_a_distribution_cannot_fill_is_left_out_of_its_tables() -> None:
     assert parts(every) == {"values", "observed", "intervened", "levels", "ordered"}
     assert parts(every.only("complete")) == {"values", "intervened", "levels", "ordered"}
     assert parts(every.only("no_experiments")) == {"values", "observed", "levels", "ordered"}
-    assert parts(every.only("equivalence_class")) == {"values", "observed"}
+    assert parts(every.only("equivalence_class", "normal_wishart")) == {"values", "observed"}
     assert parts(every.only("complete", "numbers", "environments", "typed")) == {"values", "levels", "ordered"}
 
 

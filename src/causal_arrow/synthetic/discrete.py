@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.synthetic.kinds import Categories
-from causal_arrow.synthetic.noise import standardize
+from causal_arrow.synthetic.noise import standard_gamma, standardize
 from causal_arrow.synthetic.structure import Causes, Solution
 
 # Combinations of levels are told apart by a sum of multiples modulo this prime, larger than any number of levels, so
@@ -81,8 +81,7 @@ class ProbabilityTables:
         self.network = network
         variables = network.parents.shape[1]
         most = network.most_levels[:, None]
-        drawn = 2 + (network.uniform(variables).square() * (most - 1)).floor()
-        self.levels = torch.where(network.uniform(1) < 0.3, most, torch.minimum(drawn, most)).long()  # (B, V)
+        self.levels = draw_numbers_of_levels(network)
         self.strength = 0.7 * (5 / 0.7) ** network.uniform(1, 1)
         self.jointly = network.uniform(1, 1)
         self.bias_spread = 1.5 * network.uniform(1, 1)
@@ -126,6 +125,58 @@ class ProbabilityTables:
     @staticmethod
     def floats_per_observation(width: int, variables: int) -> int:
         return 4 * variables + 8 * width
+
+
+class DirichletTables:
+    """Probability tables that tell nothing beyond the Markov equivalence class of their graph.
+
+    A variable with r levels whose causes have q combinations of levels has, for each combination and independently of
+    all else, probabilities from Dirichlet(α / (q r), ..., α / (q r)). This is the prior of the score BDeu (Heckerman,
+    Geiger and Chickering, 1995): it is what a Dirichlet(α / m, ...) law of the m joint combinations of any variables
+    gives to one of them given the others, so two graphs of one equivalence class give tables the same law.
+
+    α decides how strong effects are: below q r a combination favors few levels, above it all are alike. It is drawn
+    once per task, from 2 to 100, even on a log scale. Levels as in ProbabilityTables.
+    """
+
+    least_size, most_size = 2.0, 100.0
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        variables = network.parents.shape[1]
+        self.levels = draw_numbers_of_levels(network)
+        self.exists = torch.arange(network.most, device=self.levels.device) < self.levels[:, :, None]
+        self.size = self.least_size * (self.most_size / self.least_size) ** network.uniform(1)
+        combinations = torch.bmm(network.parents, self.levels.log()[:, :, None])[:, :, 0]  # (B, V), log q
+        self.log_concentration = self.size.log() - combinations - self.levels.log()
+        # Combinations are told apart by sums of large random integers, exact in float64.
+        self.multiple = (network.uniform(variables, variables).double() * 2**40).floor() * network.parents
+        self.codes: Tensor | None = None  # (B, V, N), filled as codes come in
+        self.known = 0
+
+    def log_odds(self, child: int, earlier: Tensor, observations: int) -> Tensor:
+        network, most = self.network, self.network.most
+        row = earlier.new_zeros(len(self.levels), observations, dtype=torch.int64)
+        if child:
+            if self.codes is None:
+                self.codes = earlier.new_empty(*self.levels.shape, observations, dtype=torch.float64)
+            new = slice(self.known, child)
+            self.codes[:, new] = earlier[:, new].double()
+            self.known = child
+            row = dense_ranks(torch.bmm(self.multiple[:, child, None, :child], self.codes[:, :child])[:, 0])
+        # Gamma(a) is Gamma(a + 1) · U^(1/a); its logarithm does not underflow where a is small.
+        concentration = self.log_concentration[:, child, None, None].exp().clamp_min(1e-30)
+        shape = (concentration + 1).expand(-1, most, observations)
+        logits = standard_gamma(shape, network.generator).log()
+        logits = logits + network.uniform(most, observations).clamp_min(1e-30).log() / concentration
+        logits = torch.where(self.exists[:, child, :, None], logits, -math.inf)
+        return logits.gather(2, row[:, None].expand(-1, most, -1))
+
+    draw_width = ProbabilityTables.draw_width
+
+    @staticmethod
+    def floats_per_observation(width: int, variables: int) -> int:
+        return 6 * variables + 12 * width
 
 
 class NoisyGates:
@@ -177,7 +228,22 @@ class NoisyGates:
 DISCRETE_MECHANISMS: Mapping[str, type[DiscreteMechanism]] = {
     "probability_tables": ProbabilityTables,
     "noisy_gates": NoisyGates,
+    "dirichlet_tables": DirichletTables,
 }
+
+
+def draw_numbers_of_levels(network: Network) -> Tensor:
+    """Two to the most of the task, few more often than many, or all variables alike.  (B, V)"""
+    most = network.most_levels[:, None]
+    drawn = 2 + (network.uniform(network.parents.shape[1]).square() * (most - 1)).floor()
+    return torch.where(network.uniform(1) < 0.3, most, torch.minimum(drawn, most)).long()
+
+
+def dense_ranks(keys: Tensor) -> Tensor:
+    """For each entry of a row, how many smaller values the row has: equal entries have equal ranks.  (B, N)"""
+    ascending, place = keys.sort(1)
+    steps = torch.nn.functional.pad(ascending[:, 1:] != ascending[:, :-1], (1, 0))
+    return torch.empty_like(place).scatter_(1, place, steps.long().cumsum(1))
 
 
 def draw_levels(log_odds: Tensor, levels: Tensor, generator: torch.Generator) -> Tensor:

@@ -24,8 +24,9 @@ Beyond a complete table of numbers, for the recipes `typed`, `discrete` and `equ
 - `hidden_variables`: hidden causes (graph_families.py), conditions and classes (conditions.py); all are in the truth.
 - `instruments`, `measurements`: groups of instruments and noisy readings (instruments.py).
 - `missing`: cells missing by chance, by another column, by the column itself (holes.py).
-- Mechanisms `probability_tables` and `noisy_gates` (discrete.py) make every column a category; instruments, classes and
-  kinds have no say there. `normal_wishart` (normal_wishart.py) takes nothing but a graph and holes.
+- Mechanisms `probability_tables`, `noisy_gates` and `dirichlet_tables` (discrete.py) make every column a category;
+  instruments, classes and kinds have no say there. `normal_wishart` (normal_wishart.py) takes nothing but a graph and
+  holes.
 
 No training distribution holds any of EVALUATION_ONLY, and `TaskDistribution.for_training` refuses them by name:
 - SHIFTS, the paper's shift test: small-world graphs, spline functions, gamma noise. Looked at all the time.
@@ -306,7 +307,7 @@ def discrete() -> Recipe:
     return Recipe(
         graph_families=widened().graph_families,
         edge_counts={"every_edge_count": 2.5, "edges_up_to_p": 3.0, "edges_up_to_p_quarter": 0.5},
-        mechanisms={"probability_tables": 2.0, "noisy_gates": 1.0},
+        mechanisms={"probability_tables": 2.0, "noisy_gates": 1.0, "dirichlet_tables": 1.0},
         hidden_variables={"no_hidden_causes": 3.0, "hidden_causes": 1.0},
         experiments={
             "no_experiments": 14.0,
@@ -321,13 +322,14 @@ def discrete() -> Recipe:
 
 
 def equivalence_class() -> Recipe:
-    """Linear normal tasks that tell nothing beyond the equivalence class of their graph, see normal_wishart.
+    """Linear normal tasks and tables of categories that tell nothing beyond the equivalence class of their graph: see
+    normal_wishart and discrete.DirichletTables.
 
     Any other component would tell more, but for missing cells, which depend on the data alone.
     """
     return Recipe(
         edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0, "edges_up_to_p_quarter": 0.1},
-        mechanisms={"normal_wishart": 1.0},
+        mechanisms={"normal_wishart": 1.0, "dirichlet_tables": 1.0},
         noises={"normal": 1.0},
         missing={"complete": 4.0, **{name: 0.25 for name in MISSING if name != "complete"}},
     )
