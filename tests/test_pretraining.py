@@ -550,6 +550,19 @@ def test_some_shapes_are_long() -> None:
         dataclasses.replace(config, long_share=1.5)
 
 
+def test_some_shapes_are_wide() -> None:
+    config = ShapeConfig((20, 100), "log_uniform", (2, 6), "uniform", long_share=0.2, wide_share=0.3)
+    random_numbers = np.random.default_rng(0)
+    shapes = [draw_shape(config, random_numbers) for _ in range(4000)]
+    wide = np.array([shape.variables for shape in shapes if shape.variables > 6])
+    assert abs(len(wide) / 4000 - 0.3) < 0.03
+    assert wide.min() >= 110
+    assert 240 < wide.max() <= 256
+    assert all(shape.observations <= 100 for shape in shapes if shape.variables > 6)
+    with pytest.raises(ConfigurationError, match="add up to more than 1"):
+        dataclasses.replace(config, wide_share=0.9)
+
+
 def test_shapes_follow_their_laws() -> None:
     random_numbers = np.random.default_rng(0)
     config = ShapeConfig((100, 2000), "log_uniform", (2, 100), "uniform")

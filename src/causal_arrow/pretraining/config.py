@@ -77,12 +77,22 @@ class ShapeConfig:
     """The share of shapes with more observations than that."""
     long_observations: tuple[int, int] = (2000, 10000)
     """The fewest and the most observations of these, log-uniform."""
+    wide_share: float = 0.0
+    """The share of shapes with more variables than that; none of them is long."""
+    wide_variables: tuple[int, int] = (110, 256)
+    """The fewest and the most variables of these, log-uniform."""
 
     def __post_init__(self) -> None:
         _check_bounds("shapes.observations", self.observations)
         _check_bounds("shapes.variables", self.variables)
         _check_bounds("shapes.long_observations", self.long_observations)
-        _check_range("shapes", self, long_share=(0, 1))
+        _check_bounds("shapes.wide_variables", self.wide_variables)
+        _check_range("shapes", self, long_share=(0, 1), wide_share=(0, 1))
+        if self.long_share + self.wide_share > 1:
+            raise ConfigurationError(
+                f"shapes.long_share and shapes.wide_share are shares of all shapes: {self.long_share} and "
+                f"{self.wide_share} add up to more than 1."
+            )
         _check_name("observations_law", self.observations_law, SHAPE_LAWS)
         _check_name("variables_law", self.variables_law, SHAPE_LAWS)
 

@@ -55,14 +55,16 @@ LAWS: dict[str, Law] = dict(zip(SHAPE_LAWS, (_uniform, _log_uniform, _mixed), st
 
 def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
     """A shape drawn by the laws of the configuration."""
-    if config.long_share and random.uniform() < config.long_share:
-        return Shape(
-            _log_uniform(*config.long_observations, random),
-            LAWS[config.variables_law](*config.variables, random),
-        )
+    # A draw that decides nothing is left out, so that runs without long and wide shapes stay what they were.
+    kind = random.uniform() if config.long_share or config.wide_share else 1.0
+    is_long = kind < config.long_share
+    is_wide = not is_long and kind < config.long_share + config.wide_share
+    usual_observations, usual_variables = LAWS[config.observations_law], LAWS[config.variables_law]
     return Shape(
-        LAWS[config.observations_law](*config.observations, random),
-        LAWS[config.variables_law](*config.variables, random),
+        _log_uniform(*config.long_observations, random)
+        if is_long
+        else usual_observations(*config.observations, random),
+        _log_uniform(*config.wide_variables, random) if is_wide else usual_variables(*config.variables, random),
     )
 
 
