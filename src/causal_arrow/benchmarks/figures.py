@@ -63,6 +63,7 @@ STYLES = {
     "class-oracle": ("#000000", "_"),
     "exact-bayes": ("#000000", "d"),
 }
+STYLES_OF_NETWORKS = {"arrow:arrow-strict": ("#E7298A", "o"), "arrow:arrow-any": ("#1B9E77", "o")}
 SPARE_STYLES = (("#1B9E77", "8"), ("#E7298A", "*"), ("#66A61E", "H"), ("#A6761D", "s"))
 
 # As in the paper, the nSHD axis ends here when some method is far worse than saying nothing; in its curves over n and p
@@ -117,7 +118,7 @@ def benchmark_figures(summary: Summary) -> Iterator[FigurePlan]:
         yield FigurePlan(
             "reliability",
             "calibration",
-            "Reliability of edge probabilities: on the dashed line, an edge promised with 70 % is there in 70 % of "
+            "Reliability of edge probabilities: on the dashed line, edges given probability 0.7 are there in 70% of the "
             "cases. Larger points stand for more pairs.",
             partial(draw_reliability, summary, suites),
         )
@@ -309,6 +310,8 @@ def style_of(variant: Variant) -> tuple[str, str]:
     """Color and marker of a method; other weights and other variants of a method get others."""
     kind, _, argument = variant.method.partition(":")
     number = int(variant.label.rpartition("#")[2]) if "#" in variant.label else 1
+    if variant.method in STYLES_OF_NETWORKS and number == 1:
+        return STYLES_OF_NETWORKS[variant.method]
     if kind in STYLES and not argument and number == 1:
         return STYLES[kind]
     return SPARE_STYLES[(sum(argument.encode()) + number) % len(SPARE_STYLES)]

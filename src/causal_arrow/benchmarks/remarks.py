@@ -118,7 +118,7 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
         remarks.append(f"Datasets left out because their true graph has no edges: {counts}.")
     if not only_empty and any(row.entry_of("class-oracle") for row in rows):
         remarks.append(
-            "The oracle of the class is given the true graph and answers with a random member of its Markov "
+            "The Markov-equivalence oracle is given the true graph and answers with a random member of its Markov "
             "equivalence class: what perfect independence tests would know. Linear models with normal noise tell no "
             "more than that, unless scales or strengths follow the causal order. It takes no part in bold."
         )
@@ -127,7 +127,7 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
             "The exact posterior over all graphs has the law of the graphs of this suite, and a law of parameters "
             "under which graphs of one equivalence class explain every table equally well. In the row normal-wishart "
             "that is the truth: however many edges one takes, no method can expect more of them to be right. Elsewhere "
-            "it is what can be known without knowing how strengths were drawn. It takes no part in bold."
+            "it is what can be known without knowing how coefficients were drawn. It takes no part in bold."
         )
     remarks += [*_better_settings(rows), *_directions(rows)]
     if any(not entry.complete for row in rows for entry in row.entries):
@@ -205,3 +205,14 @@ def describe_circumstances(run: Any) -> str:
         f"{machine.get('cores', '?')} cores{memory}, {machine.get('system', '')}: {run.get('processes', 1)} at a time, "
         f"one core each, with {limit}{clock}. {versions}."
     )
+
+
+def machines(records: Sequence[Record]) -> str:
+    """The machines and versions of many runs as a list, whatever their time limits."""
+    counts: Counter[str] = Counter()
+    for record in records:
+        machine, versions = record.run.get("machine", {}), record.run.get("versions", {})
+        gpu = f", {machine['gpu']} for Arrow" if "gpu" in machine else ""
+        named = ", ".join(f"{name} {version}" for name, version in versions.items())
+        counts[f"{machine.get('cpu', 'unknown machine')}, {machine.get('cores', '?')} cores{gpu}; {named}"] += 1
+    return "\n".join(f"- {what}: {count:,} answers" for what, count in counts.most_common())

@@ -27,6 +27,7 @@ from causal_arrow.benchmarks.summaries import (
     FURTHER_MEASURES,
     MEASURES,
     PAPER_MEASURES,
+    Entry,
     Estimate,
     RowSummary,
     Summary,
@@ -45,7 +46,7 @@ CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 REPORT_TITLE = "Benchmark report"
 
 
-ARROWS = ("arrow", "arrow-shd", "arrow-f1")  # no competitors of Arrow
+ARROWS = ("arrow", "arrow-shd", "arrow-f1")  # the same network, read in other ways: no competitors of each other
 
 FORMATS = {"markdown": ".md", "html": ".html"}
 
@@ -191,17 +192,11 @@ def paired_blocks(summary: Summary, suite: str) -> list[Block]:
     lines = []
     for row in summary.of_suite(suite):
         arrow = row.entry_of("arrow")
-        doubled = {method for name, (_, methods) in BETTER_OF.items() if row.entry_of(name) for method in methods}
-        others = [
-            entry
-            for entry in row.entries
-            if entry.variant.method.partition(":")[0] not in ARROWS and entry.variant.method not in doubled
-        ]
-        for number, other in enumerate(others if arrow is not None else []):
+        for number, other in enumerate(compared_with(row, "arrow") if arrow is not None else []):
             assert arrow is not None
             apart = [paired_difference(arrow, other, name) for name in names]
             cells = (
-                Cell(_signed(one, name), bold=abs(one.mean) > 2 * one.standard_error)
+                Cell(signed(one, name), bold=abs(one.mean) > 2 * one.standard_error)
                 for one, name in zip(apart, names, strict=True)
             )
             label = f"Arrow − {other.variant.label}"
@@ -216,7 +211,14 @@ def paired_blocks(summary: Summary, suite: str) -> list[Block]:
     return [Heading(f"{suite}: paired differences", 3), explained, Grid(header, tuple(lines), text_columns=2)]
 
 
-def _signed(difference: Estimate, measure: str) -> str:
+def compared_with(row: RowSummary, ours: str) -> list[Entry]:
+    """The methods that a network of ours is compared with: the others, of one with two settings the better."""
+    doubled = {method for name, (_, methods) in BETTER_OF.items() if row.entry_of(name) for method in methods}
+    same = set(ARROWS) if ours in ARROWS else {ours, *ARROWS[1:]}
+    return [entry for entry in row.entries if entry.variant.method not in same | doubled]
+
+
+def signed(difference: Estimate, measure: str) -> str:
     """A difference with its sign and its standard error."""
     text = format_estimate(difference, measure)
     return f"+{text}" if difference.mean > 0 else text.replace("-", "−")
@@ -282,16 +284,47 @@ def _failures(records: Iterable[Record]) -> list[Block]:
     return [Heading("What failed"), Grid(("Suite", "Method", "Reason", "Datasets"), lines, text_columns=3)]
 
 
+def methods_and_settings(summaries: Iterable[Summary]) -> list[Block]:
+    """Every method that was run, with its package and its settings, as a list."""
+    lines: dict[str, dict[str, None]] = {}
+    for variant in (variant for summary in summaries for variant in summary.variants):
+        packages = [f"{name} {version}" for name, version in variant.versions.items() if name != "causal-arrow"]
+        settings = [f"{name} = {value}" for name, value in variant.settings.items() if not name.endswith("checksum")]
+        parts = [", ".join(part) for part in (packages, settings) if part]
+        lines.setdefault(variant.label, {})["; ".join(parts) or "part of this package"] = None
+    return [Paragraph("\n".join(f"- **{label}**: {' / '.join(said)}" for label, said in lines.items()))]
+
+
 # Calibration
 
 
 def _calibration(summary: Summary) -> list[Block]:
-    """Expected calibration errors by suite, and how often edges were there by promised probability."""
-    errors, bins = [], []
+    """Expected calibration errors by suite, and how often edges were there by probability."""
+    bins = []
     for suite in summary.suites:
-        everything = reliability_by_method(summary, suite)
+        for label, table in reliability_by_method(summary, suite).items():
+            cells = (
+                Cell("–" if math.isnan(frequency) else f"{mean:.2f} → {frequency:.2f}")
+                for mean, frequency in zip(table.mean_probability, table.edge_frequency, strict=True)
+            )
+            bins.append((Cell(suite), Cell(label), *cells))
+    if not bins:
+        return []
+    count = metrics.CALIBRATION_BINS
+    ranges = tuple(f"{bin / count:.1f}–{(bin + 1) / count:.1f}" for bin in range(count))
+    return [
+        *calibration_errors(summary),
+        Paragraph("Mean probability → share of true edges, by probability:"),
+        Grid(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
+    ]
+
+
+def calibration_errors(summary: Summary) -> list[Block]:
+    """Expected calibration errors of the probabilities of directed edges, by suite and method."""
+    errors = []
+    for suite in summary.suites:
         above_floor = reliability_by_method(summary, suite, "reliability_above_floor")
-        for label, table in everything.items():
+        for label, table in reliability_by_method(summary, suite).items():
             errors.append(
                 (
                     Cell(suite),
@@ -302,15 +335,6 @@ def _calibration(summary: Summary) -> list[Block]:
                     Cell(f"{above_floor[label].pairs.sum():,.0f}"),
                 )
             )
-            cells = (
-                Cell("–" if math.isnan(frequency) else f"{mean:.2f} → {frequency:.2f}")
-                for mean, frequency in zip(table.mean_probability, table.edge_frequency, strict=True)
-            )
-            bins.append((Cell(suite), Cell(label), *cells))
-    if not errors:
-        return []
-    count = metrics.CALIBRATION_BINS
-    ranges = tuple(f"{bin / count:.1f}–{(bin + 1) / count:.1f}" for bin in range(count))
     return [
         Heading("Calibration"),
         Paragraph(
@@ -319,8 +343,6 @@ def _calibration(summary: Summary) -> list[Block]:
             f"{metrics.CALIBRATION_FLOOR}."
         ),
         Grid(("Suite", "Method", "ECE", "ECE above 0.05", "Pairs", "Pairs above 0.05"), tuple(errors), text_columns=2),
-        Paragraph("Mean probability → share of true edges, by probability:"),
-        Grid(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
     ]
 
 

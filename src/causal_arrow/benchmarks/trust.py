@@ -1,4 +1,4 @@
-"""How often Arrow's probabilities were right, by kind of table: the measured part of the page on uncertainty."""
+"""How often Arrow's probabilities were right, by kind of table: the page of calibration."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def calibration_blocks(records: Sequence[Record]) -> list[Block]:
             for title, table in tables.items()
         )
         blocks += [
-            Heading(question.title, 3),
+            Heading(question.title),
             Paragraph(question.text),
             Grid(("Tables", *header), lines),
         ]
@@ -114,8 +114,13 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if 0.99 < share < 1 or 0 < share < 0.01 else f"{share:.0%}"
 
 
-def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
-    """Where a strong preference for a direction was right most often and least often, if it is known anywhere."""
+def sure_directions(records: Sequence[Record]) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Where a direction given 0.95 or more was right most often, and where least often: the tables, and the share."""
+    best, worst = _best_and_worst(pooled_by_tables(records, "directions")) or (("none", "–"), ("none", "–"))
+    return best, worst
+
+
+def _best_and_worst(tables: dict[str, Reliability]) -> tuple[tuple[str, str], tuple[str, str]] | None:
     shares = {
         title: share
         for title, table in tables.items()
@@ -123,10 +128,19 @@ def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
         if pairs >= LEAST_PAIRS
     }
     if not shares:
+        return None
+    ends = max(shares, key=lambda title: shares[title]), min(shares, key=lambda title: shares[title])
+    return (ends[0], _percent(shares[ends[0]])), (ends[1], _percent(shares[ends[1]]))
+
+
+def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
+    """Where a strong preference for a direction was right most often and least often, if it is known anywhere."""
+    found = _best_and_worst(tables)
+    if found is None:
         return []
-    worst, best = min(shares, key=lambda title: shares[title]), max(shares, key=lambda title: shares[title])
+    (best, most), (worst, least) = found
     sentence = (
-        f"So a direction with a probability of 0.95 or more was right in {_percent(shares[best])} of the cases in "
-        f"{best}, and in {_percent(shares[worst])} in {worst}. A coin is right in half of them."
+        f"So a direction with a probability of 0.95 or more was right in {most} of the cases in {best}, and in {least} in "
+        f"{worst}. A coin is right in half of them."
     )
     return [Paragraph(sentence)]

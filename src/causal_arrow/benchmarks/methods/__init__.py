@@ -67,6 +67,8 @@ def title_of(name: str) -> str:
     kind, _, argument = name.partition(":")
     known = {name: kind for methods in reversed(list(METHODS_FOR.values())) for name, kind in methods.items()}
     title = known[kind].title if kind in known else kind
+    if kind == "arrow" and argument.startswith("arrow-"):
+        return argument  # the networks that come with the package have names of their own
     return f"{title} ({argument})" if argument else title
 
 
@@ -241,7 +243,7 @@ METHODS = {
     "random": MethodKind("Random graph", "A random graph with 2p edges", _baseline("random", baselines.start_random)),
     "empty": MethodKind("Empty graph", "No edges", _baseline("empty", baselines.start_empty)),
     "class-oracle": MethodKind(
-        "Oracle of the class",
+        "Markov-equivalence oracle",
         "A random graph of the true equivalence class: all that independences can tell",
         _baseline("class-oracle", baselines.start_class_oracle, is_oracle=True),
     ),

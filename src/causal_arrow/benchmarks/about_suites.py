@@ -1,0 +1,177 @@
+"""What the page of each suite says first: a title, and what its tables are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causal_arrow.benchmarks.remarks import STEERED
+from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow.benchmarks.summaries import DEVELOPMENT
+
+
+@dataclass(frozen=True)
+class About:
+    """The title of a suite's page and its first paragraph."""
+
+    title: str
+    text: str
+
+
+ABOUT = {
+    "in-distribution": About(
+        "The paper's tasks",
+        "Synthetic tables drawn as in section 4.1 of the paper, the kind of table that the networks are trained on. In "
+        "each row one part is held fixed: the number of observations n, the number of variables p, the graph family, "
+        "the kind of equation, or the noise (section 6.2 and appendix E.2 of the paper).",
+    ),
+    "broad": About(
+        "The training mixture of arrow-base",
+        "Tables drawn from the wider mixture of synthetic tasks that arrow-base learned from: half of them as in the "
+        "paper, the others with raw structural equations and with wider choices of everything.",
+    ),
+    "shifted": About(
+        "Shifted tasks",
+        "Synthetic tables with small-world graphs, spline equations or gamma noise, which no network was trained on "
+        "(section 6.3 of the paper). Each row changes one part of the paper's tasks; `none` changes nothing and `all` "
+        "changes all three.",
+    ),
+    "networks": About(
+        "Gaussian networks from the literature",
+        "Tables of 100 observations drawn from four linear Gaussian networks that others fitted to gene expression and "
+        "plant genetics (section 6.3 of the paper). The true graph is the published network.",
+    ),
+    "herman": About(
+        "Linear Gaussian models of Herman et al.",
+        "Linear tables with normal noise, whose coefficients and noise variances follow six different laws from the "
+        "literature (appendix E.3 of the paper). Here conditional independences are often all that the data can tell.",
+    ),
+    "sachs": About(
+        "Protein signaling in human cells (Sachs et al.)",
+        "Flow cytometry of 11 proteins. The pooled rows draw 100 of 7,466 cells from nine experimental conditions "
+        "(appendix E.3 of the paper); the observational rows use the 853 cells without any intervention, once. The "
+        "reference graph has 20 edges; two rows use the version with 17. By default Arrow also tries skewed columns on "
+        "a log scale; “scale given” reads the values as they are, which is the paper's protocol.",
+    ),
+    "wide": About(
+        "More variables than in training",
+        "The paper's tasks with 1,000 observations of 100, 200 and 500 variables. The networks were trained on at most "
+        "110 variables.",
+    ),
+    "long": About(
+        "More observations than in training",
+        "The paper's tasks with 20 variables and 2,000 to 100,000 observations. The networks were trained on at most "
+        "2,000 (arrow-any on a few tables of up to 10,000).",
+    ),
+    "small": About("Few observations", "The paper's tasks with 20 variables and 20, 50 and 100 observations."),
+    "confounded": About(
+        "Hidden common causes, ignored",
+        "The paper's tasks with up to four common causes removed, so that some columns share a cause that is not in the "
+        "table. The methods shown here assume that there is no such cause; see [hidden](hidden.md) for those that "
+        "allow for it.",
+    ),
+    "controls": About(
+        "Independent columns",
+        "Columns that have nothing to do with each other: every edge that a method finds is false. In the last row each "
+        "protein of Sachs et al. is taken from different cells.",
+    ),
+    "limit": About(
+        "What can be known",
+        "Linear tables with normal noise, 500 observations of 3 to 5 variables, with coefficients drawn by four laws. "
+        "With so few variables the exact posterior over all graphs can be computed: [what can be known]"
+        "(../what-can-be-known.md) explains it.",
+    ),
+    "discrete": About(
+        "Discrete networks from the literature",
+        "Tables of categories drawn from eleven published Bayesian networks, 500 and 2,000 observations, with the "
+        "levels of every variable in random order.",
+    ),
+    "mixed": About(
+        "Columns of several kinds",
+        "Synthetic tables of 500 observations and 20 variables in which some or all columns are yes/no, ordered levels, "
+        "categories or counts.",
+    ),
+    "missing": About(
+        "Missing values",
+        "Synthetic tables of 500 × 20 in which 10%, 30% or 50% of the cells are missing: completely at random, "
+        "depending on another column, or depending on the missing value itself.",
+    ),
+    "interventional": About(
+        "Experiments with known targets",
+        "Tables in which some rows come from experiments that set known variables: synthetic ones, and the cells of "
+        "Sachs et al. with their conditions.",
+    ),
+    "hidden": About(
+        "Hidden common causes, looked for",
+        "Tables in which some pairs of columns share a cause that is not in the table: synthetic ones, and networks "
+        "from the literature with a fifth of their variables removed.",
+    ),
+    "instruments": About(
+        "Several instruments per variable",
+        "Six variables, each also read by several instruments through rising curves with little noise, 500 "
+        "observations. In the last row only the instruments are in the table.",
+    ),
+    "measurement-error": About(
+        "Measurement error",
+        "Synthetic tables of 500 × 20 whose columns are measured with noise. Rows give the share of a column's variance "
+        "that is noise.",
+    ),
+    "textbook": About(
+        "Textbook graphs",
+        "Chains, forks, colliders, mediators and a few more graphs of three to five variables. For linear equations "
+        "with normal noise an answer counts as right if its equivalence class is right, otherwise if the graph is.",
+    ),
+    "independent": About(
+        "Eight independent columns",
+        "Eight columns of 500 observations that have nothing to do with each other, of several kinds: every edge is "
+        "false.",
+    ),
+    "symmetries": About(
+        "Changes that should change nothing",
+        "Four tables that come with scikit-learn, and the same tables with every column negated, with random signs, "
+        "with an added column of noise, without their most isolated column, or with 90% of their rows. There is no "
+        "true graph: what counts is how much the answer changes.",
+    ),
+    "effects": About(
+        "Effects, measured",
+        "Six effects in each table of 5 to 20 variables and 100 to 1,000 observations, drawn as in section 4.1 of the "
+        "paper; the true effects are known by intervening in the equations. linear, nonlinear: numbers alone. mixed: "
+        "linear relations between numbers, yes/no, ordered levels and categories. yes-no-treatment: the same with "
+        "perceptrons and yes/no treatments. level-of-outcome: the outcome is the share of one level of a category. "
+        "hidden: linear, with one hidden cause of two or three variables for every five variables. Arrow is arrow-base, "
+        "which reads categories as codes. “Best graph, DoWhy” is our most probable graph with DoWhy's regression.",
+    ),
+    "experiments": About(
+        "Experiments, measured",
+        "Which variable to set next: five experiments of 100 observations each, chosen one after another by "
+        "`next_experiment`, all five at once, at random, or by the number of edges in the graph that is shown. Tables "
+        "have 200 observations of 10 or 20 variables, drawn as in section 4.1 of the paper with up to two edges per "
+        "variable; each experiment sets one variable at random over its usual range. All policies learn from the same "
+        "observations of the same experiment, with arrow-base.",
+    ),
+}
+
+DEVELOPED = (
+    "This is a development suite: weights were chosen with its results in view. It shows what a network can do, not what "
+    "it will do on tables that nobody has looked at."
+)
+ONE_CHANGE = "One choice was made by this suite: its results at n = 20 are why arrow-base has seen tables of 20 rows."
+NOT_STEERED = "No network's training was chosen by the results of this suite."
+STRICT = "arrow-strict was trained with settings fixed beforehand, without looking at any benchmark."
+
+
+def role_of(suite: str, with_strict: bool = False) -> str:
+    """Whether choices were made by looking at this suite, in a sentence or two."""
+    if suite in DEVELOPMENT:
+        return DEVELOPED
+    if suite == "small":
+        return ONE_CHANGE
+    if suite in SUITES and SUITES[suite].steered:
+        return f"{STEERED} {STRICT}" if with_strict else STEERED
+    return NOT_STEERED
+
+
+def short_role(suite: str) -> str:
+    """The same in a word or two, for a table."""
+    if suite in DEVELOPMENT:
+        return "development"
+    return "steering arrow-base" if suite in SUITES and (SUITES[suite].steered or suite == "small") else "no choice"

@@ -1,0 +1,403 @@
+"""One page for each suite: narrow tables of one measure each, and the same numbers as a CSV file.
+
+Methods are lines and the rows of the suite are columns, at most five of them in a table; a panel with many rows is
+turned around. Where a report of `causal-arrow report` is one document for whoever made the records, these are the pages
+of the site.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from causal_arrow.benchmarks.about_suites import ABOUT, role_of
+from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
+from causal_arrow.benchmarks.figures import benchmark_figures
+from causal_arrow.benchmarks.methods import title_of
+from causal_arrow.benchmarks.published import PublishedResults, PublishedTable
+from causal_arrow.benchmarks.remarks import readings, remarks_of_suite
+from causal_arrow.benchmarks.report import (
+    ARROWS,
+    CONTROL_TITLES,
+    compared_with,
+    format_estimate,
+    measures_of_suite,
+    signed,
+)
+from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow.benchmarks.summaries import (
+    BETTER_OF,
+    INSTANT,
+    MEASURES,
+    Entry,
+    RowSummary,
+    Summary,
+    paired_difference,
+)
+from causal_arrow.text import counted
+
+MOST_COLUMNS = 5
+"""Beside the first one: a wider table does not fit the text of the site."""
+MOST_ROWS_ACROSS = 10
+"""Rows of a panel that become columns, in two tables at most; of more, methods become columns."""
+
+STRICT_METHOD = "arrow:arrow-strict"
+RANKED_BY_WEIGHTS = ("dagma", "notears", "sdcd")
+
+T = TypeVar("T")
+CellOf = Callable[[RowSummary, str], Cell]
+
+
+def suite_page(
+    summary: Summary,
+    suite: str,
+    *,
+    csv_file: str,
+    protocol: str,
+    paper: PublishedResults | None = None,
+    on_gpu: Summary | None = None,
+    pictures: Sequence[Picture] = (),
+    extra: Sequence[Block] = (),
+) -> list[Block]:
+    """The whole page, which links to its CSV file and to the protocol.
+
+    `extra` comes before the tables, `on_gpu` holds the same methods timed on a GPU.
+    """
+    rows = summary.of_suite(suite)
+    only_empty = all(entry.empty_truths == len(entry.finished) for row in rows for entry in row.entries)
+    names = [name for name in measures_of_suite(suite, only_empty) if name != "seconds"]
+    return [
+        *_introduction(rows, suite, csv_file, protocol),
+        *extra,
+        *(block for name in names for block in _measure(rows, name, only_empty)),
+        *(Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, None)),
+        *_readings(rows),
+        *([Heading("Figures"), *pictures] if pictures else []),
+        *_paired(rows, [name for name in names if MEASURES[name].lower_is_better is not None]),
+        *_times(rows, on_gpu.of_suite(suite) if on_gpu is not None else []),
+        *_published(rows, paper),
+        *_datasets(rows),
+    ]
+
+
+def pictures_of(summary: Summary, suite: str, folder: Path) -> dict[str, Picture]:
+    """The figures of a suite by the name of their plan, whether they were drawn already or not."""
+    return {
+        plan.name: Picture(folder / f"{plan.name}.png", plan.caption)
+        for plan in benchmark_figures(summary)
+        if plan.section == suite
+    }
+
+
+# Parts of the page
+
+
+def _introduction(rows: Sequence[RowSummary], suite: str, csv_file: str, protocol: str) -> list[Block]:
+    about = ABOUT[suite]
+    with_strict = any(row.entry_of(STRICT_METHOD) for row in rows)
+    methods = dict.fromkeys(entry.records[0].method for row in rows for entry in row.entries)
+    named = [method for method in methods if method not in (*ARROWS[1:], *INSTANT)]
+    names = " The network called Arrow is arrow-base." if SUITES[suite].judged_by == "graphs" else ""
+    return [
+        Heading(about.title, 1),
+        Paragraph(about.text),
+        Paragraph(role_of(suite, with_strict)),
+        Paragraph(
+            f"{_shapes(rows)} Entries are means over datasets, with the standard error in parentheses; bold marks the best "
+            f"([protocol]({protocol}#bold)).{names}"
+        ),
+        Paragraph(
+            f"[All measures as CSV]({csv_file}) · repeat with `causal-arrow benchmark {suite} --methods "
+            f"{','.join(named[:3])} --datasets 5`"
+        ),
+    ]
+
+
+def _shapes(rows: Sequence[RowSummary]) -> str:
+    """How large the tables are."""
+    said = []
+    for name, noun in (("observations", "observations"), ("variables", "variables")):
+        counts = [count for row in rows for count in extent(row, name)]
+        said.append(f"{least_to_most(min(counts), max(counts))} {noun}")
+    return f"Tables have {' and '.join(said)}."
+
+
+def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Block]:
+    """One measure of all methods in all rows."""
+    best = {row.row: row.best(name) for row in rows}
+
+    def cell(row: RowSummary, label: str) -> Cell:
+        entry = labeled(row, label)
+        text = "" if entry is None else _unbroken(format_estimate(entry.estimate(name), name))
+        return Cell(text, bold=bool(text) and label in best[row.row])
+
+    better = {True: " (lower is better)", False: " (higher is better)", None: ""}[MEASURES[name].lower_is_better]
+    title = CONTROL_TITLES.get(name) if only_empty else None
+    return [Heading((title or MEASURES[name].title) + better), *narrow_tables(rows, labels_of(rows), cell)]
+
+
+def _readings(rows: Sequence[RowSummary]) -> list[Block]:
+    read = readings(rows)
+    return [Paragraph(f"How tables were read: {read}.")] if read else []
+
+
+def _paired(rows: Sequence[RowSummary], names: Sequence[str]) -> list[Block]:
+    """Arrow minus each other method on common datasets, and arrow-strict minus each where it was run."""
+    blocks: list[Block] = []
+    for ours in ("arrow", STRICT_METHOD, "arrow:arrow-any"):
+        if not any(row.entry_of(ours) for row in rows):
+            continue
+        for name in names:
+            tables = narrow_tables(rows, _others(rows, ours), _difference(ours, name), corner=f"{title_of(ours)} minus")
+            if any(char.isdigit() for table in tables for line in table.rows for cell in line[1:] for char in cell.text):
+                what = "squared error" if MEASURES[name].root else MEASURES[name].title
+                blocks += [Heading(f"{title_of(ours)} minus others: {what}", 3), *tables]
+    if not blocks:
+        return []
+    explained = Paragraph(
+        "On the datasets that both methods answered, with the standard error of the difference; bold where it is more "
+        "than two standard errors from zero."
+    )
+    return [Heading("Paired differences"), explained, *blocks]
+
+
+def _others(rows: Sequence[RowSummary], ours: str) -> list[str]:
+    return list(dict.fromkeys(entry.variant.label for row in rows for entry in compared_with(row, ours)))
+
+
+def _difference(ours: str, name: str) -> CellOf:
+    def cell(row: RowSummary, label: str) -> Cell:
+        entry, other = row.entry_of(ours), labeled(row, label)
+        if entry is None or other is None:
+            return Cell("")
+        apart = paired_difference(entry, other, name)
+        if math.isnan(apart.mean):
+            return Cell("")
+        return Cell(_unbroken(signed(apart, name)), bold=abs(apart.mean) > 2 * apart.standard_error)
+
+    return cell
+
+
+def _times(rows: Sequence[RowSummary], on_gpu: Sequence[RowSummary]) -> list[Block]:
+    """Median seconds of one table, of methods that look at it."""
+    faster = {row.row: {_on_gpu(entry): entry for entry in row.entries} for row in on_gpu}
+    labels = [
+        label
+        for label in labels_of(rows)
+        if any(entry.variant.method not in INSTANT for row in rows if (entry := labeled(row, label)) is not None)
+    ]
+    on_devices = list(dict.fromkeys(label for entries in faster.values() for label in entries))
+    labels[1:1] = on_devices
+
+    def cell(row: RowSummary, label: str) -> Cell:
+        entry = faster.get(row.row, {}).get(label) if label in on_devices else labeled(row, label)
+        seconds = [] if entry is None else [value for value in entry.values("seconds") if not math.isnan(value)]
+        return Cell(short_seconds(median(seconds)) if seconds else "")
+
+    tables = narrow_tables(rows, labels, cell)
+    if not tables:
+        return []
+    where = "on one core of a processor" + (", or on the GPU that is named" if on_devices else "")
+    return [Heading("Time"), Paragraph(f"Median seconds for one table, {where}."), *tables]
+
+
+def _on_gpu(entry: Entry) -> str:
+    """A method with the GPU it ran on."""
+    machine = entry.records[0].run.get("machine", {})
+    return f"{title_of(entry.variant.method)}, {machine.get('gpu', 'on a GPU')}"
+
+
+def _published(rows: Sequence[RowSummary], paper: PublishedResults | None) -> list[Block]:
+    """The paper's own figures, in tables of their own, and how its graphs of weighted methods are ranked."""
+    tables = {row.row: paper.table(row.suite, row.row) for row in rows} if paper is not None else {}
+    known = {row: table for row, table in tables.items() if table is not None}
+    if paper is None or not known:
+        return []
+    shown = [row for row in rows if row.row in known]
+    blocks: list[Block] = [
+        Heading("As published"),
+        Paragraph(
+            f"Figures of {paper.authors[0]} et al., {paper.title}: measured by its authors, on other draws of the data "
+            f"and on their machine ({paper.hardware}). They are not comparable in time, and take no part in bold above."
+        ),
+    ]
+    for name in ("nshd", "f1", "ap", "seconds"):
+        methods = list(dict.fromkeys(method for table in known.values() for method in table.methods))
+        blocks += [
+            Heading(f"{MEASURES[name].title}, published", 3),
+            *narrow_tables(shown, methods, _published_cell(known, name), corner="Published"),
+        ]
+    return [*blocks, *_graph_ap(shown)]
+
+
+def _published_cell(tables: dict[str, PublishedTable], name: str) -> CellOf:
+    def cell(row: RowSummary, method: str) -> Cell:
+        figures = tables[row.row].methods.get(method, {})
+        return Cell(_unbroken(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})") if name in figures else "", italic=True)
+
+    return cell
+
+
+def _graph_ap(rows: Sequence[RowSummary]) -> list[Block]:
+    """AP of the thresholded graphs of methods with weights, which is what the paper scores."""
+    labels = [
+        label
+        for label in labels_of(rows)
+        if any(
+            entry.variant.method in RANKED_BY_WEIGHTS for row in rows if (entry := labeled(row, label)) is not None
+        )
+    ]
+
+    def cell(row: RowSummary, label: str) -> Cell:
+        entry = labeled(row, label)
+        return Cell("" if entry is None else _unbroken(format_estimate(entry.estimate("graph_ap"), "graph_ap")))
+
+    tables = narrow_tables(rows, labels, cell)
+    if not tables:
+        return []
+    explained = (
+        "For AP we rank the edges of these methods by their weights, which is kinder than the paper: its figures are of "
+        "the thresholded graph alone, where every edge counts the same. Our runs scored that way:"
+    )
+    return [Heading("AP of the thresholded graph, measured here", 3), Paragraph(explained), *tables]
+
+
+def _datasets(rows: Sequence[RowSummary]) -> list[Block]:
+    """How many datasets each mean is over, and what failed."""
+
+    def cell(row: RowSummary, label: str) -> Cell:
+        entry = labeled(row, label)
+        return Cell("" if entry is None else entry.describe_datasets())
+
+    reasons = Counter(
+        (entry.variant.label, record.error or record.status)
+        for row in rows
+        for entry in row.entries
+        for record in (entry.records if entry.variant.method not in BETTER_OF else ())
+        if record.status != "ok"
+    )
+    failures = [Paragraph("\n".join(f"- {label}, {counted(count, 'dataset')}: {why}" for (label, why), count in reasons.items()))]
+    return [
+        Heading("Datasets and failures"),
+        Paragraph("Datasets per method and row."),
+        *narrow_tables(rows, labels_of(rows), cell),
+        *(failures if reasons else [Paragraph("No method failed or ran out of time.")]),
+    ]
+
+
+# Tables that fit
+
+
+def narrow_tables(
+    rows: Sequence[RowSummary], labels: Sequence[str], cell: CellOf, corner: str = "Method"
+) -> list[Grid]:
+    """Methods by rows, at most MOST_COLUMNS rows in a table; rows by methods for a panel with many rows."""
+    tables = []
+    for group in _groups(rows):
+        if len(group) > MOST_ROWS_ACROSS:
+            named = {row.row: row for row in group}
+            tables += [
+                _table("Data", list(named), part, lambda line, column, named=named: cell(named[line], column))
+                for part in even_parts([label for label in labels if any(cell(row, label).text for row in group)])
+            ]
+            continue
+        for part in even_parts(group):
+            columns = {row.row: row for row in part}
+            tables.append(
+                _table(
+                    corner,
+                    list(labels),
+                    list(columns),
+                    lambda line, column, columns=columns: cell(columns[column], line),
+                )
+            )
+    return [table for table in tables if table.rows]
+
+
+def _table(corner: str, lines: Sequence[str], columns: Sequence[str], cell: Callable[[str, str], Cell]) -> Grid:
+    """A table without the lines that say nothing."""
+    rows = [(Cell(line), *(cell(line, column) for column in columns)) for line in lines]
+    return Grid((corner, *columns), tuple(row for row in rows if any(entry.text for entry in row[1:])))
+
+
+def _groups(rows: Sequence[RowSummary]) -> list[list[RowSummary]]:
+    """Panels, small neighbors put together as long as they fit into one table."""
+    groups: list[list[RowSummary]] = []
+    for panel in dict.fromkeys(row.panel for row in rows):
+        members = [row for row in rows if row.panel == panel]
+        if groups and len(groups[-1]) + len(members) <= MOST_COLUMNS:
+            groups[-1] += members
+        else:
+            groups.append(members)
+    return groups
+
+
+def even_parts(members: Sequence[T]) -> list[Sequence[T]]:
+    """The members in order, in as few parts of at most MOST_COLUMNS as possible, of nearly equal size."""
+    parts = -(-len(members) // MOST_COLUMNS)
+    ends = [round(number * len(members) / parts) for number in range(parts + 1)] if parts else []
+    return [members[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+
+
+def labels_of(rows: Iterable[RowSummary]) -> list[str]:
+    """The methods of these rows, each once."""
+    return list(dict.fromkeys(entry.variant.label for row in rows for entry in row.entries))
+
+
+def labeled(row: RowSummary, label: str) -> Entry | None:
+    """The entry with that label."""
+    return next((entry for entry in row.entries if entry.variant.label == label), None)
+
+
+def extent(row: RowSummary, name: str) -> tuple[int, int]:
+    """The least and the largest of a number of the datasets, such as observations."""
+    counts = [record.dataset[name] for entry in row.entries for record in entry.finished]
+    return min(counts), max(counts)
+
+
+def least_to_most(least: int, most: int) -> str:
+    """One number, or two with "to" between them."""
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def short_seconds(seconds: float) -> str:
+    """Seconds with about two digits that say something."""
+    return f"{seconds:.3f}" if seconds < 0.1 else f"{seconds:.2f}" if seconds < 10 else f"{seconds:,.0f}"
+
+
+def _unbroken(text: str) -> str:
+    """A mean and its standard error stay on one line."""
+    return text.replace(" ", "\u00a0")
+
+
+# The same as a file
+
+CSV_COLUMNS = ("suite", "row", "method", "measure", "mean", "standard_error", "datasets", "n_min", "n_max", "p_min", "p_max")
+
+
+def suite_csv(summary: Summary, suite: str, on_gpu: Summary | None = None) -> str:
+    """One line per row, method and measure."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for source in (summary, on_gpu):
+        for row in source.of_suite(suite) if source is not None else []:
+            for entry in row.entries:
+                label = entry.variant.label if source is summary else _on_gpu(entry)
+                shape = (*extent(row, "observations"), *extent(row, "variables"))
+                for name in MEASURES:
+                    estimate = entry.estimate(name)
+                    if estimate.count:
+                        numbers = (_digits(estimate.mean), _digits(estimate.standard_error), estimate.count)
+                        writer.writerow((suite, row.row, label, name, *numbers, *shape))
+    return text.getvalue()
+
+
+def _digits(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
