@@ -30,16 +30,11 @@ from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragra
 from causal_arrow.benchmarks.overview import (
     counts_of,
     datasets_and_errors,
-    kinds_table,
-    losses,
     main_result,
     main_rows,
     networks_compared,
     sachs_remark,
     shift_blocks,
-    suites_table,
-    tallies,
-    tally_table,
 )
 from causal_arrow.benchmarks.packed import write_packed
 from causal_arrow.benchmarks.pages import pictures_of, suite_csv, suite_page
@@ -51,6 +46,7 @@ from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import Entry, RowSummary, Summary, paired_difference, summarize
 from causal_arrow.benchmarks.training import LOG_FILE, draw_trajectory, read_trajectory
 from causal_arrow.benchmarks.trust import calibration_blocks, pooled_by_tables, share_right, sure_directions
+from causal_arrow.benchmarks.wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table
 from causal_arrow.network.bundled import bundled_models
 
 DOCS = Path(__file__).parent
@@ -69,7 +65,11 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
     ),
     "any-table": (
         ("textbook independent", 10, "--methods arrow,arrow:arrow-any"),
-        ("symmetries mixed missing interventional instruments measurement-error hidden", 5, "--methods arrow,arrow:arrow-any"),
+        (
+            "symmetries mixed missing interventional instruments measurement-error hidden",
+            5,
+            "--methods arrow,arrow:arrow-any",
+        ),
         ("discrete", 3, "--methods arrow,arrow:arrow-any"),
     ),
     "limit": (("limit", 200, ""),),
@@ -101,15 +101,21 @@ SHOWN = ("nshd", "f1", "ap")
 STRICT = "arrow-strict"
 
 MODELS = {
-    "arrow-base": "the default for complete tables of ten or more columns of numbers. Half of its training tasks are as in "
-    "the paper, the others have raw structural equations and wider choices of graphs, equations, noise and signal strength. "
-    "The mixture was chosen with the benchmark suites networks, sachs and herman in view.",
-    "arrow-any": "the default for every other table: it also reads categories, missing cells, experiments and several "
-    "sites, and says which pairs may share a hidden common cause. Training went on from arrow-base, with columns of every "
-    "kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 observations.",
-    STRICT: "for research: the encoder of arrow-base, trained on the paper's tasks and shapes alone (section 4.1), with "
-    "settings fixed beforehand. It tells what the encoder gives from what the training mixture gives. It has hardly seen "
-    "tables with no more observations than variables, and should not be asked about them.",
+    "arrow-base": (
+        "the default for complete tables of ten or more columns of numbers. Half of its training tasks are as in the "
+        "paper, the others have raw structural equations and wider choices of graphs, equations, noise and signal "
+        "strength. The mixture was chosen with the benchmark suites networks, sachs and herman in view."
+    ),
+    "arrow-any": (
+        "the default for every other table: it also reads categories, missing cells, experiments and several sites, "
+        "and says which pairs may share a hidden common cause. Training went on from arrow-base, with columns of every "
+        "kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 observations."
+    ),
+    STRICT: (
+        "for research: the encoder of arrow-base, trained on the paper's tasks and shapes alone (section 4.1), with "
+        "settings fixed beforehand. It tells what the encoder gives from what the training mixture gives. It has "
+        "hardly seen tables with no more observations than variables, and should not be asked about them."
+    ),
 }
 """What each network that may be bundled is for, and what it has seen."""
 ARROW_RULES = ("arrow-shd", "arrow-f1")
@@ -209,21 +215,25 @@ def draw_figures() -> None:
 
 def differing_pages() -> list[Path]:
     """Pages and files that are not what the records say; pictures are not drawn for that."""
-    return [
-        path for path, text in texts().items() if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+    return [path for path, text in texts().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 @cache
 def summaries() -> dict[str, Summary]:
     """What each file of records says."""
-    return {name: summarize(records_of(name)) for name in FILES}
+    return {name: summarize(kept_records(name)) for name in FILES}
+
+
+@cache
+def kept_records(name: str) -> list[Record]:
+    """The records of a file, read once for all pages."""
+    return records_of(name)
 
 
 @cache
 def timed_on_gpu() -> Summary | None:
     """Arrow timed on an H200, if there are records of that."""
-    return summarize(records_of("h200")) if packed("h200").exists() else None
+    return summarize(kept_records("h200")) if packed("h200").exists() else None
 
 
 def page_of(suite: str) -> Path:
@@ -277,7 +287,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
     evidence = DOCS / "evidence"
     links = links_from(evidence)
     benchmarks, any_table = found["benchmarks"], found["any-table"]
-    sentences = losses(found, records_of("limit"), calibration_records())
+    sentences = losses(found, kept_records("limit"), calibration_records())
     paper = published_results()
     counted_wins = tallies(list(found.values()))
     return {
@@ -293,7 +303,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
         evidence / "any-table.md": {"kinds": [kinds_table(any_table, links)]},
         evidence / "protocol.md": {
             "methods": methods_and_settings(list(found.values())),
-            "machines": [Paragraph(machines([record for name in FILES for record in records_of(name)]))],
+            "machines": [Paragraph(machines([record for name in FILES for record in kept_records(name)]))],
         },
         evidence / "calibration.md": {"calibration": calibration_page()},
         evidence / "what-can-be-known.md": {"limit": limit_blocks()},
@@ -356,7 +366,9 @@ def models_blocks() -> list[Block]:
         training = config["extra"]["training"]
         shapes = training["shapes"]
         ranges = (" to ".join(f"{end:,}" for end in shapes[key]) for key in ("observations", "variables"))
-        lines.append((Cell(f"`{name}`"), Cell(f"{config['parameters']:,}"), Cell(f"{size / 1e6:.1f} MB"), *map(Cell, ranges)))
+        lines.append(
+            (Cell(f"`{name}`"), Cell(f"{config['parameters']:,}"), Cell(f"{size / 1e6:.1f} MB"), *map(Cell, ranges))
+        )
         said.append(f"- `{name}`: {MODELS[name]}")
     header = ("Network", "Parameters", "File", "Observations in training", "Variables in training")
     return [Grid(header, tuple(lines)), Paragraph("\n".join(said))]
@@ -369,8 +381,8 @@ def wide_sentence() -> str:
     sizes = sorted({record["variables"] for record in records})[-2:]
     means = [fmean(record["f1"] for record in records if record["variables"] == size) for size in sizes]
     return (
-        f"**Very wide tables.** F1 falls from {means[0]:.2f} at {sizes[0]:,} variables to {means[1]:.2f} at {sizes[1]:,}; "
-        "the networks were trained on at most 110 ([scale](scale.md))."
+        f"**Very wide tables.** F1 falls from {means[0]:.2f} at {sizes[0]:,} variables to {means[1]:.2f} at "
+        f"{sizes[1]:,}; the networks were trained on at most 110 ([scale](scale.md))."
     )
 
 
@@ -384,14 +396,15 @@ def calibration_page() -> list[Block]:
 def calibration_summary() -> str:
     best, worst = sure_directions(calibration_records())
     return (
-        f"Directions given probability 0.95 or more were right in {best[1]} of the cases in {best[0]}, and in {worst[1]} in "
-        f"{worst[0]}; a coin is right in half of them. [All tables, by kind of data](../evidence/calibration.md)."
+        f"Directions given probability 0.95 or more were right in {best[1]} of the cases in {best[0]}, and in "
+        f"{worst[1]} in {worst[0]}; a coin is right in half of them. [All tables, by kind of "
+        "data](../evidence/calibration.md)."
     )
 
 
 def limit_blocks() -> list[Block]:
     """Arrow beside the exact posterior for each law of coefficients, and how sure of directions one may be."""
-    records = records_of("limit")
+    records = kept_records("limit")
     ranks, directions = [], []
     for row in summaries()["limit"].of_suite("limit"):
         arrow, exact = row.entry_of("arrow"), row.entry_of("exact-bayes")

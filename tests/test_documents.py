@@ -1,4 +1,4 @@
-"""Documents say what commands printed: the page of benchmarks, and the accuracies in README and training notes."""
+"""Documents say what commands printed: the pages of evidence, and the accuracies in the research log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def logged(run: str, event: str) -> list[dict[str, Any]]:
 
 def training_notes() -> str:
     """The text of the training notes, its lines joined."""
-    return " ".join((ROOT / "docs" / "model" / "training.md").read_text(encoding="utf-8").split())
+    return " ".join((ROOT / "docs" / "model" / "research-log.md").read_text(encoding="utf-8").split())
 
 
 def measured(row: RowSummary, method: str) -> str:
@@ -54,13 +54,14 @@ def measured(row: RowSummary, method: str) -> str:
     return " ".join(f"{entry.estimate(name).mean:.2f}" for name in SHOWN)
 
 
-def test_every_figure_that_the_page_of_benchmarks_shows_is_there() -> None:
-    page = (ROOT / "docs" / "evidence" / "benchmarks.md").read_text(encoding="utf-8")
-    shown = re.findall(r"\]\((benchmarks-figures/[^)]*)\)", page)
+def test_every_figure_that_the_pages_of_suites_show_is_there_and_no_other() -> None:
+    evidence_pages = ROOT / "docs" / "evidence"
+    pages = [*evidence_pages.glob("*.md"), *(evidence_pages / "suites").glob("*.md")]
+    shown = [
+        name for page in pages for name in re.findall(r"figures/([\w-]+\.png)\)", page.read_text(encoding="utf-8"))
+    ]
     assert len(shown) > 20
-    assert {
-        f"benchmarks-figures/{path.name}" for path in (ROOT / "docs" / "evidence" / "benchmarks-figures").iterdir()
-    } == set(shown)
+    assert {path.name for path in (evidence_pages / "suites" / "figures").iterdir()} == set(shown)
 
 
 def evidence(name: str) -> dict[tuple[str, str], Any]:
@@ -116,7 +117,7 @@ def test_the_reference_documents_every_public_name() -> None:
 
 
 def test_the_accuracies_of_the_training_notes_are_those_of_the_records(rows: Rows) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "model" / "training.md", "Where it stands")
+    header, lines = cells_of_table(ROOT / "docs" / "model" / "research-log.md", "Where it stands")
     assert header[:2] == ["Data", "arrow-base"]
     assert len(lines) >= 11
     for name, now, *_ in lines:
@@ -150,7 +151,7 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
     ],
 )
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "model" / "training.md", title)
+    header, lines = cells_of_table(ROOT / "docs" / "model" / "research-log.md", title)
     assert header[3:] == ["NLL/p", "nSHD", "F1", "AP"]
     assert len(lines) == runs
     for name, *cells in lines:

@@ -65,14 +65,14 @@ ABOUT = {
     "small": About("Few observations", "The paper's tasks with 20 variables and 20, 50 and 100 observations."),
     "confounded": About(
         "Hidden common causes, ignored",
-        "The paper's tasks with up to four common causes removed, so that some columns share a cause that is not in the "
-        "table. The methods shown here assume that there is no such cause; see [hidden](hidden.md) for those that "
+        "The paper's tasks with up to four common causes removed, so that some columns share a cause that is not in "
+        "the table. The methods shown here assume that there is no such cause; see [hidden](hidden.md) for those that "
         "allow for it.",
     ),
     "controls": About(
         "Independent columns",
-        "Columns that have nothing to do with each other: every edge that a method finds is false. In the last row each "
-        "protein of Sachs et al. is taken from different cells.",
+        "Columns that have nothing to do with each other: every edge that a method finds is false. In the last row "
+        "each protein of Sachs et al. is taken from different cells.",
     ),
     "limit": About(
         "What can be known",
@@ -87,8 +87,8 @@ ABOUT = {
     ),
     "mixed": About(
         "Columns of several kinds",
-        "Synthetic tables of 500 observations and 20 variables in which some or all columns are yes/no, ordered levels, "
-        "categories or counts.",
+        "Synthetic tables of 500 observations and 20 variables in which some or all columns are yes/no, ordered "
+        "levels, categories or counts.",
     ),
     "missing": About(
         "Missing values",
@@ -112,8 +112,8 @@ ABOUT = {
     ),
     "measurement-error": About(
         "Measurement error",
-        "Synthetic tables of 500 × 20 whose columns are measured with noise. Rows give the share of a column's variance "
-        "that is noise.",
+        "Synthetic tables of 500 × 20 whose columns are measured with noise. Rows give the share of a column's "
+        "variance that is noise.",
     ),
     "textbook": About(
         "Textbook graphs",
@@ -137,8 +137,9 @@ ABOUT = {
         "paper; the true effects are known by intervening in the equations. linear, nonlinear: numbers alone. mixed: "
         "linear relations between numbers, yes/no, ordered levels and categories. yes-no-treatment: the same with "
         "perceptrons and yes/no treatments. level-of-outcome: the outcome is the share of one level of a category. "
-        "hidden: linear, with one hidden cause of two or three variables for every five variables. Arrow is arrow-base, "
-        "which reads categories as codes. “Best graph, DoWhy” is our most probable graph with DoWhy's regression.",
+        "hidden: linear, with one hidden cause of two or three variables for every five variables. Arrow is "
+        "arrow-base, which reads categories as codes. “Best graph, DoWhy” is our most probable graph with DoWhy's "
+        "regression.",
     ),
     "experiments": About(
         "Experiments, measured",
@@ -151,8 +152,8 @@ ABOUT = {
 }
 
 DEVELOPED = (
-    "This is a development suite: weights were chosen with its results in view. It shows what a network can do, not what "
-    "it will do on tables that nobody has looked at."
+    "This is a development suite: weights were chosen with its results in view. It shows what a network can do, not "
+    "what it will do on tables that nobody has looked at."
 )
 ONE_CHANGE = "One choice was made by this suite: its results at n = 20 are why arrow-base has seen tables of 20 rows."
 NOT_STEERED = "No network's training was chosen by the results of this suite."

@@ -118,8 +118,8 @@ def benchmark_figures(summary: Summary) -> Iterator[FigurePlan]:
         yield FigurePlan(
             "reliability",
             "calibration",
-            "Reliability of edge probabilities: on the dashed line, edges given probability 0.7 are there in 70% of the "
-            "cases. Larger points stand for more pairs.",
+            "Reliability of edge probabilities: on the dashed line, edges given probability 0.7 are there in 70% of "
+            "the cases. Larger points stand for more pairs.",
             partial(draw_reliability, summary, suites),
         )
 

@@ -12,6 +12,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -78,7 +79,7 @@ def suite_page(
         *(block for name in names for block in _measure(rows, name, only_empty)),
         *(Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, None)),
         *_readings(rows),
-        *([Heading("Figures"), *pictures] if pictures else []),
+        *_figures(pictures),
         *_paired(rows, [name for name in names if MEASURES[name].lower_is_better is not None]),
         *_times(rows, on_gpu.of_suite(suite) if on_gpu is not None else []),
         *_published(rows, paper),
@@ -109,8 +110,8 @@ def _introduction(rows: Sequence[RowSummary], suite: str, csv_file: str, protoco
         Paragraph(about.text),
         Paragraph(role_of(suite, with_strict)),
         Paragraph(
-            f"{_shapes(rows)} Entries are means over datasets, with the standard error in parentheses; bold marks the best "
-            f"([protocol]({protocol}#bold)).{names}"
+            f"{_shapes(rows)} Entries are means over datasets, with the standard error in parentheses; bold marks the "
+            f"best ([protocol]({protocol}#bold)).{names}"
         ),
         Paragraph(
             f"[All measures as CSV]({csv_file}) · repeat with `causal-arrow benchmark {suite} --methods "
@@ -147,6 +148,10 @@ def _readings(rows: Sequence[RowSummary]) -> list[Block]:
     return [Paragraph(f"How tables were read: {read}.")] if read else []
 
 
+def _figures(pictures: Sequence[Picture]) -> list[Block]:
+    return [Heading("Figures"), *pictures] if pictures else []
+
+
 def _paired(rows: Sequence[RowSummary], names: Sequence[str]) -> list[Block]:
     """Arrow minus each other method on common datasets, and arrow-strict minus each where it was run."""
     blocks: list[Block] = []
@@ -155,7 +160,9 @@ def _paired(rows: Sequence[RowSummary], names: Sequence[str]) -> list[Block]:
             continue
         for name in names:
             tables = narrow_tables(rows, _others(rows, ours), _difference(ours, name), corner=f"{title_of(ours)} minus")
-            if any(char.isdigit() for table in tables for line in table.rows for cell in line[1:] for char in cell.text):
+            if any(
+                char.isdigit() for table in tables for line in table.rows for cell in line[1:] for char in cell.text
+            ):
                 what = "squared error" if MEASURES[name].root else MEASURES[name].title
                 blocks += [Heading(f"{title_of(ours)} minus others: {what}", 3), *tables]
     if not blocks:
@@ -239,7 +246,9 @@ def _published(rows: Sequence[RowSummary], paper: PublishedResults | None) -> li
 def _published_cell(tables: dict[str, PublishedTable], name: str) -> CellOf:
     def cell(row: RowSummary, method: str) -> Cell:
         figures = tables[row.row].methods.get(method, {})
-        return Cell(_unbroken(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})") if name in figures else "", italic=True)
+        return Cell(
+            _unbroken(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})") if name in figures else "", italic=True
+        )
 
     return cell
 
@@ -249,9 +258,7 @@ def _graph_ap(rows: Sequence[RowSummary]) -> list[Block]:
     labels = [
         label
         for label in labels_of(rows)
-        if any(
-            entry.variant.method in RANKED_BY_WEIGHTS for row in rows if (entry := labeled(row, label)) is not None
-        )
+        if any(entry.variant.method in RANKED_BY_WEIGHTS for row in rows if (entry := labeled(row, label)) is not None)
     ]
 
     def cell(row: RowSummary, label: str) -> Cell:
@@ -262,8 +269,8 @@ def _graph_ap(rows: Sequence[RowSummary]) -> list[Block]:
     if not tables:
         return []
     explained = (
-        "For AP we rank the edges of these methods by their weights, which is kinder than the paper: its figures are of "
-        "the thresholded graph alone, where every edge counts the same. Our runs scored that way:"
+        "For AP we rank the edges of these methods by their weights, which is kinder than the paper: its figures are "
+        "of the thresholded graph alone, where every edge counts the same. Our runs scored that way:"
     )
     return [Heading("AP of the thresholded graph, measured here", 3), Paragraph(explained), *tables]
 
@@ -282,7 +289,11 @@ def _datasets(rows: Sequence[RowSummary]) -> list[Block]:
         for record in (entry.records if entry.variant.method not in BETTER_OF else ())
         if record.status != "ok"
     )
-    failures = [Paragraph("\n".join(f"- {label}, {counted(count, 'dataset')}: {why}" for (label, why), count in reasons.items()))]
+    failures = [
+        Paragraph(
+            "\n".join(f"- {label}, {counted(count, 'dataset')}: {why}" for (label, why), count in reasons.items())
+        )
+    ]
     return [
         Heading("Datasets and failures"),
         Paragraph("Datasets per method and row."),
@@ -300,30 +311,26 @@ def narrow_tables(
     """Methods by rows, at most MOST_COLUMNS rows in a table; rows by methods for a panel with many rows."""
     tables = []
     for group in _groups(rows):
+        named = {row.row: row for row in group}
         if len(group) > MOST_ROWS_ACROSS:
-            named = {row.row: row for row in group}
+            used = [label for label in labels if any(cell(row, label).text for row in group)]
             tables += [
-                _table("Data", list(named), part, lambda line, column, named=named: cell(named[line], column))
-                for part in even_parts([label for label in labels if any(cell(row, label).text for row in group)])
-            ]
-            continue
-        for part in even_parts(group):
-            columns = {row.row: row for row in part}
-            tables.append(
                 _table(
-                    corner,
-                    list(labels),
-                    list(columns),
-                    lambda line, column, columns=columns: cell(columns[column], line),
+                    "Data", [[Cell(name), *(cell(row, label) for label in part)] for name, row in named.items()], part
                 )
-            )
+                for part in even_parts(used)
+            ]
+        else:
+            tables += [
+                _table(corner, [[Cell(label), *(cell(named[name], label) for name in part)] for label in labels], part)
+                for part in even_parts(list(named))
+            ]
     return [table for table in tables if table.rows]
 
 
-def _table(corner: str, lines: Sequence[str], columns: Sequence[str], cell: Callable[[str, str], Cell]) -> Grid:
+def _table(corner: str, lines: Sequence[Sequence[Cell]], columns: Sequence[str]) -> Grid:
     """A table without the lines that say nothing."""
-    rows = [(Cell(line), *(cell(line, column) for column in columns)) for line in lines]
-    return Grid((corner, *columns), tuple(row for row in rows if any(entry.text for entry in row[1:])))
+    return Grid((corner, *columns), tuple(tuple(line) for line in lines if any(cell.text for cell in line[1:])))
 
 
 def _groups(rows: Sequence[RowSummary]) -> list[list[RowSummary]]:
@@ -342,7 +349,7 @@ def even_parts(members: Sequence[T]) -> list[Sequence[T]]:
     """The members in order, in as few parts of at most MOST_COLUMNS as possible, of nearly equal size."""
     parts = -(-len(members) // MOST_COLUMNS)
     ends = [round(number * len(members) / parts) for number in range(parts + 1)] if parts else []
-    return [members[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [members[start:end] for start, end in pairwise(ends)]
 
 
 def labels_of(rows: Iterable[RowSummary]) -> list[str]:
@@ -378,7 +385,11 @@ def _unbroken(text: str) -> str:
 
 # The same as a file
 
-CSV_COLUMNS = ("suite", "row", "method", "measure", "mean", "standard_error", "datasets", "n_min", "n_max", "p_min", "p_max")
+CSV_COLUMNS = (
+    *("suite", "row", "method", "measure"),
+    *("mean", "standard_error", "median", "datasets"),
+    *("n_min", "n_max", "p_min", "p_max"),
+)
 
 
 def suite_csv(summary: Summary, suite: str, on_gpu: Summary | None = None) -> str:
@@ -386,17 +397,24 @@ def suite_csv(summary: Summary, suite: str, on_gpu: Summary | None = None) -> st
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    for source in (summary, on_gpu):
+    for source, names in ((summary, tuple(MEASURES)), (on_gpu, ("seconds",))):
         for row in source.of_suite(suite) if source is not None else []:
             for entry in row.entries:
                 label = entry.variant.label if source is summary else _on_gpu(entry)
                 shape = (*extent(row, "observations"), *extent(row, "variables"))
-                for name in MEASURES:
-                    estimate = entry.estimate(name)
-                    if estimate.count:
-                        numbers = (_digits(estimate.mean), _digits(estimate.standard_error), estimate.count)
-                        writer.writerow((suite, row.row, label, name, *numbers, *shape))
+                lines = ((name, _numbers(entry, name)) for name in names)
+                writer.writerows((suite, row.row, label, name, *numbers, *shape) for name, numbers in lines if numbers)
     return text.getvalue()
+
+
+def _numbers(entry: Entry, name: str) -> tuple[str, str, str, int] | None:
+    """Mean, standard error, median and how many datasets they are over; None where the measure has no meaning."""
+    values = [value for value in entry.values(name) if not math.isnan(value)]
+    if not values:
+        return None
+    estimate = entry.estimate(name)
+    middle = math.sqrt(median(values)) if MEASURES[name].root else median(values)
+    return _digits(estimate.mean), _digits(estimate.standard_error), _digits(middle), len(values)
 
 
 def _digits(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ class Entry:
     variant: Variant
     records: tuple[Record, ...]  # by index
 
-    @property
+    @cached_property
     def finished(self) -> tuple[Record, ...]:
         """The records with an answer."""
         return tuple(record for record in self.records if record.status == "ok")
@@ -173,13 +174,23 @@ class Entry:
         """Whether every dataset got an answer. If not, means leave out those that were perhaps the hardest."""
         return len(self.finished) == len(self.records)
 
-    @property
+    @cached_property
     def empty_truths(self) -> int:
         """Datasets whose true graph has no edge: `MEASURES_OF_EDGES` leave them out."""
         return sum(record.measures.get("true_edges") == 0 for record in self.finished)
 
     def values(self, measure: str) -> list[float]:
         """The measure for each dataset with an answer; nan where it has no meaning."""
+        if measure not in self._values:
+            self._values[measure] = self._computed(measure)
+        return self._values[measure]
+
+    @cached_property
+    def _values(self) -> dict[str, list[float]]:
+        """What `values` gave before: tables ask for the same measure many times."""
+        return {}
+
+    def _computed(self, measure: str) -> list[float]:
         finished = self.finished
         if measure == "seconds":
             return [record.seconds if record.seconds is not None else math.nan for record in finished]

@@ -140,7 +140,7 @@ def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
         return []
     (best, most), (worst, least) = found
     sentence = (
-        f"So a direction with a probability of 0.95 or more was right in {most} of the cases in {best}, and in {least} in "
-        f"{worst}. A coin is right in half of them."
+        f"So a direction with a probability of 0.95 or more was right in {most} of the cases in {best}, and in {least} "
+        f"in {worst}. A coin is right in half of them."
     )
     return [Paragraph(sentence)]

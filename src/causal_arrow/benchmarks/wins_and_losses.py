@@ -1,0 +1,260 @@
+"""Where Arrow is ahead of all other methods and where it is behind, by suite, and in sentences with figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from causal_arrow.benchmarks.about_suites import ABOUT, short_role
+from causal_arrow.benchmarks.document import Cell, Grid
+from causal_arrow.benchmarks.overview import (
+    ANY_TABLE,
+    ARROW,
+    known_entry,
+    leads,
+    mean_of,
+    network_name,
+    our_entry,
+    row_named,
+    signed_change,
+)
+from causal_arrow.benchmarks.pages import labeled, least_to_most
+from causal_arrow.benchmarks.records import Record
+from causal_arrow.benchmarks.report import compared_with, measures_of_suite
+from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow.benchmarks.summaries import MEASURES, ORACLES, Entry, RowSummary, Summary, paired_difference
+from causal_arrow.benchmarks.trust import pooled_by_tables, share_right
+
+
+@dataclass(frozen=True)
+class Tally:
+    """In how many rows of a suite a network is ahead of every other method, and in how many behind at least one."""
+
+    suite: str
+    method: str
+    rows: int
+    ahead: int
+    behind: dict[str, str]  # row → the method that leads it most clearly
+
+
+def tally(rows: Sequence[RowSummary], method: str) -> Tally:
+    """Ahead: better than all others in every measure. Behind: worse than some other method in at least one measure.
+
+    Better and worse by more than two standard errors of the paired difference; oracles do not compete.
+    """
+    ahead, behind, counted_rows = 0, {}, 0
+    for row in rows:
+        ours = row.entry_of(method)
+        others = [
+            entry
+            for entry in compared_with(row, method)
+            if entry.complete
+            and entry.variant.method not in ORACLES
+            and not entry.variant.method.startswith(ARROW)
+            and len(entry.records) >= row.fewest_compared
+        ]
+        if ours is None or not others:
+            continue
+        counted_rows += 1
+        measures = judged_measures(row.suite, ours)
+        ahead += all(leads(ours, other, name) for other in others for name in measures)
+        winners = [other for other in others for name in measures if leads(other, ours, name)]
+        if winners:
+            behind[row.row] = max(winners, key=winners.count).variant.label
+    return Tally(rows[0].suite, method, counted_rows, ahead, behind)
+
+
+def judged_measures(suite: str, entry: Entry) -> list[str]:
+    """The measures of a suite's table that have a better and a worse; false edges where all edges are false."""
+    only_empty = entry.empty_truths == len(entry.finished)
+    names = [
+        name
+        for name in measures_of_suite(suite, only_empty)
+        if name != "seconds" and MEASURES[name].lower_is_better is not None and entry.estimate(name).count
+    ]
+    return names or ["shd"]
+
+
+def tallies(summaries: Sequence[Summary]) -> dict[str, Tally]:
+    """How the network that such tables get fares in each suite that asks for graphs."""
+    found = {}
+    for summary in summaries:
+        for suite in summary.suites:
+            rows = summary.of_suite(suite)
+            method = ANY_TABLE if any(row.entry_of(ANY_TABLE) for row in rows) else ARROW
+            if SUITES[suite].judged_by == "graphs":
+                found[suite] = tally(rows, method)
+    return found
+
+
+def tally_table(found: Mapping[str, Tally]) -> Grid:
+    """Wins and losses by what the suites were used for."""
+    lines = []
+    for role in dict.fromkeys(short_role(suite) for suite in found):
+        members = [one for suite, one in found.items() if short_role(suite) == role]
+        counts = (
+            sum(one.rows for one in members),
+            sum(one.ahead for one in members),
+            sum(len(one.behind) for one in members),
+        )
+        lines.append((Cell(role), *(Cell(str(count)) for count in counts)))
+    return Grid(("Suites used for choices", "Rows", "Ahead of all", "Behind some"), tuple(lines))
+
+
+def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Mapping[str, str]) -> Grid:
+    """One line per suite: what it is, what it was used for, and how the network that such tables get fares."""
+    lines = []
+    for suite in suites:
+        one = found.get(suite)
+        behind = f"{len(one.behind)}" + (f" ({_most_often(one.behind)})" if one.behind else "") if one else "–"
+        lines.append(
+            (
+                Cell(f"[{ABOUT[suite].title}]({page_of[suite]})"),
+                Cell(short_role(suite)),
+                Cell(network_name(one.method) if one else "–"),
+                *(Cell(str(count)) for count in ((one.rows, one.ahead) if one else ("–", "–"))),
+                Cell(behind),
+            )
+        )
+    return Grid(("Suite", "Used for", "Network", "Rows", "Ahead of all", "Behind some"), tuple(lines), text_columns=3)
+
+
+def _most_often(behind: Mapping[str, str]) -> str:
+    methods = list(behind.values())
+    return "; ".join(sorted(set(methods), key=lambda label: (-methods.count(label), label))[:2])
+
+
+def losses(found: Mapping[str, Summary], limit_records: Sequence[Record], calibration: Sequence[Record]) -> list[str]:
+    """Sentences about the places where Arrow does badly, each with its figures; summaries by their file."""
+    return [
+        _sachs(found["benchmarks"], calibration),
+        _linear_normal(found["limit"], limit_records),
+        _weak_networks(found["benchmarks"]),
+        _discrete(found["any-table"]),
+        _instruments(found["any-table"]),
+        _effects(found["effects-evidence"]),
+    ]
+
+
+def _discrete(any_table: Summary) -> str:
+    rows = any_table.of_suite("discrete")
+    found = tally(rows, ANY_TABLE)
+    names = " or ".join(_most_often(found.behind).split("; "))
+    datasets = least_to_most(*_extent([len(row.entries[0].records) for row in rows]))
+    shares = {label: _mean_over(rows, label, "f1") for label in ("arrow-any", "PC, χ²", "BOSS, indicators")}
+    means = "; ".join(f"{share:.2f} for {label}" for label, share in shares.items())
+    return (
+        "**Tables of categories.** On discrete networks from the literature some other method is ahead of arrow-any "
+        f"in at least one measure in {len(found.behind)} of {found.rows} rows, most often {names}; with {datasets} "
+        f"datasets per row only large differences show. Mean F1 over all rows: {means}."
+    )
+
+
+def _mean_over(rows: Sequence[RowSummary], label: str, measure: str) -> float:
+    means = [entry.estimate(measure).mean for row in rows if (entry := labeled(row, label)) is not None]
+    return sum(means) / len(means)
+
+
+def _extent(counts: Sequence[int]) -> tuple[int, int]:
+    return min(counts), max(counts)
+
+
+def _sachs(summary: Summary, calibration: Sequence[Record]) -> str:
+    row = row_named(summary, "sachs", "pooled-raw")
+    arrow = known_entry(our_entry(row, ARROW), row)
+    right = arrow.estimate("orientation_accuracy")
+    share, pairs = share_right(pooled_by_tables(calibration, "directions")["sachs/pooled-raw"], 0.95, 1.0)
+    trivial = known_entry(labeled(row, "R² sorting"), row)
+    return (
+        f"**Real cells.** On the pooled cells of Sachs et al. the directions of the true edges that Arrow finds are at "
+        f"chance: {right.mean:.0%} are right (standard error {right.standard_error:.0%}). Directions given probability "
+        f"0.95 or more were right in {share:.0%} of {pairs} cases. F1 is {mean_of(arrow, 'f1')}, and "
+        f"{mean_of(trivial, 'f1')} for sorting the variables by R², which knows nothing of causes."
+    )
+
+
+def _linear_normal(limit: Summary, records: Sequence[Record]) -> str:
+    lines = []
+    for law in ("UUMC", "onion"):
+        row = row_named(limit, "limit", law)
+        arrow, exact = (known_entry(row.entry_of(method), row) for method in (ARROW, "exact-bayes"))
+        apart = paired_difference(arrow, exact, "ap")
+        lines.append(f"{signed_change(apart)} in {law}")
+    of_row = [record for record in records if record.row == "onion"]
+    share, pairs = share_right(pooled_by_tables(of_row, "directions")["limit"], 0.95, 1.0)
+    return (
+        "**Linear tables with normal noise whose coefficients follow another law than in training.** AP is below the "
+        f"exact posterior, which does not know the law either: {' and '.join(lines)}. Of directions given probability "
+        f"0.95 or more, {share:.0%} of {pairs} were right in the row onion."
+    )
+
+
+def _instruments(any_table: Summary) -> str:
+    row = row_named(any_table, "instruments", "3-each-alone")
+    edges = {
+        label: known_entry(labeled(row, label), row).estimate("shd").mean for label in ("Arrow", "arrow-any", "FCI")
+    }
+    return (
+        "**Several columns that measure the same thing.** Where three instruments read each of six unmeasured "
+        f"variables there is no causal edge between columns. arrow-base shows {edges['Arrow']:.0f} edges, arrow-any "
+        f"{edges['arrow-any']:.0f}, FCI {edges['FCI']:.0f}."
+    )
+
+
+def _effects(effects: Summary) -> str:
+    shares = {
+        row.row: (known_entry(row.entry_of(ANY_TABLE), row), known_entry(row.entry_of("true-graph"), row))
+        for row in effects.of_suite("effects")
+    }
+    name = "coverage_of_effects"
+    worst = min(shares, key=lambda row: shares[row][0].estimate(name).mean)
+    ours, true = (entry.estimate(name).mean for entry in shares[worst])
+    return (
+        f"**Intervals of effects.** Intervals that should hold 90% of the effects that are not zero hold {ours:.0%} of "
+        f"them in the worst row ({worst}); with the true graph known it is {true:.0%}."
+    )
+
+
+def _weak_networks(summary: Summary) -> str:
+    row = row_named(summary, "networks", "MAGIC-NIAB")
+    arrow = known_entry(row.entry_of(ARROW), row)
+    others = [
+        entry
+        for entry in compared_with(row, ARROW)
+        if entry.variant.method not in ORACLES and leads(entry, arrow, "f1") and entry.complete
+    ]
+    ahead = ", ".join(f"{entry.variant.label} {mean_of(entry, 'f1')}" for entry in others) or "no other method"
+    return (
+        "**Many weak causes.** In MAGIC-NIAB, with 100 observations and up to eleven weak causes of a variable, every "
+        f"method finds little: Arrow has F1 {mean_of(arrow, 'f1')}, and ahead of it are {ahead}."
+    )
+
+
+def kinds_table(any_table: Summary, page_of: Mapping[str, str]) -> Grid:
+    """The development suites: arrow-base, arrow-any and the best other method, by the first measure of each suite."""
+    lines = []
+    for suite in any_table.suites:
+        rows = any_table.of_suite(suite)
+        measure = judged_measures(suite, known_entry(rows[0].entry_of(ANY_TABLE), rows[0]))[0]
+        lower = bool(MEASURES[measure].lower_is_better)
+        means = {
+            entry.variant.label: _mean_over(rows, entry.variant.label, measure)
+            for entry in rows[0].entries
+            if entry.variant.method not in (*ORACLES, "boss-better")
+            and all(labeled(row, entry.variant.label) for row in rows)
+        }
+        others = {
+            label: mean for label, mean in means.items() if label not in ("Arrow", "arrow-any") and not math.isnan(mean)
+        }
+        best = (min if lower else max)(others, key=lambda label: others[label])
+        lines.append(
+            (
+                Cell(f"[{ABOUT[suite].title}]({page_of[suite]})"),
+                Cell(MEASURES[measure].title + (" ↓" if lower else " ↑")),
+                Cell(f"{means['Arrow']:.2f}"),
+                Cell(f"{means['arrow-any']:.2f}"),
+                Cell(f"{others[best]:.2f} ({best})"),
+            )
+        )
+    return Grid(("Tables", "Measure", "arrow-base", "arrow-any", "Best other method"), tuple(lines), text_columns=2)
