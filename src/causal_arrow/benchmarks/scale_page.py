@@ -102,7 +102,7 @@ def exponents(records: Iterable[Record]) -> dict[str, tuple[int, int, float, flo
 
 def precision_section(records: Sequence[Record]) -> str:
     """How far probabilities move in bfloat16, suite by suite."""
-    header = ("suite", "tables", "probabilities", "mean", "largest", "share beyond 0.01", "F1 changes by", "AP by")
+    header = ("suite", "mean", "largest", "beyond 0.01", "F1 changes by", "AP changes by")
     rows = []
     for suite in dict.fromkeys(record["suite"] for record in records):
         some = [record for record in records if record["suite"] == suite]
@@ -110,8 +110,6 @@ def precision_section(records: Sequence[Record]) -> str:
         mean = sum(record["mean"] * record["probabilities"] for record in some) / count
         texts = (
             suite,
-            str(len(some)),
-            f"{count:,}",
             f"{mean:.5f}",
             f"{max(record['largest'] for record in some):.3f}",
             f"{sum(record['far'] for record in some) / count:.2%}",
@@ -119,7 +117,9 @@ def precision_section(records: Sequence[Record]) -> str:
             f"{fmean(record['ap_change'] for record in some):+.4f}",
         )
         rows.append(tuple(Cell(text) for text in texts))
-    return markdown_table(Grid(header, tuple(rows)))
+    tables, probabilities = len(records), sum(record["probabilities"] for record in records)
+    said = f"{tables} tables, {probabilities:,} probabilities; how many of them move by more than 0.01 is given as a share."
+    return f"{markdown_table(Grid(header, tuple(rows)))}\n\n{said}"
 
 
 SECTIONS: Mapping[str, Callable[[Sequence[Record]], str]] = {"wide": wide_section, "precision": precision_section}
