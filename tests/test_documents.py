@@ -197,9 +197,9 @@ def test_what_the_training_notes_say_of_the_papers_tasks_alone_is_in_the_log() -
 
     validations = {record["step"]: record for record in logged("strict", "validation")}
     said = training_notes()
-    first, last = nll(validations[1000], square=False), nll(validations[5452], square=False)
-    assert f"from {first:.3f} at step 1,000 to {last:.3f} at step 5,452" in said
-    assert f"it is {nll(validations[5452], square=True):.2f} at the end" in said
+    first, half, last = (nll(validations[step], square=False) for step in (1000, 5452, 10604))
+    assert f"from {first:.3f} at step 1,000 to {half:.3f} at step 5,452 and {last:.3f} at step 10,604" in said
+    assert f"it is {nll(validations[10604], square=True):.2f} at the end" in said
 
 
 def test_what_the_training_notes_say_of_small_networks_step_by_step_is_in_the_logs() -> None:
