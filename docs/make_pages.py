@@ -233,7 +233,12 @@ def kept_records(name: str) -> list[Record]:
 @cache
 def timed_on_gpu() -> Summary | None:
     """Arrow timed on an H200, if there are records of that."""
-    return summarize(kept_records("h200")) if packed("h200").exists() else None
+    return summarize([record for name in on_gpu_files() for record in kept_records(name)]) if on_gpu_files() else None
+
+
+def on_gpu_files() -> list[str]:
+    """Files of records that were made for the times of a GPU."""
+    return [name for name in ("h200",) if packed(name).exists()]
 
 
 def page_of(suite: str) -> Path:
@@ -303,7 +308,9 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
         evidence / "any-table.md": {"kinds": [kinds_table(any_table, links)]},
         evidence / "protocol.md": {
             "methods": methods_and_settings(list(found.values())),
-            "machines": [Paragraph(machines([record for name in FILES for record in kept_records(name)]))],
+            "machines": [
+                Paragraph(machines([record for name in (*FILES, *on_gpu_files()) for record in kept_records(name)]))
+            ],
         },
         evidence / "calibration.md": {"calibration": calibration_page()},
         evidence / "what-can-be-known.md": {"limit": limit_blocks()},
@@ -390,7 +397,8 @@ def calibration_page() -> list[Block]:
     """The tables of calibration, the errors of each suite, and the picture."""
     benchmarks = summaries()["benchmarks"]
     picture = pictures_of(benchmarks, "calibration", FIGURES)["reliability"]
-    return [*calibration_blocks(calibration_records()), *calibration_errors(benchmarks), picture]
+    errors = [Heading("Expected calibration error"), *calibration_errors(benchmarks)]
+    return [*calibration_blocks(calibration_records()), *errors, picture]
 
 
 def calibration_summary() -> str:

@@ -157,8 +157,8 @@ def networks_compared(
         lines.append((Cell(row_title(row)), theirs, *_cells(entries, measure)))
     header = ("Data", "Paper's network (published)", *(["arrow-strict"] if strict else []), "arrow-base")
     explained = (
-        f"{MEASURES[measure].title} in rows of the paper's tables. The first column, in italics, is what the paper's "
-        "authors published; the others were measured here."
+        f"{'Average precision (AP)' if measure == 'ap' else MEASURES[measure].title} in rows of the paper's tables. "
+        "The first column, in italics, is what the paper's authors published; the others were measured here."
     )
     shown = [text for name, text in NETWORKS_EXPLAINED.items() if name != "strict" or strict]
     return [Paragraph(explained), Grid(header, tuple(lines)), Paragraph("\n".join(f"- {text}" for text in shown))]

@@ -313,6 +313,7 @@ def _calibration(summary: Summary) -> list[Block]:
     count = metrics.CALIBRATION_BINS
     ranges = tuple(f"{bin / count:.1f}–{(bin + 1) / count:.1f}" for bin in range(count))
     return [
+        Heading("Calibration"),
         *calibration_errors(summary),
         Paragraph("Mean probability → share of true edges, by probability:"),
         Grid(("Suite", "Method", *ranges), tuple(bins), text_columns=2),
@@ -336,7 +337,6 @@ def calibration_errors(summary: Summary) -> list[Block]:
                 )
             )
     return [
-        Heading("Calibration"),
         Paragraph(
             "The expected calibration error of the probabilities of directed edges, over the ordered pairs of all "
             "datasets of a suite together: all of them, and those with a probability of at least "

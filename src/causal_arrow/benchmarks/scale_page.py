@@ -117,8 +117,8 @@ def precision_section(records: Sequence[Record]) -> str:
             f"{fmean(record['ap_change'] for record in some):+.4f}",
         )
         rows.append(tuple(Cell(text) for text in texts))
-    tables, probabilities = len(records), sum(record["probabilities"] for record in records)
-    said = f"{tables} tables, {probabilities:,} probabilities; how many of them move by more than 0.01 is given as a share."
+    probabilities = sum(record["probabilities"] for record in records)
+    said = f"{len(records)} tables, {probabilities:,} probabilities. “Beyond 0.01” is the share that moves by more than that."
     return f"{markdown_table(Grid(header, tuple(rows)))}\n\n{said}"
 
 
