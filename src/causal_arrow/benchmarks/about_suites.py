@@ -151,8 +151,34 @@ ABOUT = {
     ),
 }
 
+MEASURES_EXPLAINED = {
+    "nshd": "Edges to add, remove or reverse, divided by the number of true edges. A graph without edges has 1.",
+    "f1": "Of directed edges: 1 if all true edges are found and no others.",
+    "ap": "Average precision of the ranking of all ordered pairs by the method's probabilities or scores.",
+    "shd": "Edges to add, remove or reverse.",
+    "shd_0": "Edges to add, remove or reverse in the graph that is shown before any experiment.",
+    "shd_1": "In the graph that is shown after one experiment.",
+    "class_right": "The share of datasets whose Markov equivalence class is exactly right.",
+    "graph_right": "The share of datasets whose graph is exactly right.",
+    "right": "The share of datasets with the right class (linear equations, normal noise) or the right graph (others).",
+    "hidden_ap": "Average precision of the ranking of pairs by whether they share a hidden common cause.",
+    "expected_edges": "The sum of all edge probabilities.",
+    "estimated_edges": "Edges in the graph that is shown.",
+    "edges_changed": "Edges that differ between the two answers.",
+    "share_changed": "The same, divided by the edges of the first answer.",
+    "largest_change": "The largest difference between two probabilities of the same edge.",
+    "bias": "Positive: away from zero; negative: towards zero. Where there is an effect.",
+    "squared_error": "Root of the mean squared error of all effects, in standard deviations or shares of the outcome.",
+    "coverage": "The share of all effects, most of them zero, that lie in their 90% interval.",
+    "coverage_of_effects": "The same for the effects that are not zero.",
+    "width": "Of the 90% intervals.",
+    "mean_shd": "Mean SHD of the graph that is shown after one to five experiments.",
+    "until_half": "Experiments until at most half of the first mistakes are left; 6 where five were not enough.",
+}
+"""What a measure is, below its title."""
+
 DEVELOPED = (
-    "This is a development suite: weights were chosen with its results in view. It shows what a network can do, not "
+    "This is a development suite: weights and rules may be chosen by its results. It shows what a network can do, not "
     "what it will do on tables that nobody has looked at."
 )
 ONE_CHANGE = "One choice was made by this suite: its results at n = 20 are why arrow-base has seen tables of 20 rows."

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from causal_arrow.benchmarks.about_suites import ABOUT, role_of
+from causal_arrow.benchmarks.about_suites import ABOUT, MEASURES_EXPLAINED, role_of
 from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
 from causal_arrow.benchmarks.figures import benchmark_figures
 from causal_arrow.benchmarks.methods import title_of
@@ -140,7 +140,8 @@ def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Bl
 
     better = {True: " (lower is better)", False: " (higher is better)", None: ""}[MEASURES[name].lower_is_better]
     title = CONTROL_TITLES.get(name) if only_empty else None
-    return [Heading((title or MEASURES[name].title) + better), *narrow_tables(rows, labels_of(rows), cell)]
+    explained = [] if title or name not in MEASURES_EXPLAINED else [Paragraph(MEASURES_EXPLAINED[name])]
+    return [Heading((title or MEASURES[name].title) + better), *explained, *narrow_tables(rows, labels_of(rows), cell)]
 
 
 def _readings(rows: Sequence[RowSummary]) -> list[Block]:

@@ -118,7 +118,8 @@ def precision_section(records: Sequence[Record]) -> str:
         )
         rows.append(tuple(Cell(text) for text in texts))
     probabilities = sum(record["probabilities"] for record in records)
-    said = f"{len(records)} tables, {probabilities:,} probabilities. “Beyond 0.01” is the share that moves by more than that."
+    counts = f"{len(records)} tables, {probabilities:,} probabilities."
+    said = f"{counts} “Beyond 0.01” is the share that moves by more than that."
     return f"{markdown_table(Grid(header, tuple(rows)))}\n\n{said}"
 
 
