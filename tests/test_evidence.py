@@ -310,12 +310,12 @@ def test_the_nshd_axis_of_the_papers_curves_ends_where_the_papers_does(suite: st
     assert f"axis ends at {round(end):g}, and some" in plan.caption
 
 
-def test_directions_in_real_cells_are_compared_with_a_coin() -> None:
+def test_directions_in_real_cells_are_compared_with_chance() -> None:
     place = {"suite": "sachs", "row": "pooled-raw", "edges": 20}
     coin = [record("pc", i, orientation_accuracy=0.5 + 0.1 * (-1) ** i, **place) for i in range(20)]
     good = [record("ges", i, orientation_accuracy=0.8 + 0.01 * (-1) ** i, **place) for i in range(20)]
     remark = next(text for text in remarks_of_suite(summarize(coin + good).rows, False, None) if "Directions" in text)
-    assert remark.endswith("as right as a coin, PC; better than a coin, GES (0.80).")
+    assert remark.endswith("At chance: PC. Better than chance: GES (0.80).")
 
 
 def test_the_papers_tables_of_pretrained_models_are_printed_as_published() -> None:

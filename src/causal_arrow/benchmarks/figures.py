@@ -133,10 +133,10 @@ def _accuracy_figures(summary: Summary, suite: str, rows: list[RowSummary]) -> I
         by = title[0].lower() + title[1:]
         if panel in BOXES:
             draw = partial(draw_boxes, members, title)
-            caption = f"{suite}: all datasets by {by}. Boxes hold the middle half, the line is the median."
+            caption = f"{suite}, by {by}: all datasets. Boxes hold the middle half, the line is the median."
         else:
             draw = partial(draw_curves if panel in CURVES else draw_points, members, title)
-            caption = f"{suite}: means and standard errors by {by}."
+            caption = f"{suite}, {by}: means and standard errors."
         yield FigurePlan(f"{suite}-{panel}", suite, caption + _cut_off(members), draw)
     # The paper draws this for all shifts together.
     chosen = [row for row in rows if row.row == "all"] or rows

@@ -175,12 +175,12 @@ def _directions(rows: Sequence[RowSummary]) -> list[str]:
     by_chance = [label for label, share in shares.items() if abs(share.mean - 0.5) <= 2 * share.standard_error]
     others = {label: share.mean for label, share in shares.items() if label not in by_chance}
     groups = {
-        "as right as a coin": by_chance,
-        "better than a coin": [f"{label} ({share:.2f})" for label, share in others.items() if share > 0.5],
-        "worse than a coin": [f"{label} ({share:.2f})" for label, share in others.items() if share < 0.5],
+        "At chance": by_chance,
+        "Better than chance": [f"{label} ({share:.2f})" for label, share in others.items() if share > 0.5],
+        "Worse than chance": [f"{label} ({share:.2f})" for label, share in others.items() if share < 0.5],
     }
-    parts = [f"{what}, {', '.join(labels)}" for what, labels in groups.items() if labels]
-    return [f"Directions of the true edges that were found at all, in {rows[0].row}: {'; '.join(parts)}."]
+    parts = [f"{what}: {'; '.join(labels)}." for what, labels in groups.items() if labels]
+    return [f"Directions of the true edges that were found, in {rows[0].row}. {' '.join(parts)}"]
 
 
 # What a reader must know of the run
