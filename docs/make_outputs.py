@@ -22,9 +22,8 @@ import tempfile
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parent
 FOLDERS = ("get-started", "guides", "understand")
@@ -36,8 +35,7 @@ BLOCK = re.compile(
 SHELL = re.compile(r"[|<>$;&`*]")
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """A block of a page, what the page shows after it, and what it printed."""
 
     code: str

@@ -165,7 +165,7 @@ def texts(with_benchmarks: bool = False) -> dict[Path, str]:
             write_report(packed("benchmarks"), figures=False, output=output)
             pages[DOCS / "evidence" / "benchmarks.md"] = output.read_text(encoding="utf-8")
     parts = {
-        DOCS / "understand" / "uncertainty.md": {"calibration": calibration_blocks(calibration_records())},
+        DOCS / "understand" / "probabilities.md": {"calibration": calibration_blocks(calibration_records())},
         DOCS / "evidence" / "what-can-be-known.md": {"limit": limit_blocks()},
         DOCS / "evidence" / "paper.md": {"properties": property_blocks()},
         ROOT / "README.md": {"accuracies": readme_blocks()},

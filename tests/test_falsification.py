@@ -1,9 +1,8 @@
-"""Falsification of graphs, in the report too; and the example of the page."""
+"""Falsification of graphs, in the report too."""
 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -173,22 +172,3 @@ def test_discover_says_it_in_words_and_in_json(
     assert content["shuffled"] == 100
     assert content["tests"] == found.tests
     assert content["falsified"] is thorough.falsified
-
-
-# The page
-
-
-def test_the_example_of_the_page_prints_what_the_page_says(
-    usual_model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if usual_model != "arrow-base":
-        pytest.skip("the page shows an answer of the bundled model")
-    page = (Path(__file__).parents[1] / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
-    match = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert match is not None
-    program, shown = match.groups()
-    scope: dict[str, np.ndarray] = {}
-    exec(program, scope)
-    assert capsys.readouterr().out.split() == shown.split()
-    slope = np.polyfit(scope["dose"], scope["outcome"], 1)[0]
-    assert f"alone gives a slope of {slope:.2f}." in page
