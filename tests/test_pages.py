@@ -61,7 +61,8 @@ def test_what_can_be_copied_has_no_prompt_and_no_block_is_printed_by_nothing(pag
 
 
 def test_a_page_that_says_something_else_than_its_code_is_written_anew() -> None:
-    page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n    ```bash\n    echo two\n    ```\n\n    ```text\n    ```\n"
+    in_a_tab = "    ```bash\n    echo two\n    ```\n\n    ```text\n    ```\n"
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n" + in_a_tab
     right = page.replace("3", "2").replace("    ```text\n", "    ```text\n    two\n")
     assert outputs.with_outputs(page) == right
 
