@@ -172,3 +172,22 @@ def test_discover_says_it_in_words_and_in_json(
     assert content["shuffled"] == 100
     assert content["tests"] == found.tests
     assert content["falsified"] is thorough.falsified
+
+
+def test_incomplete_observations_and_those_of_experiments_are_left_out() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(size=(300, 3))
+    values[:, 1] += values[:, 0]
+    graph = np.zeros((3, 3), dtype=bool)
+    graph[0, 1] = True
+    alone = falsify(graph, numbered(values[:200]), 10, np.random.default_rng(0))
+    holes = values.copy()
+    holes[200:, 2] = np.nan
+    intervened = np.zeros((300, 3), dtype=bool)
+    intervened[200:, 1] = True
+    for table in (numbered(holes), replace(numbered(values), intervened=intervened)):
+        found = falsify(graph, table, 10, np.random.default_rng(0))
+        np.testing.assert_array_equal(found.independence, alone.independence)
+    holes[30:, 2] = np.nan
+    with pytest.raises(ArrowError, match=r"Only 30 of 300 observations .* at least 50 are needed"):
+        falsify(graph, numbered(holes), 10, random)
