@@ -320,7 +320,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
             "shifts": shift_blocks(benchmarks),
             "properties": property_blocks(),
         },
-        DOCS / "understand" / "uncertainty.md": {"calibration": [Paragraph(calibration_summary())]},
+        DOCS / "understand" / "probabilities.md": {"calibration": [Paragraph(calibration_summary())]},
         ROOT / "README.md": {
             "accuracies": [
                 *main_result(benchmarks),

@@ -74,7 +74,7 @@ def evidence(name: str) -> dict[tuple[str, str], Any]:
     ("title", "measure", "digits"), [("RMSE", "squared_error", 3), ("coverage", "coverage_of_effects", 2)]
 )
 def test_the_figures_of_the_page_of_effects_are_those_of_the_records(title: str, measure: str, digits: int) -> None:
-    text = (ROOT / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "understand" / "effect-methods.md").read_text(encoding="utf-8")
     found = re.search(rf"^\| {title} \| (.*) \|\n.*\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert found is not None
     entries = evidence("effects-evidence")
@@ -86,7 +86,7 @@ def test_the_figures_of_the_page_of_effects_are_those_of_the_records(title: str,
 
 
 def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_records() -> None:
-    text = (ROOT / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "understand" / "effect-methods.md").read_text(encoding="utf-8")
     entries = evidence("experiments-evidence")
     rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.partition("experiments until half")[2], re.MULTILINE)
     shown = {row: cells.split(" | ") for row, cells in rows if (row, "Arrow") in entries}

@@ -1,9 +1,8 @@
-"""Falsification of graphs, in the report too; and the example of the page."""
+"""Falsification of graphs, in the report too."""
 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -175,20 +174,20 @@ def test_discover_says_it_in_words_and_in_json(
     assert content["falsified"] is thorough.falsified
 
 
-# The page
-
-
-def test_the_example_of_the_page_prints_what_the_page_says(
-    usual_model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if usual_model != "arrow-base":
-        pytest.skip("the page shows an answer of the bundled model")
-    page = (Path(__file__).parents[1] / "docs" / "guides" / "effects.md").read_text(encoding="utf-8")
-    match = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert match is not None
-    program, shown = match.groups()
-    scope: dict[str, np.ndarray] = {}
-    exec(program, scope)
-    assert capsys.readouterr().out.split() == shown.split()
-    slope = np.polyfit(scope["dose"], scope["outcome"], 1)[0]
-    assert f"alone gives a slope of {slope:.2f}." in page
+def test_incomplete_observations_and_those_of_experiments_are_left_out() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(size=(300, 3))
+    values[:, 1] += values[:, 0]
+    graph = np.zeros((3, 3), dtype=bool)
+    graph[0, 1] = True
+    alone = falsify(graph, numbered(values[:200]), 10, np.random.default_rng(0))
+    holes = values.copy()
+    holes[200:, 2] = np.nan
+    intervened = np.zeros((300, 3), dtype=bool)
+    intervened[200:, 1] = True
+    for table in (numbered(holes), replace(numbered(values), intervened=intervened)):
+        found = falsify(graph, table, 10, np.random.default_rng(0))
+        np.testing.assert_array_equal(found.independence, alone.independence)
+    holes[30:, 2] = np.nan
+    with pytest.raises(ArrowError, match=r"Only 30 of 300 observations .* at least 50 are needed"):
+        falsify(graph, numbered(holes), 10, random)

@@ -58,7 +58,7 @@ HIDDEN_CAUSE = 0.5
 def direction_strength(direction_probability: float) -> str:
     """How strongly the network prefers it: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
 
-    Words for a preference, not for a truth: docs/understand/uncertainty.md shows how often each was
+    Words for a preference, not for a truth: docs/understand/probabilities.md shows how often each was
     right, by kind of table.
     """
     if direction_probability >= STRONG_DIRECTION:

@@ -159,9 +159,10 @@ def falsify(
     """Test what the graph (P, P) implies about the table, and `permutations` graphs with shuffled names.
 
     Of variables that share a `hidden` cause (P, P) with another nothing is tested: what it leaves independent depends
-    on more than their direct causes.
+    on more than their direct causes. Incomplete observations, and those in which an experiment set a variable, are left
+    out.
     """
-    functions = Functions.of(table)
+    functions = Functions.of(_testable(table))
     touched = np.zeros(len(graph), dtype=bool) if hidden is None else np.asarray(hidden.any(axis=0))
     permuted, equivalent = [], 0
     for _ in range(permutations):
@@ -185,19 +186,40 @@ def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsi
     None where that would take long (more than 60 variables), or where experiments or too few complete observations
     leave nothing to test with. A `thorough` test has 100 shuffled graphs, and as many variables as there are.
     """
-    complete = table.observed.all(axis=1)
-    if table.intervened is not None:
-        complete &= ~table.intervened.any(axis=1)
     wide = table.variables > MOST_REPORTED and not thorough
-    if wide or complete.sum() < max(LEAST_COMPLETE, 3 * table.variables):
+    if wide or _untouched(table).sum() < _fewest_to_test(table):
         return None
-    values = on_scale_of(answer, table).values[complete]
-    if not (np.ptp(values, axis=0) > 0).all():
+    plain = _testable(on_scale_of(answer, table))
+    if not (np.ptp(plain.values, axis=0) > 0).all():
         return None
-    plain = replace(table, values=values, intervened=None)
     random = np.random.default_rng(0)
     permutations = 100 if thorough else REPORTED_PERMUTATIONS
     return falsify(answer.adjacency, plain, permutations, random, answer.graph.bidirected)
+
+
+def _fewest_to_test(table: Table) -> int:
+    """How many complete observations the tests need."""
+    return max(LEAST_COMPLETE, 3 * table.variables)
+
+
+def _untouched(table: Table) -> Bools:
+    """Which observations are complete, with no variable set by an experiment.  (N,)"""
+    complete = np.asarray(table.observed.all(axis=1))
+    return complete if table.intervened is None else complete & ~table.intervened.any(axis=1)
+
+
+def _testable(table: Table) -> Table:
+    """These observations alone; TableError if some are left out and too few remain."""
+    untouched = _untouched(table)
+    if untouched.all():
+        return replace(table, intervened=None)
+    if untouched.sum() < _fewest_to_test(table):
+        raise TableError(
+            f"Only {untouched.sum()} of {counted(table.observations, 'observation')} are complete and without an "
+            f"experiment: at least {_fewest_to_test(table)} are needed to test a graph of "
+            f"{counted(table.variables, 'variable')}."
+        )
+    return replace(table, values=table.values[untouched], intervened=None)
 
 
 def on_scale_of(answer: Answer, table: Table) -> Table:
@@ -229,8 +251,7 @@ class Functions:
     @classmethod
     def of(cls, table: Table) -> Functions:
         """The functions of a complete table."""
-        if not table.observed.all():
-            raise TableError("Expected a table without missing values to test a graph with.")
+        assert table.observed.all()
         values, _ = in_safe_units(table.values)
         values = values - values.mean(axis=0)
         numbers = torch.from_numpy(values)[None]

@@ -1,0 +1,194 @@
+"""The pages for readers show what their code prints, name every command and message, and are all in the navigation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from causal_arrow import load_example
+from causal_arrow.benchmarks.document import to_markdown
+from causal_arrow.benchmarks.trust import calibration_blocks
+from causal_arrow.cli.program import COMMANDS
+from docs_scripts import DOCS, load_script
+
+outputs = load_script("make_outputs")
+PAGES = [page.relative_to(DOCS).as_posix() for page in outputs.pages()]
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def cells(page: str, first: str) -> list[list[str]]:
+    """The lines of the first table whose header begins with these words, without the header."""
+    table = re.search(rf"^\| {first} .*\n\|[-|: ]+\n((?:\|.*\n)+)", text_of(page), re.MULTILINE)
+    assert table is not None
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table[1].splitlines()]
+
+
+# Code and what it prints
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in text_of(page) or "```bash" in text_of(page)])
+def test_every_page_shows_what_its_code_prints(
+    page: str, usual_model: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if usual_model != "arrow-base":
+        pytest.skip("the pages show answers of the bundled networks")
+    if "dowhy" in text_of(page).lower():
+        pytest.importorskip("dowhy")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    for block in outputs.run_page(text_of(page)):
+        if block.shown is not None:
+            assert block.printed == block.shown, f"in docs/{page}, write it anew: python docs/make_outputs.py"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_can_be_copied_has_no_prompt_and_no_block_is_printed_by_nothing(page: str) -> None:
+    text = text_of(page)
+    assert "```console" not in text
+    for code in re.findall(r"^ *```(?:bash|sh)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+        assert not re.search(r"^\s*\$ ", code, re.MULTILINE), code
+    after_code = [block["shown"] for block in outputs.BLOCK.finditer(text) if block["shown"] is not None]
+    assert len(after_code) == len(re.findall(r"^ *```text\n", text, re.MULTILINE))
+
+
+def test_a_page_that_says_something_else_than_its_code_is_written_anew() -> None:
+    in_a_tab = "    ```bash\n    echo two\n    ```\n\n    ```text\n    ```\n"
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n" + in_a_tab
+    right = page.replace("3", "2").replace("    ```text\n", "    ```text\n    two\n")
+    assert outputs.with_outputs(page) == right
+
+
+# The command line
+
+
+def test_the_page_of_the_command_line_has_a_line_and_a_section_with_an_example_for_every_command() -> None:
+    page = text_of("guides/command-line.md")
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    named = [re.match(r"\[`([a-z-]+)`\]", line[0]) for line in cells("guides/command-line.md", "Command")]
+    assert {match[1] for match in named if match} == set(COMMANDS)
+    for command in COMMANDS:
+        (section,) = (text for title, text in sections.items() if command in title.split())
+        assert f"\ncausal-arrow {command}" in section
+
+
+# Messages
+
+
+def frame(**columns: object) -> pd.DataFrame:
+    return load_example("hospital").assign(**columns)
+
+
+N = 800
+MESSAGES: list[tuple[Callable[[], pd.DataFrame], str]] = [
+    (lambda: frame(admitted=pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d")), "discover table.csv"),
+    (lambda: frame(patient=[f"P{number:04d}" for number in range(N)]), "discover table.csv"),
+    (lambda: frame(country="NL"), "discover table.csv"),
+    (lambda: frame(diagnosis=[f"D{number % 150}" for number in range(N)]), "discover table.csv"),
+    (lambda: frame(score=[str(number % 17) if number % 50 else "?" for number in range(N)]), "discover table.csv"),
+    (lambda: frame(share=["12%" if number % 2 else "12" for number in range(N)]), "discover table.csv"),
+    (lambda: frame(ratio=[np.inf, *range(1, N)]), "discover table.csv"),
+    (lambda: frame(biopsy=[np.nan if number % 20 else float(number) for number in range(N)]), "discover table.csv"),
+    (lambda: frame()[:15], "discover table.csv"),
+    (lambda: frame(set=["dose" if n % 2 else "" for n in range(N)]), "discover table.csv --interventions set"),
+    (frame, "discover table.csv --drop agee"),
+    (frame, "discover table.csv --model arrow-base"),
+    (frame, "discover table.csv --require drug->stay --require stay->drug"),
+    (frame, "discover table.csv --forbid drugs->stay"),
+    (frame, "discover table.csv --device cuda"),
+    (frame, "discover table.csv --output out"),
+    (frame, "effect table.csv --treatment ward --outcome stay"),
+    (frame, "effect table.csv --treatment drug --outcome ward"),
+    (frame, "discover numbers.csv"),
+    (frame, "discover tilde.csv"),
+    (frame, "discover old.xls"),
+    (frame, "discover patients.csv"),
+    (lambda: frame(age_months=frame()["age"] * 12), "check table.csv"),
+    (lambda: frame(total=frame()[["smoker", "drug", "stay"]].sum(axis=1)), "check table.csv"),
+    (lambda: frame(temperature=np.random.default_rng(0).normal(size=N).cumsum()), "check table.csv"),
+    (lambda: frame(bill=np.exp(3 * np.random.default_rng(0).normal(size=N))), "check table.csv"),
+    (lambda: frame()[:40], "check table.csv"),
+]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="one of the messages is about a machine without a GPU")
+def test_troubleshooting_has_the_messages_that_are_given_and_no_others(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old.xls").write_text("no workbook")
+    Path("out").mkdir()
+    for name in ("graph.json", "edges.csv", "graph.graphml", "graph.gml"):
+        Path("out", name).touch()
+    frame()[["age", "smoker", "drug", "stay"]].to_csv("numbers.csv", index=False, header=False)
+    frame().to_csv("tilde.csv", index=False, sep="~")
+    shown = set(re.findall(r'^```text title="Message"\n(.*)\n```', text_of("guides/troubleshooting.md"), re.MULTILINE))
+    given: set[str] = set()
+    for table, command in MESSAGES:
+        table().to_csv("table.csv", index=False)
+        _, out, err = run(*command.split())
+        said = {line.split(": ", 1)[1] for line in [*out.splitlines(), *err.splitlines()] if ": " in line}
+        assert said & shown, f"{command} says {said}"
+        given |= said
+    assert shown <= given
+
+
+# Figures, links
+
+
+def test_the_shares_on_the_page_of_probabilities_are_those_of_the_records() -> None:
+    measured = to_markdown(calibration_blocks(load_script("make_pages").calibration_records()), DOCS)
+    directions = re.sub(r" +", " ", measured)
+    rows = cells("understand/probabilities.md", "Tables")
+    assert len(rows) == 4
+    for title, *shares in rows:
+        name = re.search(r"`(.*)`", title)
+        assert name is not None
+        assert f"| {name[1]} | {' | '.join(shares)} |" in directions
+
+
+def test_the_times_of_wide_tables_are_those_of_the_page_on_scale() -> None:
+    measured = cells("evidence/scale.md", "method")
+    of_arrow = {
+        (line[2], line[1]): (float(line[4]), float(line[5]), line[6]) for line in measured if line[0] == "arrow"
+    }
+    for variables, seconds, memory, f1 in cells("guides/large-tables.md", "Variables"):
+        precision = "float32" if int(variables.replace(",", "")) <= 200 else "bfloat16"
+        time, gigabytes, accuracy = of_arrow[variables, precision]
+        digits = len(seconds.split()[0].partition(".")[2])
+        assert seconds == f"{time:.{digits}f} s"
+        assert (memory, f1) == (f"{gigabytes:.1f} GB", accuracy)
+
+
+def test_every_page_is_in_the_navigation_and_sections_are_in_their_order() -> None:
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    for page in PAGES:
+        assert f": {page}\n" in nav, page
+    sections = re.findall(r"^  - ([A-Z][a-z ]+):", nav, re.MULTILINE)
+    order = ["Home", "Get started", "Guides", "Understand", "Evidence", "Model", "Tutorials", "Reference", "Project"]
+    assert sections == [section for section in order if section in sections]
+    assert set(order[:6]) <= set(sections)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_pages_lead_to_a_page_and_to_a_section_that_is_there(page: str) -> None:
+    text = re.sub(r"^ *```.*?^ *```", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(\s*([^)\s]+)\)", text):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (DOCS / page).parent / path if path else DOCS / page
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {
+                re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles
+            }
