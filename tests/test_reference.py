@@ -17,6 +17,7 @@ import pytest
 
 import causal_arrow
 from causal_arrow.network.bundled import bundled_models
+from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "causal_arrow"
@@ -134,3 +135,44 @@ def modules_with_examples() -> list[str]:
 def test_the_examples_of_a_module_run(name: str) -> None:
     module: ModuleType = importlib.import_module(name)
     run(doctest.DocTestFinder(recurse=False).find(module, name))
+
+
+@pytest.mark.parametrize(("name", "docstring"), [pytest.param(n, d, id=n) for n, _, d in documented()])
+def test_the_lines_of_an_example_fit_on_a_page_of_1280_pixels(name: str, docstring: str) -> None:
+    long = [line for line in docstring.splitlines() if line.startswith((">>>", "...")) and len(line) > 79]
+    assert not long, f"{name}: {long}"
+
+
+def pages() -> dict[str, list[str]]:
+    """What each page of the reference documents, by paths."""
+    return {
+        page.name: re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for page in sorted(REFERENCE.glob("*.md"))
+    }
+
+
+def test_every_public_name_is_on_one_page_of_the_reference_by_its_public_path() -> None:
+    documented = [path for paths in pages().values() for path in paths]
+    for name in PUBLIC:
+        assert documented.count(f"causal_arrow.{name}") == 1, f"causal_arrow.{name}"
+        assert f"{causal_arrow._HOME[name]}.{name}" not in documented, f"{name} is there by a path nobody imports"
+
+
+@pytest.mark.parametrize("path", [path for paths in pages().values() for path in paths])
+def test_what_a_page_documents_exists(path: str) -> None:
+    module, _, member = path.rpartition(".")
+    try:
+        importlib.import_module(path)
+    except ModuleNotFoundError:
+        assert hasattr(importlib.import_module(module), member), f"there is no {path}"
+
+
+def test_the_overview_links_to_every_page_of_the_reference() -> None:
+    overview = (REFERENCE / "index.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", overview))
+    assert linked == set(pages()) - {"index.md"}
+
+
+def test_the_page_of_the_command_line_is_what_the_program_says() -> None:
+    page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert page == load_script("make_cli").page(), "write it anew: python docs/make_cli.py"

@@ -326,7 +326,8 @@ class Answer:
 
         Examples
         --------
-        >>> bool(answer.edge_probabilities[answer.place_of("day3"), answer.place_of("stay")] > 0.9)
+        >>> ends = answer.place_of("day3"), answer.place_of("stay")
+        >>> bool(answer.edge_probabilities[ends] > 0.9)
         True
         """
         return self._put_back(edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged))
@@ -342,7 +343,8 @@ class Answer:
 
         Examples
         --------
-        >>> bool((answer.skeleton_probabilities == answer.skeleton_probabilities.T).all())
+        >>> adjacent = answer.skeleton_probabilities
+        >>> bool((adjacent == adjacent.T).all())
         True
         """
         return np.asarray(self.edge_probabilities + self.edge_probabilities.T)

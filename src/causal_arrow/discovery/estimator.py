@@ -52,8 +52,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ----------
     model
         The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
-        `ArrowModel`. "auto" is the bundled model that suits the table: "arrow-base" for complete tables of ten or more
-        columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all others.
+        `ArrowModel`. "auto", the default, is the bundled one that suits the table: "arrow-base" for complete tables of
+        ten or more columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all
+        others.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
     decode
@@ -481,7 +482,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> arrow.path_probability("drug", "stay") > 0.9  # directly, or through the value on day 3
+        >>> arrow.path_probability("drug", "stay") > 0.9  # directly or through day3
         True
         """
         ends = self._answer.place_of(cause), self._answer.place_of(effect)
@@ -506,7 +507,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> arrow.ancestor_probabilities(k=100).loc["stay", "age"].item()  # age is a root
+        >>> causes = arrow.ancestor_probabilities(k=100)
+        >>> causes.loc["stay", "age"].item()  # age is a root
         0.0
         """
         return self._square(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state)))
@@ -566,7 +568,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> arrow.adjustment_set_frequencies("drug", "stay", k=100)["adjustment_set"][0]
+        >>> sets = arrow.adjustment_set_frequencies("drug", "stay", k=100)
+        >>> sets["adjustment_set"][0]
         ('ward', 'inflammation')
         """
         ends = self._answer.place_of(treatment), self._answer.place_of(outcome)
@@ -821,7 +824,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> trial = load_example("hospital-trial")  # 200 patients, for whom a coin decided
+        >>> trial = load_example("hospital-trial")  # a coin decided on the drug
         >>> after = arrow.learn_from_experiment("drug", trial)
         >>> after.path_probability("stay", "drug")
         0.0

@@ -272,7 +272,8 @@ class Knowledge:
         Examples
         --------
         >>> from pgmpy.causal_discovery import ExpertKnowledge
-        >>> Knowledge.from_pgmpy(ExpertKnowledge(required_edges=[("smoking", "cancer")])).required
+        >>> known = ExpertKnowledge(required_edges=[("smoking", "cancer")])
+        >>> Knowledge.from_pgmpy(known).required
         (('smoking', 'cancer'),)
         """
         if getattr(expert_knowledge, "orientation_fn", None) is not None:

@@ -58,8 +58,8 @@ class SkeletonOrder:
 
     >>> import torch
     >>> from causal_arrow import SkeletonOrder
-    >>> logits = torch.tensor([[0.0, 2.0, -3.0], [2.0, 0.0, -3.0], [-3.0, -3.0, 0.0]])
-    >>> distribution = SkeletonOrder(logits, order_scores=torch.tensor([1.0, -1.0, 0.0]))
+    >>> logits = torch.tensor([[0.0, 2.0, -3.0], [2.0, 0.0, -3.0], [-3, -3, 0]])
+    >>> distribution = SkeletonOrder(logits, torch.tensor([1.0, -1.0, 0.0]))
     >>> generator = torch.Generator().manual_seed(0)
     """
 
@@ -103,8 +103,9 @@ class SkeletonOrder:
 
         Examples
         --------
-        >>> again = SkeletonOrder.from_marginals(distribution.edge_marginals())
-        >>> torch.allclose(again.edge_marginals(), distribution.edge_marginals(), atol=1e-6)
+        >>> marginals = distribution.edge_marginals()
+        >>> again = SkeletonOrder.from_marginals(marginals)
+        >>> torch.allclose(again.edge_marginals(), marginals, atol=1e-6)
         True
         """
         log_ratios = _log_ratios(edge_marginals, variable_mask)
@@ -197,7 +198,8 @@ class SkeletonOrder:
 
         Examples
         --------
-        >>> torch.allclose(distribution.edge_logits().sigmoid(), distribution.edge_marginals())
+        >>> log_odds = distribution.edge_logits()
+        >>> torch.allclose(log_odds.sigmoid(), distribution.edge_marginals())
         True
         """
         return self._edge_logits().masked_fill(~self._pairs(), -math.inf)
@@ -299,7 +301,8 @@ class SkeletonOrder:
 
         Examples
         --------
-        >>> distribution.log_likelihood(torch.ones(3, 3).fill_diagonal_(0))  # full of cycles
+        >>> cycles = torch.ones(3, 3).fill_diagonal_(0)
+        >>> distribution.log_likelihood(cycles)
         tensor(-inf)
         """
         variables = self.order_scores.shape[-1]

@@ -269,9 +269,17 @@ class ArrowModel(nn.Module):
         Examples
         --------
         >>> from causal_arrow.batches import LongTable
-        >>> values = torch.randn(5000, 3, generator=torch.Generator().manual_seed(0)).double()
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> values = torch.randn(5000, 3, generator=generator, dtype=torch.float64)
         >>> levels = torch.zeros(3, dtype=torch.long)  # columns of numbers
-        >>> long = LongTable(5000, values.T.__getitem__, torch.arange(100), levels, levels > 0, complete=True)
+        >>> long = LongTable(
+        ...     observations=5000,
+        ...     column=lambda place: values[:, place],
+        ...     drawn=torch.arange(100),
+        ...     levels=levels,
+        ...     ordered=levels > 0,
+        ...     complete=True,
+        ... )
         >>> model.forward_long(long).variables
         3
         """
@@ -301,7 +309,8 @@ class ArrowModel(nn.Module):
         Examples
         --------
         >>> from causal_arrow.batches import TableBatch
-        >>> model.standardized(TableBatch(tables)).values.std(dim=1).round(decimals=3)[0, 0]
+        >>> standardized = model.standardized(TableBatch(5 * tables))
+        >>> standardized.values[0, :, 0].std().round(decimals=3)
         tensor(1.)
         """
         return dataclasses.replace(tables, values=_standardize_numbers(tables))
@@ -379,7 +388,7 @@ class ArrowModel(nn.Module):
 
         Examples
         --------
-        >>> model.compile_blocks()  # the first pass afterwards takes longer, the others less
+        >>> model.compile_blocks()  # the first pass afterwards takes longer
         """
         # Training and validation, the places of a block, and sizes beyond 32-bit indices each need a version of their
         # own. Past torch's limit of 8 the rest would run uncompiled, with no more than a warning.

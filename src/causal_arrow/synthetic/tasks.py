@@ -81,7 +81,8 @@ class TaskBatch(Batch):
     >>> import torch
     >>> from causal_arrow import TaskDistribution
     >>> generator = torch.Generator().manual_seed(0)
-    >>> tasks = TaskDistribution.paper().sample(4, observations=50, variables=6, generator=generator)
+    >>> paper = TaskDistribution.paper()
+    >>> tasks = paper.sample(4, observations=50, variables=6, generator=generator)
     >>> len(tasks)
     4
     """
@@ -313,7 +314,8 @@ class TaskDistribution:
 
         Examples
         --------
-        >>> "erdos_renyi" in TaskDistribution.for_training("paper", without=["erdos_renyi"]).components
+        >>> tasks = TaskDistribution.for_training("paper", without=["erdos_renyi"])
+        >>> "erdos_renyi" in tasks.components
         False
         """
         if name not in TRAINING_DISTRIBUTIONS:
@@ -416,7 +418,8 @@ class TaskDistribution:
 
         Examples
         --------
-        >>> TaskDistribution.broad().reweighted({"widened": 5.0}).recipes["widened"].weight
+        >>> changed = TaskDistribution.broad().reweighted({"widened": 5.0})
+        >>> changed.recipes["widened"].weight
         5.0
         """
         of_one = {f"{name}.{part}" for name, recipe in self.recipes.items() for part in recipe.names()}
@@ -452,7 +455,8 @@ class TaskDistribution:
         Examples
         --------
         >>> generator = torch.Generator().manual_seed(0)
-        >>> paper.sample(3, observations=20, variables=4, generator=generator).data.shape
+        >>> tasks = paper.sample(3, observations=20, variables=4, generator=generator)
+        >>> tasks.data.shape
         torch.Size([3, 20, 4])
         """
         for name, value, least in (("tasks", tasks, 1), ("observations", observations, 2), ("variables", variables, 2)):

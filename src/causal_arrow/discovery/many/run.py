@@ -53,7 +53,8 @@ class ManyAnswers(Mapping[str, Answer]):
     --------
     >>> from causal_arrow import discover_many, load_example
     >>> hospital = load_example("hospital")
-    >>> tables = {"north": hospital.query("ward == 'north'").drop(columns="ward"), "empty": hospital[:0]}
+    >>> north = hospital[hospital["ward"] == "north"].drop(columns="ward")
+    >>> tables = {"north": north, "empty": hospital[:0]}
     >>> answers = discover_many(tables, "by-ward", jobs=1, progress=False)
     >>> list(answers)
     ['north']
@@ -174,7 +175,8 @@ def discover_many(
     Examples
     --------
     >>> from causal_arrow import discover_many, load_example
-    >>> answers = discover_many({"patients": load_example("hospital")}, "answers", jobs=1, progress=False)
+    >>> tables = {"patients": load_example("hospital")}
+    >>> answers = discover_many(tables, "answers", jobs=1, progress=False)
     >>> answers["patients"].observations
     800
     """
