@@ -1,8 +1,8 @@
 """Every block of code in README.md and in the documents runs, or is marked as one that does not.
 
 On each page the blocks `python` and `bash` run from top to bottom, in one namespace and one folder of the page's own. A
-block `text` right after such a block holds exactly what it printed. Blocks `console` and `sh` are shown only, and of them,
-as of code within a sentence, every command line of ours must be one that the program understands. A comment
+block `text` right after such a block holds what it printed, exactly. Blocks `console` and `sh` are shown only, and of
+them, as of code in a sentence, every command line of ours must be one that the program understands. A comment
 
     <!-- not run: the reason -->
 
