@@ -33,6 +33,7 @@ BELONGS_INSIDE = (
     "causal_arrow/py.typed",
     "causal_arrow/network/weights/arrow-any/model.safetensors",
     "causal_arrow/network/weights/arrow-base/model.safetensors",
+    "causal_arrow/network/weights/arrow-strict/model.safetensors",
     "causal_arrow/examples/data/hospital.csv",
     "causal_arrow/benchmarks/data/ecoli70.json",
     "causal_arrow/pretraining/configs/base.toml",

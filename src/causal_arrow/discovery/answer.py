@@ -68,10 +68,20 @@ def direction_strength(direction_probability: float) -> str:
 
 @dataclass(frozen=True)
 class DirectedEdge:
-    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account."""
+    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> edge = Arrow().fit(load_example("hospital")).edges_[0]
+    >>> edge.probability > 0.9
+    True
+    """
 
     source: str
+    """The cause."""
     target: str
+    """The effect."""
     probability: float
     """Of this edge in this direction, ν·q."""
     adjacency_probability: float
@@ -87,17 +97,38 @@ class DirectedEdge:
 
     @property
     def direction(self) -> str:
-        """How strongly this direction is preferred, "strong", "moderate" or "weak", by `direction_probability`."""
+        """How strongly this direction is preferred, by `direction_probability`.
+
+        Returns
+        -------
+        str
+            "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
+
+        Examples
+        --------
+        >>> edge.direction
+        'strong'
+        """
         return direction_strength(self.direction_probability)
 
 
 @dataclass(frozen=True)
 class HiddenCause:
-    """Two variables that probably share a cause which is not in the table."""
+    """Two variables that probably share a cause which is not in the table.
+
+    Examples
+    --------
+    >>> from causal_arrow.discovery.answer import HiddenCause
+    >>> print(HiddenCause("smoking", "yellow fingers", 0.8))
+    smoking ↔ yellow fingers (0.80)
+    """
 
     first: str
+    """One of the two variables."""
     second: str
+    """The other."""
     probability: float
+    """That they share a hidden cause."""
 
     def __str__(self) -> str:
         return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
