@@ -44,6 +44,8 @@ RESULTS = (
     "tables.table.Table",
 )
 """What public functions return, by paths inside the package: people read these objects and do not make them."""
+TOOLBOXES = ("graphs.dag", "graphs.metrics")
+"""Modules whose functions people call on graphs of their own."""
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -76,9 +78,23 @@ def named(name: str) -> Any:
     return getattr(importlib.import_module(f"causal_arrow.{module}"), member)
 
 
+def functions_of(toolbox: str) -> list[str]:
+    """The public functions of a module, by paths inside the package."""
+    module = importlib.import_module(f"causal_arrow.{toolbox}")
+    own = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    ]
+    return [f"{toolbox}.{name}" for name in own if not name.startswith("_")]
+
+
+ALL = (*PUBLIC, *RESULTS, *(name for toolbox in TOOLBOXES for name in functions_of(toolbox)))
+
+
 def documented() -> Iterator[tuple[str, Any, str]]:
     """Name, what is called, and docstring of everything public."""
-    for name in (*PUBLIC, *RESULTS):
+    for name in ALL:
         public = named(name)
         yield name, public, inspect.getdoc(public) or ""
         if inspect.isclass(public):
@@ -153,7 +169,7 @@ def with_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_weights")
 @pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
-@pytest.mark.parametrize("name", [*PUBLIC, *RESULTS])
+@pytest.mark.parametrize("name", ALL)
 def test_the_examples_run_from_top_to_bottom_and_print_what_they_say(name: str) -> None:
     run(examples_of(named(name)))
 
