@@ -19,7 +19,7 @@ from causal_arrow.text import counted, listed
 
 Floats = NDArray[np.float64]
 
-SEVERITIES = ("problem", "warning", "note")  # the gravest first
+SEVERITIES = ("problem", "warning", "note")  # the most serious first
 
 OBSERVATIONS_PER_CHUNK = 8192
 FEW_OBSERVATIONS = 50  # with fewer, whatever the number of variables, only strong edges are seen
@@ -55,7 +55,7 @@ class TrainingRange:
 
 @dataclass(frozen=True)
 class TableReport:
-    """The size of a table, what its columns hold, and the findings about it, the gravest first.
+    """The size of a table, what its columns hold, and the findings about it, the most serious first.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class TableReport:
     columns: tuple[Column, ...]
     """What each variable is."""
     findings: tuple[Finding, ...]
-    """What was noticed, the gravest first."""
+    """What was noticed, the most serious first."""
 
     @property
     def variables(self) -> int:
@@ -195,7 +195,7 @@ def inspect_table(
     Returns
     -------
     TableReport
-        The findings, the gravest first.
+        The findings, the most serious first.
 
     Examples
     --------
