@@ -10,7 +10,7 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 
-.PHONY: demo test cluster-test lint docs resolve fuzz chromium load clean
+.PHONY: demo test cluster-test lint docs resolve release-check fuzz chromium load clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -33,6 +33,13 @@ lint: .venv/test
 # Can pip find versions for the demo, the tests and the documents on every Python that we support?
 resolve:
 	.ci/resolve $(PYTHONS)
+
+# Everything that can be asked before a release: versions, packages, an installation from nothing, the demo, the documents.
+# RELEASE=--final refuses a development version; STEPS="versions documents" asks less.
+RELEASE ?=
+STEPS ?=
+release-check: .venv/docs
+	PIP_OPTIONS="$(PIP_OPTIONS)" $(BIN)/python .ci/release_check.py $(RELEASE) $(STEPS)
 
 # Ten thousand bad inputs, new ones with every SEED. `make test` runs a thousand.
 SEED ?= 0

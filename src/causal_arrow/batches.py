@@ -30,17 +30,66 @@ class Batch:
         return self._each(lambda value: value[part])
 
     def to(self: SomeBatch, device: torch.device | str) -> SomeBatch:
-        """The same on another device."""
+        """The same batch on another device.
+
+        Parameters
+        ----------
+        device
+            Such as "cpu" or "cuda".
+
+        Returns
+        -------
+        Batch
+            A new one, of the same type.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from causal_arrow.batches import TableBatch
+        >>> TableBatch(torch.randn(3, 20, 4)).to("cpu").values.device
+        device(type='cpu')
+        """
         return self._each(lambda value: value.to(device))
 
     def split(self: SomeBatch, most: int) -> Iterator[SomeBatch]:
-        """Parts of at most `most` tables, as equal as possible."""
+        """Parts of the batch, as equal in size as possible.
+
+        Parameters
+        ----------
+        most
+            How many tables a part may have.
+
+        Returns
+        -------
+        iterator of Batch
+            In the order of the batch.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from causal_arrow.batches import TableBatch
+        >>> [len(part) for part in TableBatch(torch.randn(5, 20, 4)).split(2)]
+        [2, 1, 2]
+        """
         parts = -(-len(self) // most)
         edges = [round(index * len(self) / parts) for index in range(parts + 1)]
         return (self[start:stop] for start, stop in pairwise(edges))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Every tensor there is."""
+        """Every tensor of the batch.
+
+        Returns
+        -------
+        iterator of Tensor
+            Fields that are None are left out.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from causal_arrow.batches import TableBatch
+        >>> len(list(TableBatch(torch.randn(3, 20, 4)).tensors()))
+        1
+        """
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Tensor):

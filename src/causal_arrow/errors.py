@@ -95,7 +95,24 @@ SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LIN
 
 
 class ArrowError(Exception):
-    """Something the user can put right. The command line prints it and exits with status 2."""
+    """Something the user can put right. The command line prints it and exits with status 2.
+
+    Parameters
+    ----------
+    message
+        What was expected and what came, in a sentence or two.
+    remedies
+        What can be done; each surface has its own words for it.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, ArrowError
+    >>> try:
+    ...     Arrow(decode="best").fit("table.csv")
+    ... except ArrowError as error:
+    ...     print(error)
+    Expected decode to be one of map, shd, f1, got 'best'.
+    """
 
     def __init__(self, message: str, remedies: Sequence[Remedy] = ()) -> None:
         super().__init__(message)
@@ -106,7 +123,25 @@ class ArrowError(Exception):
         return self.worded(PYTHON)
 
     def worded(self, wording: Wording) -> str:
-        """The message with its remedies, in the words of a surface."""
+        """The message with its remedies, in the words of a surface.
+
+        Parameters
+        ----------
+        wording
+            `PYTHON` or `COMMAND_LINE`; `str(error)` has the words for Python.
+
+        Returns
+        -------
+        str
+            One sentence or two, and what to do.
+
+        Examples
+        --------
+        >>> from causal_arrow.errors import COMMAND_LINE
+        >>> from causal_arrow.errors import Remedy
+        >>> ArrowError("Too many columns.", [Remedy("choose")]).worded(COMMAND_LINE)
+        'Too many columns. To go on: name the columns to use with --columns.'
+        """
         return " ".join([self.message, *advice(self.remedies, wording)])
 
 
@@ -149,7 +184,14 @@ class BenchmarkError(ArrowError):
 
 
 class ArrowWarning(UserWarning):
-    """Something about a table that should make its reader careful. `fit` warns where the report card does."""
+    """Something about a table that should make its reader careful. `fit` warns where the report card does.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from causal_arrow import ArrowWarning
+    >>> warnings.simplefilter("ignore", ArrowWarning)  # once they have been read
+    """
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -68,10 +68,20 @@ def direction_strength(direction_probability: float) -> str:
 
 @dataclass(frozen=True)
 class DirectedEdge:
-    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account."""
+    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> edge = Arrow().fit(load_example("hospital")).edges_[0]
+    >>> edge.probability > 0.9
+    True
+    """
 
     source: str
+    """The cause."""
     target: str
+    """The effect."""
     probability: float
     """Of this edge in this direction, ν·q."""
     adjacency_probability: float
@@ -87,17 +97,38 @@ class DirectedEdge:
 
     @property
     def direction(self) -> str:
-        """How strongly this direction is preferred, "strong", "moderate" or "weak", by `direction_probability`."""
+        """How strongly this direction is preferred, by `direction_probability`.
+
+        Returns
+        -------
+        str
+            "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
+
+        Examples
+        --------
+        >>> edge.direction
+        'strong'
+        """
         return direction_strength(self.direction_probability)
 
 
 @dataclass(frozen=True)
 class HiddenCause:
-    """Two variables that probably share a cause which is not in the table."""
+    """Two variables that probably share a cause which is not in the table.
+
+    Examples
+    --------
+    >>> from causal_arrow.discovery.answer import HiddenCause
+    >>> print(HiddenCause("smoking", "yellow fingers", 0.8))
+    smoking ↔ yellow fingers (0.80)
+    """
 
     first: str
+    """One of the two variables."""
     second: str
+    """The other."""
     probability: float
+    """That they share a hidden cause."""
 
     def __str__(self) -> str:
         return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
@@ -112,8 +143,49 @@ def with_environment(knowledge: Knowledge, environment: str | None) -> Knowledge
 class Answer:
     """A distribution over causal graphs on named variables, and the graph that a decoding rule takes from it.
 
-    Matrices follow the order of `names`, and [j, k] is about the edge j → k. The `distribution` alone has its variables
-    in the order of `arrangement`: variable i there is the one in place `arrangement[i]` of `names`.
+    `discover` and `Arrow.fit` make it. Matrices follow the order of `names`, and [j, k] is about the edge j → k.
+
+    Parameters
+    ----------
+    names
+        The variables, in the order of the table.
+    distribution
+        What the network said. Variable i there is the one in place `arrangement[i]` of `names`.
+    knowledge
+        What is known; no graph contradicts it.
+    rule
+        How the graph is decoded: "map", "shd" or "f1".
+    threshold
+        For "map": edges are shown when two variables are adjacent with more than this probability.
+    arrangement
+        The order of the variables in `distribution`; that of `names` by default.
+    observations
+        How many observations the table has.
+    model
+        The name of the model.
+    findings
+        What was noticed about the table.
+    log_columns
+        Variables that were read on a log scale.
+    columns
+        What kind of values each variable has; empty if that is not known.
+    experiments
+        In how many observations each variable was set, for those that experiments have set.
+    environment
+        The variable that tells environments apart, which nothing in the table causes.
+    table_checksum
+        Digits that depend on the table's values, whatever the order of rows and columns.
+    compiled
+        The knowledge as matrices, in the order of `arrangement`; compiled from `knowledge` unless it is given.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import Answer, Knowledge, discover, load_example
+    >>> answer = discover(load_example("hospital")).answer
+    >>> answer.names
+    ('age', 'smoker', 'ward', 'inflammation', 'drug', 'day3', 'stay')
     """
 
     names: tuple[str, ...]
@@ -126,17 +198,11 @@ class Answer:
     model: str | None = None
     findings: tuple[Finding, ...] = ()
     log_columns: tuple[str, ...] = ()
-    """Variables that were read on a log scale."""
     columns: tuple[Column, ...] = ()
-    """What kind of values each variable has; empty if that is not known."""
     experiments: Mapping[str, int] = field(default_factory=dict)
-    """In how many observations each variable was set, for those that experiments have set."""
     environment: str | None = None
-    """The variable that tells environments apart, which nothing in the table causes."""
     table_checksum: str | None = None
-    """Digits that depend on the table's values, whatever the order of rows and columns."""
     compiled: Constraints | None = field(default=None, repr=False)
-    """The knowledge as matrices, in the order of `arrangement`; compiled here unless it is given."""
 
     def __post_init__(self) -> None:
         variables = self.distribution.variables
@@ -147,7 +213,28 @@ class Answer:
     def refine(
         self, *, knowledge: Knowledge | None = None, rule: str | None = None, threshold: float | None = None
     ) -> Answer:
-        """The answer with other knowledge, rule or threshold, without a new pass through the network."""
+        """The answer with other knowledge, rule or threshold, without a new pass through the network.
+
+        Parameters
+        ----------
+        knowledge
+            What is known now, in place of what was known before.
+        rule
+            The new decoding rule: "map", "shd" or "f1".
+        threshold
+            The new threshold, from 0 to 1.
+
+        Returns
+        -------
+        Answer
+            A new answer. Whatever is not given stays as it is.
+
+        Examples
+        --------
+        >>> informed = answer.refine(knowledge=Knowledge(forbidden=["day3 -> stay"]))
+        >>> bool(informed.adjacency[5, 6])
+        False
+        """
         changes: dict[str, Any] = {"knowledge": knowledge, "rule": rule, "threshold": threshold}
         changes = {name: value for name, value in changes.items() if value is not None}
         if knowledge is not None:
@@ -158,7 +245,18 @@ class Answer:
 
     @cached_property
     def decoding(self) -> Decoding:
-        """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed."""
+        """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed.
+
+        Returns
+        -------
+        Decoding
+            With `adjacency` (P, P), `order` (P,) and `exact`.
+
+        Examples
+        --------
+        >>> answer.decoding.exact
+        True
+        """
         decoded = decode(
             self.distribution.skeleton_order, self.constraints_as_arranged, rule=self.rule, threshold=self.threshold
         )
@@ -166,47 +264,136 @@ class Answer:
 
     @property
     def adjacency(self) -> Bools:
-        """The directed edges.  (P, P)"""
+        """The directed edges.  (P, P)
+
+        Returns
+        -------
+        ndarray of bool
+            `[j, k]` is true where j causes k.
+
+        Examples
+        --------
+        >>> bool(answer.adjacency[answer.place_of("day3"), answer.place_of("stay")])
+        True
+        """
         return self.decoding.adjacency
 
     @cached_property
     def graph(self) -> CausalGraph:
-        """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known."""
+        """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known.
+
+        Returns
+        -------
+        CausalGraph
+            With `directed` (P, P) and `bidirected` (P, P), which is None for a model that says nothing about hidden
+            causes.
+
+        Examples
+        --------
+        >>> answer.graph.variables
+        7
+        """
         confounding = self.confounding_probabilities
         return CausalGraph(self.adjacency, None if confounding is None else confounding > HIDDEN_CAUSE)
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The variables, causes before effects."""
+        """The variables, causes before effects.
+
+        Returns
+        -------
+        tuple of str
+            Every variable once.
+
+        Examples
+        --------
+        >>> answer.order.index("day3") < answer.order.index("stay")
+        True
+        """
         return tuple(self.names[variable] for variable in self.decoding.order)
 
     @cached_property
     def cpdag(self) -> Bools:
-        """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)"""
+        """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)
+
+        Returns
+        -------
+        ndarray of bool
+            `[j, k]` is true where some graph of the class has the edge j → k.
+
+        Examples
+        --------
+        >>> bool((answer.cpdag >= answer.adjacency).all())
+        True
+        """
         return dag.cpdag(self.adjacency)
 
     @cached_property
     def constraints(self) -> Constraints:
-        """The knowledge, as matrices."""
+        """The knowledge, as matrices in the order of `names`.
+
+        Returns
+        -------
+        Constraints
+            With `required`, `forbidden` and `precedence`, (P, P) each.
+
+        Examples
+        --------
+        >>> answer.constraints.is_empty()
+        True
+        """
         return self.constraints_as_arranged.rearranged(np.argsort(self._places))
 
     # How sure
 
     @cached_property
     def edge_probabilities(self) -> Floats:
-        """Probability of each directed edge, each pair given what is known about it.  (P, P)"""
+        """Probability of each directed edge, each pair given what is known about it.  (P, P)
+
+        Returns
+        -------
+        ndarray of float
+            `[j, k]` is the probability that j is a direct cause of k.
+
+        Examples
+        --------
+        >>> ends = answer.place_of("day3"), answer.place_of("stay")
+        >>> bool(answer.edge_probabilities[ends] > 0.9)
+        True
+        """
         return self._put_back(edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged))
 
     @property
     def skeleton_probabilities(self) -> Floats:
-        """Probability that two variables are adjacent, given what is known about the two.  (P, P)"""
+        """Probability that two variables are adjacent, given what is known about the two.  (P, P)
+
+        Returns
+        -------
+        ndarray of float
+            Symmetric.
+
+        Examples
+        --------
+        >>> adjacent = answer.skeleton_probabilities
+        >>> bool((adjacent == adjacent.T).all())
+        True
+        """
         return np.asarray(self.edge_probabilities + self.edge_probabilities.T)
 
     @cached_property
     def confounding_probabilities(self) -> Floats | None:
-        """Probability that two variables share a hidden cause; None for a network that does not say.  (P, P)
+        """Probability that two variables share a hidden cause.  (P, P)
 
-        Zero where the knowledge rules it out.
+        Returns
+        -------
+        ndarray of float, or None
+            Symmetric, and zero where the knowledge rules it out. None for a network that says nothing about hidden
+            causes.
+
+        Examples
+        --------
+        >>> answer.confounding_probabilities.shape
+        (7, 7)
         """
         probabilities = self.distribution.confounding_probabilities()
         if probabilities is None:
@@ -217,7 +404,18 @@ class Answer:
 
     @cached_property
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
-        """The pairs that probably share a hidden cause, the most probable first; none if the network does not say."""
+        """The pairs that probably share a hidden cause, the most probable first.
+
+        Returns
+        -------
+        tuple of HiddenCause
+            Empty if there is no such pair, or if the network says nothing about hidden causes.
+
+        Examples
+        --------
+        >>> answer.hidden_causes
+        ()
+        """
         if self.confounding_probabilities is None or self.graph.bidirected is None:
             return ()
         pairs = [
@@ -228,23 +426,76 @@ class Answer:
 
     @property
     def shifted(self) -> tuple[DirectedEdge, ...]:
-        """The edges from the environment: what differs between environments by more than its causes do."""
+        """The edges from the environment: what differs between environments by more than its causes do.
+
+        Returns
+        -------
+        tuple of DirectedEdge
+            Empty without environments.
+
+        Examples
+        --------
+        >>> answer.shifted
+        ()
+        """
         return tuple(edge for edge in self.edges if edge.source == self.environment)
 
     @cached_property
     def order_scores(self) -> Floats:
-        """The larger, the earlier; only differences matter.  (P,)"""
+        """A score for each variable: the larger, the earlier; only differences matter.  (P,)
+
+        Returns
+        -------
+        ndarray of float
+            In the order of `names`.
+
+        Examples
+        --------
+        >>> answer.order_scores.shape
+        (7,)
+        """
         scores = self.distribution.skeleton_order.order_scores.detach().cpu().double().numpy()
         return np.asarray(scores[np.argsort(self._places)])
 
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
-        """The edges of the graph, the most probable first."""
+        """The edges of the graph, the most probable first.
+
+        Returns
+        -------
+        tuple of DirectedEdge
+            One entry per edge.
+
+        Examples
+        --------
+        >>> strong = [edge for edge in answer.edges if edge.direction == "strong"]
+        >>> ("day3", "stay") in [(edge.source, edge.target) for edge in strong]
+        True
+        """
         facts = [self._facts(int(j), int(k)) for j, k in np.argwhere(self.adjacency)]
         return tuple(sorted(facts, key=lambda edge: (-edge.probability, edge.source, edge.target)))
 
     def sample(self, count: int, generator: torch.Generator) -> DrawnGraphs:
-        """`count` graphs from the distribution, none of which contradicts the knowledge.  (count, P, P)"""
+        """Graphs from the distribution, none of which contradicts the knowledge.
+
+        Parameters
+        ----------
+        count
+            How many graphs.
+        generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        DrawnGraphs
+            `graphs`  (count, P, P), and `exact`, whether they are independent draws.
+
+        Examples
+        --------
+        >>> import torch
+        >>> answer.sample(10, torch.Generator().manual_seed(0)).graphs.shape
+        (10, 7, 7)
+        """
         drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
         return DrawnGraphs(self._put_back(drawn.graphs), drawn.exact)
 
@@ -253,6 +504,16 @@ class Answer:
         """Pairs that would be adjacent without the knowledge and are not with it, the most probable first.
 
         Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
+
+        Returns
+        -------
+        tuple of VanishedAdjacency
+            Empty where the knowledge removes no adjacency.
+
+        Examples
+        --------
+        >>> answer.vanished
+        ()
         """
         distribution, constraints = self.distribution.skeleton_order, self.constraints_as_arranged
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
@@ -261,11 +522,38 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know: warnings about the table, and an approximation where there was one."""
+        """What a reader must know: warnings about the table, and an approximation where there was one.
+
+        Returns
+        -------
+        tuple of str
+            One or two sentences each, in words for Python.
+
+        Examples
+        --------
+        >>> all(isinstance(sentence, str) for sentence in answer.warnings)
+        True
+        """
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
-        """The warnings, with what can be done in the words of a surface."""
+        """The warnings, with what can be done about them in the words of a surface.
+
+        Parameters
+        ----------
+        wording
+            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`; an empty mapping leaves the advice out.
+
+        Returns
+        -------
+        tuple of str
+            One or two sentences each.
+
+        Examples
+        --------
+        >>> len(answer.worded_warnings({})) == len(answer.warnings)
+        True
+        """
         about_table = tuple(finding.worded(wording) for finding in self.findings if finding.severity != "note")
         if self.decoding.exact:
             return about_table
@@ -276,7 +564,23 @@ class Answer:
         )
 
     def place_of(self, variable: str) -> int:
-        """Where a variable stands in `names`."""
+        """Where a variable stands in `names`.
+
+        Parameters
+        ----------
+        variable
+            Its name. An unknown name is a ConfigurationError that suggests the closest one.
+
+        Returns
+        -------
+        int
+            From 0.
+
+        Examples
+        --------
+        >>> answer.place_of("ward")
+        2
+        """
         if variable not in self.names:
             near = closest(str(variable), self.names)
             hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
@@ -286,7 +590,18 @@ class Answer:
     # Files
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field."""
+        """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field.
+
+        Returns
+        -------
+        dict
+            Text, numbers, lists and dictionaries.
+
+        Examples
+        --------
+        >>> import json
+        >>> saved = json.dumps(answer.to_dict())
+        """
         scores = {name: round(float(score), DIGITS) for name, score in zip(self.names, self.order_scores, strict=True)}
         return {
             "format": JSON_FORMAT,
@@ -324,7 +639,23 @@ class Answer:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Answer:
-        """The answer that `to_dict` wrote, to be asked and refined as before; ConfigurationError if it is none."""
+        """The answer that `to_dict` wrote, to be asked and refined as before.
+
+        Parameters
+        ----------
+        content
+            What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
+
+        Returns
+        -------
+        Answer
+            With the same graph and probabilities; neither the table nor the network is needed.
+
+        Examples
+        --------
+        >>> Answer.from_dict(answer.to_dict()).order == answer.order
+        True
+        """
         if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
             raise ConfigurationError(f'Expected an answer, an object with "format": "{JSON_FORMAT}".')
         if content.get("version") != JSON_VERSION:
@@ -383,7 +714,18 @@ class Answer:
 
     @cached_property
     def constraints_as_arranged(self) -> Constraints:
-        """The knowledge as matrices, in the order of `arrangement`."""
+        """The knowledge as matrices, in the order of `arrangement`.
+
+        Returns
+        -------
+        Constraints
+            With `required`, `forbidden` and `precedence`, (P, P) each.
+
+        Examples
+        --------
+        >>> sorted(answer.constraints_as_arranged.names) == sorted(answer.names)
+        True
+        """
         known = with_environment(self.knowledge, self.environment)
         return self.compiled or known.compile([self.names[place] for place in self._places])
 

@@ -1,9 +1,10 @@
 """Arrow: a table in, a causal graph out, in the manner of scikit-learn.
 
->>> arrow = Arrow().fit(table)
->>> arrow.adjacency_matrix_          # 1 where the row causes the column
->>> arrow.edge_probabilities_        # how sure
->>> arrow.refine(knowledge={"roots": ["age"]}).causal_graph_
+>>> from causal_arrow import Arrow, load_example
+>>> arrow = Arrow().fit(load_example("hospital"))
+>>> graph = arrow.adjacency_matrix_  # 1 where the row causes the column
+>>> probabilities = arrow.edge_probabilities_  # how probable each edge is
+>>> informed = arrow.refine(knowledge={"roots": ["age"]}).causal_graph_
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ----------
     model
         The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
-        `ArrowModel`. "auto" is the bundled model that suits the table: "arrow-base" for complete tables of ten or more
-        columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all others.
+        `ArrowModel`. "auto", the default, is the bundled one that suits the table: "arrow-base" for complete tables of
+        ten or more columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all
+        others.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
     decode
@@ -65,8 +67,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         What is already known: a `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's
         ExpertKnowledge. No graph, fitted or sampled, contradicts it.
     scale
-        How to read skewed columns of one sign: "auto" reads the table as it is "given" and with such columns on a "log"
-        scale, and keeps the logarithms unless the network is clearly surer of its graph without them.
+        How to read skewed columns of one sign. "given" reads them as they are, "log" on a log scale. "auto" tries both
+        and keeps the logarithms unless the network is clearly surer of its graph without them.
     missing
         What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses
         them, "drop" leaves out incomplete observations, "impute" fills them in. "auto" is "model" where the network can
@@ -104,6 +106,17 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     -----
     The same table gives the same answer on every run. Shuffling its observations changes nothing, and shuffling its
     columns shuffles the answer. `fit` never changes the table.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import Arrow, load_example
+    >>> table = load_example("hospital")  # 800 patients; some cells are missing
+    >>> arrow = Arrow(knowledge={"roots": ["age", "smoker", "ward"]})
+    >>> arrow = arrow.fit(table)
+    >>> len(arrow.edges_)
+    7
     """
 
     answer_: Answer
@@ -143,17 +156,37 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     # Fitting
 
     def fit(self, table: Any, y: None = None, *, interventions: Any = None, environments: Any = None) -> Arrow:
-        """Discover the causal graph of a table: a pandas or polars data frame, a numpy array, or the path of a file.
+        """This estimator, fitted: the causal graph of a table is discovered.
 
-        Rows are observations, columns are variables. `y` is not used; scikit-learn expects it.
-
+        Parameters
+        ----------
+        table
+            Rows are observations, columns are variables: a pandas or polars data frame, a numpy array, the path of a
+            file, or anything else that `read_table` takes.
+        y
+            Not used; scikit-learn expects it.
         interventions
             What experiments have set: for each observation the name of a variable, several separated by `;`, nothing
             for none; or true and false for each cell; or the name of a column with such labels, which is then no
             variable.
         environments
-            Where or when each observation was made, if what is different there is not known: a label for each, or the
+            Where or when each observation was made, if it is not known what differs there: a label for each, or the
             name of a column. It is read as a category that nothing in the table causes.
+
+        Returns
+        -------
+        Arrow
+            The estimator itself.
+
+        Warns
+        -----
+        ArrowWarning
+            For whatever about the table should make a reader careful.
+
+        Examples
+        --------
+        >>> Arrow(model="arrow-any").fit(table).answer_.observations
+        800
         """
         _refuse_sparse_and_complex(table)
         beside = {"interventions": interventions, "environments": environments}
@@ -171,8 +204,27 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ) -> Arrow:
         """A new fitted Arrow with other knowledge, threshold or decoding, without running the network again.
 
-        What is not given stays as it is; `knowledge=Knowledge()` takes all knowledge away. This estimator stays as it
-        is, so that several refinements can be compared.
+        This estimator stays as it is, so that several refinements can be compared.
+
+        Parameters
+        ----------
+        knowledge
+            What is known now; it replaces what was known before. `Knowledge()` takes all knowledge away.
+        threshold
+            The new threshold, from 0 to 1.
+        decode
+            The new decoding rule: "map", "shd" or "f1".
+
+        Returns
+        -------
+        Arrow
+            A new estimator. Whatever is not given stays as it is.
+
+        Examples
+        --------
+        >>> careful = arrow.refine(threshold=0.99)
+        >>> len(careful.edges_) < len(arrow.edges_)
+        True
         """
         check_is_fitted(self)
         changes = {"knowledge": knowledge, "threshold": threshold, "decode": decode}
@@ -189,22 +241,75 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def adjacency_matrix_(self) -> pd.DataFrame:
-        """The causal graph: 1 where the variable of the row is a direct cause of the variable of the column."""
+        """The causal graph: 1 where the variable of the row is a direct cause of the variable of the column.
+
+        Returns
+        -------
+        DataFrame
+            0 and 1, with the variables as rows and as columns.
+
+        Examples
+        --------
+        >>> arrow.adjacency_matrix_.loc[["inflammation", "drug"], ["drug", "day3"]]
+                      drug  day3
+        inflammation     1     1
+        drug             0     1
+        """
         return self._square(self._answer.adjacency.astype(int))
 
     @property
     def edge_probabilities_(self) -> pd.DataFrame:
-        """Probability that the variable of the row is a direct cause of the variable of the column."""
+        """Probability that the variable of the row is a direct cause of the variable of the column.
+
+        Returns
+        -------
+        DataFrame
+            Numbers from 0 to 1, with the variables as rows and as columns.
+
+        Examples
+        --------
+        >>> arrow.edge_probabilities_.round(1).loc[["drug"], ["day3", "stay"]]
+              day3  stay
+        drug   1.0   0.0
+        """
         return self._square(self._answer.edge_probabilities)
 
     @property
     def skeleton_probabilities_(self) -> pd.DataFrame:
-        """Probability that two variables are adjacent, in whichever direction."""
+        """Probability that two variables are adjacent, in whichever direction.
+
+        Returns
+        -------
+        DataFrame
+            Numbers from 0 to 1, symmetric, with the variables as rows and as columns.
+
+        Examples
+        --------
+        >>> adjacent = arrow.skeleton_probabilities_
+        >>> bool(adjacent.loc["drug", "day3"] == adjacent.loc["day3", "drug"])
+        True
+        """
         return self._square(self._answer.skeleton_probabilities)
 
     @property
     def confounding_probabilities_(self) -> pd.DataFrame:
-        """Probability that two variables share a cause that is not in the table; symmetric."""
+        """Probability that two variables share a cause that is not in the table.
+
+        Returns
+        -------
+        DataFrame
+            Numbers from 0 to 1, symmetric, with the variables as rows and as columns.
+
+        Raises
+        ------
+        ConfigurationError
+            If the model says nothing about hidden common causes, as arrow-base does not.
+
+        Examples
+        --------
+        >>> arrow.confounding_probabilities_.shape
+        (7, 7)
+        """
         probabilities = self._answer.confounding_probabilities
         if probabilities is None:
             raise ConfigurationError(
@@ -214,57 +319,171 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def hidden_causes_(self) -> list[HiddenCause]:
-        """The pairs that probably share a hidden cause, the most probable first; none if the model does not tell."""
+        """The pairs that probably share a hidden cause, the most probable first.
+
+        Returns
+        -------
+        list of HiddenCause
+            Empty if there is no such pair, or if the model says nothing about hidden causes.
+
+        Examples
+        --------
+        >>> arrow.hidden_causes_
+        []
+        """
         return list(self._answer.hidden_causes)
 
     @property
     def order_scores_(self) -> pd.Series:
-        """A score for each variable; j comes before k in the causal order with log-odds score_j − score_k."""
+        """A score for each variable: j comes before k in the causal order with log-odds score_j − score_k.
+
+        Returns
+        -------
+        Series
+            One score per variable, by name. The larger, the earlier.
+
+        Examples
+        --------
+        >>> bool(arrow.order_scores_["age"] > arrow.order_scores_["stay"])
+        True
+        """
         import pandas as pd
 
         return pd.Series(self._answer.order_scores, index=list(self._answer.names), name="order_score")
 
     @property
     def causal_order_(self) -> list[str]:
-        """The variables, causes before effects."""
+        """The variables, causes before effects.
+
+        Returns
+        -------
+        list of str
+            Every variable once.
+
+        Examples
+        --------
+        >>> arrow.causal_order_[-2:]
+        ['day3', 'stay']
+        """
         return list(self._answer.order)
 
     @property
     def edges_(self) -> list[DirectedEdge]:
-        """The edges of the graph, the most probable first, each with how sure it and its direction are."""
+        """The edges of the graph, the most probable first, each with how sure it and its direction are.
+
+        Returns
+        -------
+        list of DirectedEdge
+            One entry per edge.
+
+        Examples
+        --------
+        >>> ("drug", "day3") in [(edge.source, edge.target) for edge in arrow.edges_]
+        True
+        """
         return list(self._answer.edges)
 
     @property
     def edges_frame_(self) -> pd.DataFrame:
-        """The same as a data frame, one row per edge: cause and effect as `source` and `target`, and what is known."""
+        """The edges of the graph as a data frame, the most probable first.
+
+        Returns
+        -------
+        DataFrame
+            One row per edge: the cause as `source`, the effect as `target`, and the fields of `DirectedEdge`.
+
+        Examples
+        --------
+        >>> list(arrow.edges_frame_.columns[:3])
+        ['source', 'target', 'probability']
+        """
         import pandas as pd
 
         return pd.DataFrame([edge_record(edge) for edge in self._answer.edges], columns=list(exports.EDGE_COLUMNS))
 
     @property
     def causal_graph_(self) -> nx.DiGraph[str]:
-        """The causal graph for networkx, with probabilities on its edges."""
+        """The causal graph for networkx, with probabilities on its edges.
+
+        Returns
+        -------
+        networkx.DiGraph
+            The same as `to_networkx()`.
+
+        Examples
+        --------
+        >>> sorted(arrow.causal_graph_.predecessors("stay"))
+        ['day3', 'ward']
+        """
         return exports.to_networkx(self._answer)
 
     @property
     def cpdag_(self) -> pd.DataFrame:
-        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways."""
+        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways.
+
+        Returns
+        -------
+        DataFrame
+            0 and 1, with the variables as rows and as columns.
+
+        Examples
+        --------
+        >>> (arrow.cpdag_ >= arrow.adjacency_matrix_).all(axis=None).item()
+        True
+        """
         return self._square(self._answer.cpdag.astype(int))
 
     # Uncertainty
 
     def sample_graphs(self, k: int = 1000, random_state: RandomState = 0) -> NDArray[np.bool_]:
-        """`k` causal graphs from the network's distribution, none of which contradicts the knowledge.  (k, P, P)
+        """Causal graphs drawn from the network's distribution, none of which contradicts the knowledge.  (k, P, P)
 
-        Rows and columns follow the table's. `random_state` is a seed or a numpy generator, or None for chance.
+        Parameters
+        ----------
+        k
+            How many graphs.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        ndarray of bool
+            `[i, j, k]` is true where graph i has an edge from variable j to variable k, in the order of the table's
+            columns.
+
+        Examples
+        --------
+        >>> arrow.sample_graphs(k=100).shape
+        (100, 7, 7)
         """
         k = check_count("k, the number of graphs,", k)
         return self._answer.sample(k, _torch_generator(random_state)).graphs
 
     def path_probability(self, cause: str, effect: str, k: int = 1000, random_state: RandomState = 0) -> float:
-        """Probability of a directed path from cause to effect, the share among `k` sampled graphs.
+        """Probability of a directed path from cause to effect: its share among sampled graphs.
 
         Hidden common causes are no paths. Where variables along the way probably share one, an ArrowWarning says so.
+
+        Parameters
+        ----------
+        cause
+            The variable at which the path starts.
+        effect
+            The variable at which it ends.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> arrow.path_probability("drug", "stay") > 0.9  # directly or through day3
+        True
         """
         ends = self._answer.place_of(cause), self._answer.place_of(effect)
         graphs = self.sample_graphs(k, random_state)
@@ -272,23 +491,86 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return float(uncertainty.ancestor_frequencies(graphs)[ends])
 
     def ancestor_probabilities(self, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
-        """Probability that the row's variable is a direct or indirect cause of the column's, from `k` graphs."""
+        """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
+
+        Parameters
+        ----------
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        DataFrame
+            Shares of the sampled graphs, with the variables as rows and as columns.
+
+        Examples
+        --------
+        >>> causes = arrow.ancestor_probabilities(k=100)
+        >>> causes.loc["stay", "age"].item()  # age is a root
+        0.0
+        """
         return self._square(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state)))
 
     def parent_set_frequencies(self, variable: str, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
-        """How often each set of direct causes of the variable comes up in `k` graphs, the most frequent first."""
+        """How often each set of direct causes of a variable occurs in sampled graphs.
+
+        Parameters
+        ----------
+        variable
+            The variable whose causes are counted.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        DataFrame
+            One row per set, the most frequent first: `parents` and `frequency`.
+
+        Examples
+        --------
+        >>> arrow.parent_set_frequencies("stay", k=100)["parents"][0]
+        ('ward', 'day3')
+        """
         place = self._answer.place_of(variable)
         return self._sets(uncertainty.parent_sets(self.sample_graphs(k, random_state), place), "parents", k)
 
     def adjustment_set_frequencies(
         self, treatment: str, outcome: str, kind: str = "optimal", k: int = 1000, random_state: RandomState = 0
     ) -> pd.DataFrame:
-        """What must be adjusted for to estimate the effect of treatment on outcome, in `k` sampled graphs.
+        """What to adjust for when estimating the effect of treatment on outcome, in sampled graphs.
 
-        One row for each set, the most frequent first. The set None stands for graphs in which the treatment has no
-        effect on the outcome. `kind` "optimal" is the valid set with the smallest variance in linear models, "parents"
-        the direct causes of the treatment. Hidden common causes are not adjusted for; where variables on the way from
-        treatment to outcome probably share one, an ArrowWarning says so.
+        Hidden common causes are not adjusted for; where variables on the way from treatment to outcome probably share
+        one, an ArrowWarning says so.
+
+        Parameters
+        ----------
+        treatment
+            The variable that is changed.
+        outcome
+            The variable whose change is of interest.
+        kind
+            "optimal" is the valid set with the smallest variance in linear models, "parents" the direct causes of the
+            treatment.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        DataFrame
+            One row per set, the most frequent first: `adjustment_set` and `frequency`. The set None stands for graphs
+            in which the treatment has no effect on the outcome.
+
+        Examples
+        --------
+        >>> sets = arrow.adjustment_set_frequencies("drug", "stay", k=100)
+        >>> sets["adjustment_set"][0]
+        ('ward', 'inflammation')
         """
         ends = self._answer.place_of(treatment), self._answer.place_of(outcome)
         graphs = self.sample_graphs(k, random_state)
@@ -304,11 +586,32 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         progress: bool | None = None,
         **workers: Any,
     ) -> uncertainty.EdgeStability:
-        """How often each edge comes up when the observations are drawn again with replacement, `k` times.
+        """How often each edge occurs when the observations are drawn again with replacement.
 
-        `table` is the table that was fitted. Resampled tables go through the network several at a time. `progress`
-        shows a bar, by default on a terminal. `workers` are `backend`, `jobs` and `cluster` as in `discover_many`: with
-        jobs=4, four processes share the work, and the result is the same.
+        Parameters
+        ----------
+        table
+            The table that was fitted.
+        k
+            How many resampled tables. They go through the network several at a time.
+        random_state
+            A seed or a numpy generator; None gives other tables every time.
+        progress
+            Whether to show a progress bar; by default only on a terminal.
+        **workers
+            `backend`, `jobs` and `cluster` as in `discover_many`: with jobs=4, four processes share the work, and the
+            result is the same.
+
+        Returns
+        -------
+        EdgeStability
+            Frequencies of all edges; `to_frame()` lists them.
+
+        Examples
+        --------
+        >>> stability = arrow.bootstrap(table, k=4, progress=False)
+        >>> stability.resamples
+        4
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
@@ -341,14 +644,43 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         k: int = 1000,
         random_state: RandomState = 0,
     ) -> Effect:
-        """What happens to the outcome when the treatment changes, averaged over `k` sampled graphs.
+        """What happens to the outcome when the treatment changes, averaged over sampled graphs.
 
-        Each graph is used with its own valid adjustment set, `adjustment` "optimal" or "parents". The interval holds
-        both the doubt about the graph and the doubt from few observations. `between` is a pair of values or levels of
-        the treatment; by default the effect is per unit. `level` is one of an outcome with levels: the effect is then
-        on its share. `estimator` "linear" is least squares, "curved" the
-        average slope of cubic curves; "forest" is cross-fitted, doubly robust for a yes or no treatment and partially
-        linear for a number.
+        Each graph is used with its own valid adjustment set. The interval contains both the uncertainty about the graph
+        and the sampling error.
+
+        Parameters
+        ----------
+        treatment
+            The variable that is changed.
+        outcome
+            The variable whose change is estimated.
+        between
+            Two values or levels of the treatment, from and to; by default the effect is per unit.
+        level
+            Of an outcome with levels, the one whose share is the outcome.
+        estimator
+            "linear" is least squares, "curved" the average slope of cubic curves; "forest" is cross-fitted, doubly
+            robust for a yes or no treatment and partially linear for a number.
+        adjustment
+            "optimal" or "parents", as in `adjustment_set_frequencies`.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        Effect
+            The median, a 90% interval, and what the effect is under each adjustment set; `print(effect)` says it in
+            words.
+
+        Examples
+        --------
+        >>> effect = arrow.effect("drug", "stay")
+        >>> low, high = effect.interval
+        >>> low < -1.8 < high  # the true effect is −1.8 days
+        True
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 
@@ -373,7 +705,34 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         k: int = 1000,
         random_state: RandomState = 0,
     ) -> Effects:
-        """The effects of all other variables on the outcome, as `effect` estimates each, the largest first."""
+        """The effects of all other variables on the outcome, the largest first, each as `effect` estimates it.
+
+        Parameters
+        ----------
+        outcome
+            The variable whose change is estimated.
+        level
+            Of an outcome with levels, the one whose share is the outcome.
+        estimator
+            "linear", "curved" or "forest", as in `effect`.
+        adjustment
+            "optimal" or "parents", as in `adjustment_set_frequencies`.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        Effects
+            One `Effect` per variable; `to_frame()` lists them.
+
+        Examples
+        --------
+        >>> effects = arrow.effects("stay", k=100)
+        >>> "drug" in list(effects.to_frame()["cause"])
+        True
+        """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
 
         return estimate_effects(
@@ -395,12 +754,34 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         k: int = 1000,
         random_state: RandomState = 0,
     ) -> ExperimentPlan:
-        """Which variable to set next, or which hidden cause to measure, to remove most doubt, over `k` sampled graphs.
+        """Which variable to set next, or which hidden cause to measure, to remove the most uncertainty.
 
-        The doubt is about the whole graph or, with a `target`, about the causes of an outcome, or about the effect of
-        a (treatment, outcome). `budget` is how many experiments are carried out together. `candidates` are the
-        variables that can be set, by default all that experiments have not set yet; `observations` is how many each
-        experiment will have, by default as many as the table.
+        Parameters
+        ----------
+        target
+            What the uncertainty is about: None for the whole graph, an outcome for its causes, or a pair (treatment,
+            outcome) for that effect.
+        budget
+            How many experiments are carried out together.
+        candidates
+            The variables that can be set; by default all that experiments have not set yet.
+        observations
+            How many observations each experiment will have; by default as many as the table.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        ExperimentPlan
+            The experiments, the best first; `print(plan)` says it in words.
+
+        Examples
+        --------
+        >>> plan = arrow.next_experiment(("drug", "stay"), k=200)
+        >>> print(plan.best)
+        set drug
         """
         from causal_arrow.discovery.effects.planning import plan_experiments
 
@@ -420,11 +801,33 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         )
 
     def learn_from_experiment(self, variable: str, rows: Any, k: int = 1000, random_state: RandomState = 0) -> Arrow:
-        """A new fitted Arrow that knows what an experiment showed, without running the network again.
+        """A new fitted Arrow that takes the outcome of an experiment into account, without running the network again.
 
-        `rows` are observations in which `variable` was set at random, with the columns of the fitted table. Edges that
-        they make improbable are forbidden, beside the knowledge there is. A network that reads experiments does better
-        with all observations in one table: see `fit(interventions=...)`.
+        Edges that the experiment makes improbable are forbidden, in addition to what was known. A network that reads
+        experiments does better with all observations in one table: see the `interventions` of `fit`.
+
+        Parameters
+        ----------
+        variable
+            The variable that was set at random.
+        rows
+            The observations of the experiment, with the columns of the fitted table.
+        k
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Returns
+        -------
+        Arrow
+            A new estimator, with the additional knowledge.
+
+        Examples
+        --------
+        >>> trial = load_example("hospital-trial")  # a coin decided on the drug
+        >>> after = arrow.learn_from_experiment("drug", trial)
+        >>> after.path_probability("stay", "drug")
+        0.0
         """
         from causal_arrow.discovery.effects.planning import knowledge_from
 
@@ -440,8 +843,27 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
         """Whether the graph is compatible with a table: tests of the independences that it implies.
 
-        They are held against those of `permutations` graphs with shuffled names. `table` has the columns of the one
-        that was fitted, which is tested by default; observations that were not fitted make the stricter test.
+        The share of violated independences is compared with that of graphs whose names are shuffled.
+
+        Parameters
+        ----------
+        table
+            A table without missing values and with the columns of the one that was fitted, which is tested by default.
+            Observations that were not fitted make the stricter test.
+        permutations
+            How many graphs with shuffled names.
+        random_state
+            A seed or a numpy generator; None shuffles differently every time.
+
+        Returns
+        -------
+        Falsification
+            Shares, a p-value, and which independences the data contradict; `print(...)` says it in words.
+
+        Examples
+        --------
+        >>> arrow.falsify(table.dropna(), permutations=50).falsified
+        False
         """
         from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
 
@@ -455,8 +877,19 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     # In words
 
     def summary(self) -> str:
-        """What was found, as plain text: edges, how certain they are, the causal order, whether the data contradict the
-        graph, what to be careful about."""
+        """What was found, as plain text.
+
+        Returns
+        -------
+        str
+            The edges and how certain they are, the causal order, whether the data contradict the graph, and what to be
+            careful about.
+
+        Examples
+        --------
+        >>> print(arrow.summary().splitlines()[0])
+        800 observations of 7 variables, read by arrow-any
+        """
         return summary.to_text(self._answer, more=self._fit_in_words())
 
     def __str__(self) -> str:
@@ -475,53 +908,196 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     # Hand-over
 
     def to_networkx(self) -> nx.DiGraph[str]:
-        """The graph for networkx, with probabilities on its edges and order scores on its nodes."""
+        """The graph for networkx, with probabilities on its edges and order scores on its nodes.
+
+        Returns
+        -------
+        networkx.DiGraph
+            The names of the variables are the nodes.
+
+        Examples
+        --------
+        >>> arrow.to_networkx().number_of_nodes()
+        7
+        """
         return exports.to_networkx(self._answer)
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz."""
+        """The graph in the language of Graphviz.
+
+        Returns
+        -------
+        str
+            The content of a .dot file.
+
+        Examples
+        --------
+        >>> arrow.to_dot().startswith("digraph")
+        True
+        """
         return exports.to_dot(self._answer)
 
     def to_gml(self) -> str:
-        """The graph as GML."""
+        """The graph as GML.
+
+        Returns
+        -------
+        str
+            The content of a .gml file.
+
+        Examples
+        --------
+        >>> arrow.to_gml().startswith("graph [")
+        True
+        """
         return exports.to_gml(self._answer)
 
     def to_graphml(self) -> str:
-        """The graph as GraphML."""
+        """The graph as GraphML.
+
+        Returns
+        -------
+        str
+            The content of a .graphml file.
+
+        Examples
+        --------
+        >>> "<graphml" in arrow.to_graphml()
+        True
+        """
         return exports.to_graphml(self._answer)
 
     def to_dagitty(self) -> str:
-        """The graph as text for DAGitty, with positions from the layout of our pictures."""
+        """The graph for DAGitty, with positions from the layout of our pictures.
+
+        Returns
+        -------
+        str
+            Text to paste into DAGitty, or to give to its R package.
+
+        Examples
+        --------
+        >>> arrow.to_dagitty().startswith("dag {")
+        True
+        """
         return exports.to_dagitty(self._answer)
 
     def to_json(self) -> str:
-        """Everything as JSON, by the documented schema."""
+        """Everything as JSON, by the documented schema.
+
+        Returns
+        -------
+        str
+            One JSON object, which `Answer.from_dict` reads back.
+
+        Examples
+        --------
+        >>> import json
+        >>> json.loads(arrow.to_json())["format"]
+        'causal-arrow-graph'
+        """
         return exports.to_json(self._answer)
 
     def to_dowhy(self) -> nx.DiGraph[str]:
-        """The graph as `dowhy.CausalModel(graph=...)` and `dowhy.gcm` take it."""
+        """The graph as `dowhy.CausalModel(graph=...)` and `dowhy.gcm` take it.
+
+        Returns
+        -------
+        networkx.DiGraph
+            The names of the variables are the nodes.
+
+        Examples
+        --------
+        >>> sorted(arrow.to_dowhy().successors("drug"))
+        ['day3']
+        """
         return exports.to_dowhy(self._answer)
 
     def to_pgmpy(self) -> Any:
-        """The graph as a `pgmpy.base.DAG`."""
+        """The graph as pgmpy has it; pgmpy must be installed.
+
+        Returns
+        -------
+        pgmpy.base.DAG
+            The names of the variables are the nodes.
+
+        Examples
+        --------
+        >>> len(arrow.to_pgmpy().edges())
+        7
+        """
         return exports.to_pgmpy(self._answer)
 
     def to_causallearn(self) -> Any:
-        """The graph as a causal-learn `Dag`, which is also a `GeneralGraph`."""
+        """The graph as causal-learn has it; causal-learn must be installed.
+
+        Returns
+        -------
+        causallearn.graph.Dag.Dag
+            A `Dag`, which is also a `GeneralGraph`.
+
+        Examples
+        --------
+        >>> arrow.to_causallearn().get_num_edges()
+        7
+        """
         return exports.to_causallearn(self._answer)
 
     def to_lingam(self) -> NDArray[np.float64]:
-        """The graph as lingam keeps it, transposed: [k, j] is 1 when j causes k."""
+        """The graph as lingam keeps it, transposed.
+
+        Returns
+        -------
+        ndarray of float
+            `[k, j]` is 1 where variable j causes variable k.
+
+        Examples
+        --------
+        >>> bool((arrow.to_lingam().T == arrow.adjacency_matrix_).all(axis=None))
+        True
+        """
         return exports.to_lingam(self._answer)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """A picture of the graph; options as for `pictures.draw_graph`."""
+        """A picture of the graph.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axes to draw on; by default a new figure of a fitting size.
+        **options
+            Those of `draw_graph`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Examples
+        --------
+        >>> arrow.plot().figure.savefig("graph.svg")
+        """
         from causal_arrow.discovery import pictures
 
         return pictures.draw_graph(self._answer, ax=ax, **options)
 
     def plot_probabilities(self, ax: Axes | None = None) -> Axes:
-        """A heat map of the edge probabilities, along the causal order."""
+        """A heat map of the edge probabilities, along the causal order.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axes to draw on; by default a new figure of a fitting size.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Examples
+        --------
+        >>> arrow.plot_probabilities().figure.savefig("probabilities.svg")
+        """
         from causal_arrow.discovery import pictures
 
         return pictures.draw_probabilities(self._answer, ax=ax)

@@ -36,9 +36,46 @@ KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 
 @dataclass(frozen=True)
 class Settings:
-    """How to go from a table to an answer; wrong settings are refused here, before any work.
+    """How to go from a table to an answer; invalid settings are refused here, before any work.
 
-    The fields are the parameters of `Arrow`, which documents them.
+    Parameters
+    ----------
+    model
+        The name of a bundled model, a folder or file written by `save_model`, or an `ArrowModel`; "auto" is the bundled
+        model that suits the table.
+    device
+        "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
+    decode
+        How to take one graph from the distribution: "map", "shd" or "f1".
+    threshold
+        For "map": edges are shown when the two variables are adjacent with more than this probability.
+    knowledge
+        A `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's ExpertKnowledge.
+    scale
+        How to read skewed columns of one sign: "auto", "given" or "log".
+    missing
+        What to do about missing values: "auto", "model", "error", "drop" or "impute".
+    kinds
+        What columns hold, where that should not be detected: {"zip": "category"}.
+    ordered
+        Columns whose levels have an order, the smallest first.
+    observations
+        How many observations of a long table are read one by one, 20,000 by default.
+    observations_per_chunk
+        How many observations to read at a time; by default chosen so that memory stays bounded.
+    precision
+        Of the network's matrix products: "auto", "float32" or "bfloat16".
+
+    See Also
+    --------
+    Arrow : The same parameters, described at length.
+
+    Examples
+    --------
+    >>> from causal_arrow import Settings
+    >>> settings = Settings(decode="f1", knowledge={"roots": ["age"]})
+    >>> settings.threshold
+    0.5
     """
 
     model: str | Path | ArrowModel = DEFAULT_MODEL
@@ -73,7 +110,18 @@ class Settings:
             check_count("observations_per_chunk", self.observations_per_chunk)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON can hold them; `from_dict` reads them back. Not for a model that is an object."""
+        """The settings as JSON can hold them; not for a model that is an object.
+
+        Returns
+        -------
+        dict
+            By the names of the parameters; `from_dict` reads it back.
+
+        Examples
+        --------
+        >>> settings.to_dict()["knowledge"]
+        {'roots': ['age']}
+        """
         if isinstance(self.model, ArrowModel):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
         known = as_knowledge(self.knowledge).to_dict()
@@ -87,7 +135,23 @@ class Settings:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:
-        """The settings in a mapping of their names."""
+        """The settings in a mapping of their names.
+
+        Parameters
+        ----------
+        content
+            Some of the parameters, by name. An unknown name is a ConfigurationError.
+
+        Returns
+        -------
+        Settings
+            What is not given has its default.
+
+        Examples
+        --------
+        >>> Settings.from_dict({"decode": "shd"}).decode
+        'shd'
+        """
         known = [entry.name for entry in fields(cls)]
         if unknown := sorted(set(content) - set(known)):
             raise ConfigurationError(f"Unknown setting {unknown[0]!r}: expected some of {', '.join(known)}.")
@@ -96,7 +160,26 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """An answer, the table it is about, the report card of that table, and the network that gave it."""
+    """An answer, the table it is about, the report card of that table, and the network that gave it.
+
+    Parameters
+    ----------
+    table
+        The table as it was read.
+    report
+        What was noticed about the table.
+    answer
+        The graph and all probabilities.
+    network
+        The network that read the table.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("hospital"))
+    >>> found.table.observations, found.answer.model
+    (800, 'arrow-any')
+    """
 
     table: Table
     report: TableReport
@@ -112,14 +195,33 @@ def discover(
     progress: bool | None = None,
     **reading: Any,
 ) -> Discovery:
-    """Discover the causal graph of a table.
+    """The causal graph of a table, with the table as it was read and what was noticed about it.
 
-    source    A `Table`, or whatever `read_table` takes, with its options in `reading`, among them `interventions` and
-              `environments`.
-    settings  The model, what is known, and how to decode; those of `Arrow` by default.
-    before    Hears what the table will take, once it is read and before the network starts. A table that takes more
-              memory than there is gets a TableError there.
-    progress  Whether to show a bar for a long table on standard error; by default where that is a terminal.
+    Parameters
+    ----------
+    source
+        A `Table`, or whatever `read_table` takes.
+    settings
+        The model, what is known, and how to decode; those of `Arrow` by default.
+    before
+        Called with the `Workload` (time and memory) once the table is read and before the network starts. A table that
+        needs more memory than there is gets a TableError first.
+    progress
+        Whether to show a bar for a long table on standard error; by default only on a terminal.
+    **reading
+        Options of `read_table`, among them `interventions` and `environments`.
+
+    Returns
+    -------
+    Discovery
+        The `answer`, the `table`, the `report` and the `network`.
+
+    Examples
+    --------
+    >>> from causal_arrow import Settings, discover, load_example
+    >>> found = discover(load_example("sachs"), Settings(decode="f1"))
+    >>> found.answer.observations, len(found.answer.names)
+    (853, 11)
     """
     with progress_bar(progress) as tell:
         ready = prepare(source, settings or Settings(), reading, tell)

@@ -142,18 +142,40 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class EdgeStability:
-    """How often each edge came up when the observations were drawn again, `resamples` times."""
+    """How often each edge occurred when the observations were drawn again: what `Arrow.bootstrap` returns.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> table = load_example("hospital")
+    >>> stability = Arrow().fit(table).bootstrap(table, k=4, progress=False)
+    >>> stability.frequencies.shape
+    (7, 7)
+    """
 
     names: tuple[str, ...]
-    frequencies: Floats  # (P, P) share of the decoded graphs with j → k
-    mean_probabilities: Floats  # (P, P) mean of the edge probabilities
+    """The variables."""
+    frequencies: Floats
+    """Share of the decoded graphs with j → k.  (P, P)"""
+    mean_probabilities: Floats
+    """Mean of the edge probabilities.  (P, P)"""
     resamples: int
+    """How many tables were drawn."""
 
     def to_frame(self) -> pd.DataFrame:
-        """The edges that came up at least once, the most frequent first.
+        """The edges that occurred at least once, the most frequent first.
 
-        `frequency` is the share of the resampled tables whose graph has source → target, `reversed_frequency` the share
-        with target → source, `mean_probability` the mean probability of source → target over all of them.
+        Returns
+        -------
+        DataFrame
+            `source` and `target`; `frequency`, the share of the resampled tables whose graph has source → target;
+            `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
+            target over all of them.
+
+        Examples
+        --------
+        >>> list(stability.to_frame()["frequency"][:2])
+        [1.0, 1.0]
         """
         import pandas as pd
 

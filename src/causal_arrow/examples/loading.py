@@ -16,13 +16,29 @@ if TYPE_CHECKING:
 def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
-    "hospital"        800 patients of an imaginary hospital: numbers, yes or no, a category, some cells missing. Who is
-                      sickest gets a drug, which shortens the stay although those with it stay longer.
-    "hospital-trial"  200 more, for whom a coin decided on the drug
-    "sachs"           11 proteins in 853 immune cells (Sachs et al. 2005), concentrations
+    What is known of it is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by the
+    consensus of experts; and for the hospital "effects", the true effects of some pairs.
 
-    What is known of a table is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or
-    by the consensus of experts; and for the hospital "effects", the true effects of some pairs.
+    Parameters
+    ----------
+    name
+        - "hospital": 800 patients of an imaginary hospital, with numbers, yes or no, a category, and some cells
+        missing.
+          The sickest get a drug, which shortens the stay although those with it stay longer.
+        - "hospital-trial": 200 more, for whom a coin decided on the drug.
+        - "sachs": 11 proteins in 853 immune cells (Sachs et al. 2005), concentrations.
+
+    Returns
+    -------
+    DataFrame
+        Rows are observations, columns are variables.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_example
+    >>> table = load_example("hospital")
+    >>> round(table.attrs["effects"]["drug", "stay"], 1)
+    -1.8
     """
     if not isinstance(name, str) or name not in EXAMPLES:
         near = closest(name, EXAMPLES) if isinstance(name, str) else None

@@ -17,10 +17,21 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class CausalGraph:
-    """Directed edges j → k, always acyclic, and bidirected edges j ↔ k for a hidden common cause."""
+    """Directed edges j → k, always acyclic, and bidirected edges j ↔ k for a hidden common cause.
 
-    directed: Bools  # (P, P), [j, k] when j → k
-    bidirected: Bools | None = None  # (P, P), symmetric; None where hidden causes were not looked for
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.causal_graph import CausalGraph
+    >>> graph = CausalGraph(np.array([[0, 1], [0, 0]], dtype=bool))
+    >>> bool(graph.directed[0, 1])
+    True
+    """
+
+    directed: Bools
+    """[j, k] when j → k.  (P, P)"""
+    bidirected: Bools | None = None
+    """Which two share a hidden cause, symmetric; None where hidden causes were not looked for.  (P, P)"""
 
     def __post_init__(self) -> None:
         ensure_dag(self.directed)
@@ -33,5 +44,16 @@ class CausalGraph:
 
     @property
     def variables(self) -> int:
-        """How many variables there are, P."""
+        """How many variables there are, P.
+
+        Returns
+        -------
+        int
+            Rows of the matrices.
+
+        Examples
+        --------
+        >>> graph.variables
+        2
+        """
         return len(self.directed)

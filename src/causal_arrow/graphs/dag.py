@@ -32,13 +32,50 @@ Matrix = TypeVar("Matrix", "NDArray[Any]", "Tensor")
 
 
 def skeleton_of(adjacency: Matrix) -> Matrix:
-    """Which variables are adjacent, directions forgotten: the symmetric A of section 2.1.  (..., P, P)"""
+    """Which variables are adjacent, directions forgotten: the symmetric A of section 2.1.  (..., P, P)
+
+    Parameters
+    ----------
+    adjacency
+        One graph or a batch.  (..., P, P)
+
+    Returns
+    -------
+    ndarray or Tensor of bool
+        Of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.dag import skeleton_of
+    >>> skeleton_of(np.array([[0, 1], [0, 0]])).astype(int)
+    array([[0, 1],
+           [1, 0]])
+    """
     skeleton: Matrix = (adjacency != 0) | (adjacency != 0).swapaxes(-1, -2)
     return skeleton
 
 
 def positions_in(order: Matrix) -> Matrix:
-    """The position of every variable in an order, the inverse permutation of `order`.  (..., P)"""
+    """The position of every variable in an order, the inverse permutation of `order`.  (..., P)
+
+    Parameters
+    ----------
+    order
+        The variables, causes before effects.  (..., P)
+
+    Returns
+    -------
+    ndarray or Tensor
+        Of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.dag import positions_in
+    >>> positions_in(np.array([2, 0, 1]))
+    array([1, 2, 0])
+    """
     return order.argsort(-1)
 
 
@@ -47,6 +84,26 @@ def orient(skeleton: Matrix, order: Matrix) -> Matrix:
 
     j → k exactly when j — k is in `skeleton` and j comes before k in `order`. Whatever the skeleton and the order, the
     result is acyclic; and every DAG is the result for its own skeleton and topological orders (proposition 1).
+
+    Parameters
+    ----------
+    skeleton
+        Which variables are adjacent.  (..., P, P)
+    order
+        The variables, causes before effects.  (..., P)
+
+    Returns
+    -------
+    ndarray or Tensor of bool
+        `[..., j, k]` is true where j → k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.dag import orient
+    >>> orient(np.array([[0, 1], [1, 0]]), np.array([1, 0])).astype(int)
+    array([[0, 0],
+           [1, 0]])
     """
     position = positions_in(order)
     edges: Matrix = (skeleton != 0) & (position[..., :, None] < position[..., None, :])
@@ -59,7 +116,23 @@ def orient(skeleton: Matrix, order: Matrix) -> Matrix:
 def transitive_closure(adjacency: Matrix) -> Matrix:
     """Whether a directed path of one step or more leads from j to k.  (..., P, P)
 
-    Row j marks the descendants of j, column k the ancestors of k. A true diagonal entry lies on a cycle.
+    Parameters
+    ----------
+    adjacency
+        One graph or a batch.  (..., P, P)
+
+    Returns
+    -------
+    ndarray or Tensor of bool
+        Row j marks the descendants of j, column k the ancestors of k. A true diagonal entry lies on a cycle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.dag import transitive_closure
+    >>> chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    >>> bool(transitive_closure(chain)[0, 2])
+    True
     """
     reachable: Matrix = adjacency != 0
     for _ in range(_doublings(adjacency.shape[-1])):
@@ -73,10 +146,27 @@ def is_acyclic(adjacency: Tensor) -> Tensor: ...
 @overload
 def is_acyclic(adjacency: NDArray[Any]) -> bool | BoolMatrix: ...
 def is_acyclic(adjacency: Any) -> Any:
-    """Whether there is no directed cycle: a bool for one numpy matrix, otherwise one truth value per graph.  (...)
+    """Whether there is no directed cycle.  (...)
 
     A graph is acyclic when its walks die out, so we square the matrix until its walks are at least P steps long. That
     is a fixed number of batched products, with no need to wait for a device in between.
+
+    Parameters
+    ----------
+    adjacency
+        One graph or a batch.  (..., P, P)
+
+    Returns
+    -------
+    bool, or ndarray or Tensor of bool
+        A bool for one numpy matrix, otherwise one truth value per graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.dag import is_acyclic
+    >>> is_acyclic(np.array([[0, 1], [1, 0]]))
+    False
     """
     walks = adjacency != 0
     for _ in range(_doublings(adjacency.shape[-1])):
@@ -92,7 +182,24 @@ def _doublings(variables: int) -> int:
 
 
 def find_cycle(adjacency: ArrayLike) -> list[int] | None:
-    """The variables of one directed cycle, each a cause of the next and the last of the first; None in a DAG."""
+    """The variables of one directed cycle.
+
+    Parameters
+    ----------
+    adjacency
+        One graph.  (P, P)
+
+    Returns
+    -------
+    list of int, or None
+        Each variable is a cause of the next and the last of the first; None in a DAG.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import find_cycle
+    >>> find_cycle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    [0, 1, 2]
+    """
     graph = ensure_graph(adjacency)
     _, remaining = _peel_sources(graph)
     if not remaining.any():
@@ -107,7 +214,24 @@ def find_cycle(adjacency: ArrayLike) -> list[int] | None:
 
 
 def topological_order(adjacency: ArrayLike) -> NDArray[np.intp]:
-    """The variables with every cause before its effects, sources first, small indices first among equals.  (P,)"""
+    """The variables with every cause before its effects, sources first, small indices first among equals.  (P,)
+
+    Parameters
+    ----------
+    adjacency
+        A DAG; a cycle is a GraphError.  (P, P)
+
+    Returns
+    -------
+    ndarray of int
+        Indices of variables.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import topological_order
+    >>> topological_order([[0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    array([2, 1, 0])
+    """
     graph = ensure_graph(adjacency)
     order, remaining = _peel_sources(graph)
     if remaining.any():
@@ -131,7 +255,24 @@ def _peel_sources(graph: BoolMatrix) -> tuple[list[int], BoolMatrix]:
 
 
 def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
-    """The matrix as a new boolean array, once it is known to be square, 0/1 and without self-loops.  (P, P)"""
+    """The matrix as a new boolean array, once it is known to be square, 0/1 and without self-loops.  (P, P)
+
+    Parameters
+    ----------
+    adjacency
+        What may be a graph; a GraphError says why it is none.
+
+    Returns
+    -------
+    ndarray of bool
+        A copy.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import ensure_graph
+    >>> ensure_graph([[0, 1], [0, 0]]).dtype
+    dtype('bool')
+    """
     matrix = np.asarray(adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
@@ -148,7 +289,24 @@ def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
 
 
 def ensure_dag(adjacency: ArrayLike) -> BoolMatrix:
-    """The matrix as a new boolean array, once it is known to be a DAG; GraphError names a cycle otherwise.  (P, P)"""
+    """The matrix as a new boolean array, once it is known to be a DAG.  (P, P)
+
+    Parameters
+    ----------
+    adjacency
+        What may be a DAG; a GraphError names a cycle otherwise.
+
+    Returns
+    -------
+    ndarray of bool
+        A copy.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import ensure_dag
+    >>> int(ensure_dag([[0, 1], [0, 0]]).sum())
+    1
+    """
     graph = ensure_graph(adjacency)
     if (cycle := find_cycle(graph)) is not None:
         path = " → ".join(str(variable) for variable in [*cycle, cycle[0]])
@@ -165,6 +323,23 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
     An edge keeps its direction when every DAG of the Markov equivalence class agrees on it: the edges of v-structures,
     and those that follow from them by Meek's rules. Chickering (1995) finds the same edges in one pass, causes first:
     the parent of k that comes last in the order decides for all edges into k.
+
+    Parameters
+    ----------
+    adjacency
+        A DAG; a cycle is a GraphError.  (P, P)
+
+    Returns
+    -------
+    ndarray of bool
+        An undirected edge is true both ways.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import cpdag
+    >>> cpdag([[0, 1], [0, 0]]).astype(int)
+    array([[0, 1],
+           [1, 0]])
     """
     graph = ensure_dag(adjacency)
     order = topological_order(graph)
@@ -184,7 +359,26 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
 
 
 def markov_equivalent(first: ArrayLike, second: ArrayLike) -> bool:
-    """Whether two DAGs imply the same conditional independences: same skeleton, same v-structures."""
+    """Whether two DAGs imply the same conditional independences: same skeleton, same v-structures.
+
+    Parameters
+    ----------
+    first
+        A DAG.  (P, P)
+    second
+        Another one on the same variables.  (P, P)
+
+    Returns
+    -------
+    bool
+        True if no observations could tell them apart without further assumptions.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import markov_equivalent
+    >>> markov_equivalent([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    True
+    """
     return np.array_equal(cpdag(first), cpdag(second))
 
 
@@ -192,11 +386,29 @@ def extend_cpdag(pdag: ArrayLike, strict: bool = True) -> BoolMatrix:
     """A DAG of the class that a CPDAG, or any partially directed graph, stands for.  (P, P)
 
     The DAG has the same skeleton, keeps every directed edge and adds no v-structure. Methods such as PC may return a
-    graph for which there is no such DAG. That is a GraphError, unless `strict=False`: then the answer is a DAG on the
-    same skeleton that gives up as little as a greedy choice can find.
+    graph for which there is no such DAG.
 
     The algorithm is Dor and Tarsi's (1992): find a variable that can be last, point its edges at it, remove it, repeat.
     The greedy choice is the variable whose being last reverses the fewest edges and adds the fewest v-structures.
+
+    Parameters
+    ----------
+    pdag
+        The graph; an undirected edge is 1 both ways.  (P, P)
+    strict
+        Whether a graph without such a DAG is a GraphError. With False, the answer is then a DAG on the same skeleton
+        that gives up as little as a greedy choice can find.
+
+    Returns
+    -------
+    ndarray of bool
+        A DAG.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.dag import extend_cpdag
+    >>> int(extend_cpdag([[0, 1], [1, 0]]).sum())
+    1
     """
     graph = ensure_graph(pdag)
     undirected = graph & graph.T

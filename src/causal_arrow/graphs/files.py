@@ -31,16 +31,44 @@ class NamedGraph:
 
     A 1 at both [j, k] and [k, j] is an undirected edge, as CPDAGs have them. A list of edges does not mention variables
     without edges: `lists_all` is then false.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.files import graph_from_edges
+    >>> graph = graph_from_edges([("smoking", "cancer")], names=["age"])
+    >>> graph.names
+    ('age', 'smoking', 'cancer')
     """
 
     names: tuple[str, ...]
+    """The variables."""
     adjacency: NDArray[np.bool_]
+    """[j, k] when j → k."""
     probabilities: NDArray[np.float64] | None = None
+    """Of each edge; None where the file has none."""
     lists_all: bool = True
-    bidirected: NDArray[np.bool_] | None = None  # hidden common causes; None where the file has none
+    """Whether variables without edges are listed too."""
+    bidirected: NDArray[np.bool_] | None = None
+    """Hidden common causes, symmetric; None where the file has none."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
-        """The same graph with its variables in another order; GraphError if those are other variables."""
+        """The same graph with its variables in another order.
+
+        Parameters
+        ----------
+        names
+            The order. Other variables than those of the graph are a GraphError.
+
+        Returns
+        -------
+        NamedGraph
+            A new one.
+
+        Examples
+        --------
+        >>> graph.arranged_as(["cancer", "smoking", "age"]).names
+        ('cancer', 'smoking', 'age')
+        """
         here, there = set(self.names), set(names)
         if here < there and not self.lists_all:
             return graph_from_edges(self.edges(), names)
@@ -60,19 +88,58 @@ class NamedGraph:
         return NamedGraph(tuple(names), matrices[0], matrices[1], bidirected=matrices[2])  # type: ignore[arg-type]
 
     def edges(self) -> list[Edge]:
-        """The edges by the names of their ends; an undirected edge is there both ways."""
+        """The edges by the names of their ends.
+
+        Returns
+        -------
+        list of pairs
+            An undirected edge is there both ways.
+
+        Examples
+        --------
+        >>> graph.edges()
+        [('smoking', 'cancer')]
+        """
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
 
     def causal_graph(self) -> CausalGraph:
-        """The graph without its names; GraphError if it has undirected edges."""
+        """The graph without its names; GraphError if it has undirected edges.
+
+        Returns
+        -------
+        CausalGraph
+            In the order of `names`.
+
+        Examples
+        --------
+        >>> graph.causal_graph().variables
+        3
+        """
         return CausalGraph(self.adjacency, self.bidirected)
 
 
 def read_graph(path: str | Path) -> NamedGraph:
-    """The graph in a file, by the ending of its name; GraphError if it is none that could be causal.
+    """The graph in a file, by the ending of its name.
 
-    Directed cycles, variables that point to themselves or occur twice, and edges between variables that the file does
-    not list are refused. Undirected edges, as in a CPDAG, are not.
+    Parameters
+    ----------
+    path
+        The file: .json, .csv, .graphml, .gml; .dot or .gv for Graphviz, .txt or .dagitty for DAGitty. Directed cycles,
+        variables that point to themselves or occur twice, and edges between variables that the file does not list are a
+        GraphError. Undirected edges, as in a CPDAG, are not.
+
+    Returns
+    -------
+    NamedGraph
+        With edge probabilities where the file has them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from causal_arrow.graphs.files import read_graph
+    >>> _ = Path("edges.csv").write_text("source,target\\nsmoking,cancer\\n")
+    >>> read_graph("edges.csv").edges()
+    [('smoking', 'cancer')]
     """
     path = Path(path)
     reader = _READERS.get(path.suffix.lower())

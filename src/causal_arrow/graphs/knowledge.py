@@ -97,14 +97,45 @@ class Constraints:
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """Required and forbidden edges, tiers, roots, leaves, and where no cause is hidden, by the names of the variables.
+    """What is known about a causal graph, by the names of its variables. A contradiction is a KnowledgeError.
 
-        Knowledge(required=[("smoking", "cancer")], forbidden=["cancer -> age"], tiers=[["age", "sex"], ["smoking"]])
+    An edge is a pair of names or the text "cause -> effect".
 
-    An edge is a pair of names or the text "cause -> effect". `search_space`, where given, lists the only edges that may
-    exist. `no_hidden_cause` lists pairs, as two names or as "a <-> b", that share no cause outside the table. The
-    argument names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`,
-    `search_space`) mean the same here. What contradicts itself is refused at once with a KnowledgeError.
+    Parameters
+    ----------
+    required
+        Edges that every graph has.
+    forbidden
+        Edges that no graph has; the opposite direction stays possible.
+    tiers
+        Groups of variables, the earliest first: no path leads from a later tier to an earlier one. Edges within a tier
+        are free, and a variable that is in no tier is not constrained.
+    roots
+        Variables without causes in the table.
+    leaves
+        Variables without effects in the table.
+    search_space
+        The only edges that may exist; all of them by default.
+    no_hidden_cause
+        Pairs, as two names or as "a <-> b", that share no cause outside the table.
+    **pgmpy_names
+        The names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`) mean
+        the same.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import Knowledge
+    >>> knowledge = Knowledge(
+    ...     required=["smoking -> cancer"],
+    ...     forbidden=[("cancer", "age")],
+    ...     tiers=[["age", "sex"], ["smoking"]],
+    ... )
+    >>> knowledge.required
+    (('smoking', 'cancer'),)
+    >>> (knowledge | Knowledge(roots=["age"])).roots  # both at once
+    ('age',)
     """
 
     required: tuple[Edge, ...]
@@ -148,7 +179,23 @@ class Knowledge:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
-        """The knowledge in a mapping such as a JSON or TOML file holds, by our names or pgmpy's."""
+        """The knowledge in a mapping such as a JSON or TOML file holds.
+
+        Parameters
+        ----------
+        settings
+            The arguments of `Knowledge` by name, ours or pgmpy's.
+
+        Returns
+        -------
+        Knowledge
+            A KnowledgeError instead, for an unknown name or a contradiction.
+
+        Examples
+        --------
+        >>> Knowledge.from_dict({"roots": ["age", "sex"]}).roots
+        ('age', 'sex')
+        """
         if not isinstance(settings, Mapping):
             raise KnowledgeError(f"Expected named lists such as required, forbidden, tiers; got {shown(settings)}.")
         kinds = {*PGMPY_NAMES, *(field.name for field in fields(cls))}
@@ -161,8 +208,23 @@ class Knowledge:
     def from_file(cls, path: str | Path) -> Knowledge:
         """The knowledge in a TOML or JSON file.
 
-        required = ["smoking -> cancer"]
-        tiers = [["age", "sex"], ["smoking"], ["cancer"]]
+        Parameters
+        ----------
+        path
+            The file. As TOML, for instance: `required = ["smoking -> cancer"]` on one line and
+            `tiers = [["age", "sex"], ["smoking"]]` on the next.
+
+        Returns
+        -------
+        Knowledge
+            A KnowledgeError instead, for a file that cannot be read, an unknown name or a contradiction.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> _ = Path("known.toml").write_text('required = ["smoking -> cancer"]')
+        >>> Knowledge.from_file("known.toml").required
+        (('smoking', 'cancer'),)
         """
         if not isinstance(path, str | Path):
             raise KnowledgeError(f"Expected the path of a .toml or .json file with knowledge, got {shown(path)}.")
@@ -196,6 +258,23 @@ class Knowledge:
 
         Its `orientations`, directions that hold if the edge exists, forbid the opposite edges. A function that orients
         edges (`orientation_fn`) is not knowledge that can be checked, and is refused.
+
+        Parameters
+        ----------
+        expert_knowledge
+            The object.
+
+        Returns
+        -------
+        Knowledge
+            With the same edges, tiers and roots.
+
+        Examples
+        --------
+        >>> from pgmpy.causal_discovery import ExpertKnowledge
+        >>> known = ExpertKnowledge(required_edges=[("smoking", "cancer")])
+        >>> Knowledge.from_pgmpy(known).required
+        (('smoking', 'cancer'),)
         """
         if getattr(expert_knowledge, "orientation_fn", None) is not None:
             raise KnowledgeError("An ExpertKnowledge with an orientation_fn cannot be used: list the edges it orients.")
@@ -216,7 +295,18 @@ class Knowledge:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The knowledge as JSON can hold it; `from_dict` reads it back."""
+        """The knowledge as JSON can hold it; `from_dict` reads it back.
+
+        Returns
+        -------
+        dict
+            What was given, by name; empty if nothing was.
+
+        Examples
+        --------
+        >>> knowledge.to_dict()["tiers"]
+        [['age', 'sex'], ['smoking']]
+        """
         return {
             field.name: [list(entry) if isinstance(entry, tuple) else entry for entry in getattr(self, field.name)]
             for field in fields(self)
@@ -224,15 +314,40 @@ class Knowledge:
         }
 
     def variables(self) -> tuple[str, ...]:
-        """Every name mentioned, each once, in the order of mention."""
+        """Every name that the knowledge mentions, in the order of mention.
+
+        Returns
+        -------
+        tuple of str
+            Each name once.
+
+        Examples
+        --------
+        >>> knowledge.variables()
+        ('smoking', 'cancer', 'age', 'sex')
+        """
         edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
         mentioned = [name for group in (*edges, *self.tiers) for name in group]
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
-        """The constraints on graphs over the variables `names`, in that order.  (P names)
+        """The constraints on graphs over some variables.
 
-        KnowledgeError for a variable that is not among them.
+        Parameters
+        ----------
+        names
+            The P variables, in the order of the matrices. A variable that the knowledge mentions and that is not among
+            them is a KnowledgeError.
+
+        Returns
+        -------
+        Constraints
+            With `required`, `forbidden` and `precedence`, (P, P) each.
+
+        Examples
+        --------
+        >>> bool(knowledge.compile(["age", "sex", "smoking", "cancer"]).required[2, 3])
+        True
         """
         names = tuple(str(name) for name in names)
         place = {name: index for index, name in enumerate(names)}

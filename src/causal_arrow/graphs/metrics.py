@@ -35,13 +35,50 @@ def shd(truth: Matrix, estimate: Matrix) -> int:
     """Structural Hamming distance: the number of unordered pairs {j, k} whose edges differ.
 
     A missing, an extra and a reversed edge count one each; so does j ⇄ k where the truth has one edge or none.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph.  (P, P)
+
+    Returns
+    -------
+    int
+        0 for equal graphs.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import shd
+    >>> shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    1
     """
     truth, estimate = _two_graphs(truth, estimate)
     return _differing_pairs(truth, estimate)
 
 
 def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
-    """SHD divided by the number of true edges, so that the empty answer scores 1; nan when the true graph is empty."""
+    """SHD divided by the number of true edges, so that the empty answer scores 1.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph.  (P, P)
+
+    Returns
+    -------
+    float
+        nan when the true graph is empty.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import normalized_shd
+    >>> normalized_shd([[0, 1], [0, 0]], [[0, 0], [0, 0]])
+    1.0
+    """
     truth, estimate = _two_graphs(truth, estimate)
     true_edges = int(truth.sum())
     return _differing_pairs(truth, estimate) / true_edges if true_edges else math.nan
@@ -50,22 +87,73 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
 def f1(truth: Matrix, estimate: Matrix) -> float:
     """F1 of directed edges, 2·TP / (true edges + estimated edges); a reversed edge is wrong on both counts.
 
-    Two empty graphs agree entirely: 1. If only one of them is empty: 0.
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph.  (P, P)
+
+    Returns
+    -------
+    float
+        From 0 to 1. Two empty graphs agree entirely: 1. If only one of them is empty: 0.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import f1
+    >>> f1([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    0.0
     """
     truth, estimate = _two_graphs(truth, estimate)
     return _f1(truth, estimate)
 
 
 def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
-    """F1 of adjacencies, direction ignored. Empty graphs as in `f1`."""
+    """F1 of adjacencies, direction ignored.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph.  (P, P)
+
+    Returns
+    -------
+    float
+        From 0 to 1; empty graphs as in `f1`.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import skeleton_f1
+    >>> skeleton_f1([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    1.0
+    """
     truth, estimate = _two_graphs(truth, estimate)
     return _f1(truth | truth.T, estimate | estimate.T)
 
 
 def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
-    """Share of the true edges joined at all in the estimate that point the right way; nan when there are none.
+    """Share of the true edges joined at all in the estimate that point the right way.
 
-    An edge estimated in both directions is not oriented, hence not right.
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph. An edge in both directions is not oriented, hence not right.  (P, P)
+
+    Returns
+    -------
+    float
+        nan when no true edge is joined.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import orientation_accuracy
+    >>> orientation_accuracy([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    0.0
     """
     truth, estimate = _two_graphs(truth, estimate)
     found = truth & (estimate | estimate.T)
@@ -74,10 +162,28 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
 
 
 def average_precision(truth: Matrix, scores: Matrix) -> float:
-    """Average precision of a score matrix over all p(p − 1) ordered pairs; nan when the true graph is empty.
+    """Average precision of a score matrix over all p(p − 1) ordered pairs.
 
     Σ over the distinct scores, from the highest, of (gain in recall) × (precision so far): pairs with equal scores
     enter together. This is scikit-learn's `average_precision_score` on the matrix without its diagonal.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    scores
+        The larger, the surer of an edge j → k.  (P, P)
+
+    Returns
+    -------
+    float
+        From 0 to 1; nan when the true graph is empty.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import average_precision
+    >>> average_precision([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]])
+    1.0
     """
     truth = dag.ensure_graph(truth)
     outcomes, pair_scores = _ordered_pairs(truth, scores)
@@ -94,8 +200,26 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
 def cpdag_shd(truth: Matrix, estimate: Matrix) -> int:
     """SHD between the Markov equivalence classes of two DAGs: unordered pairs whose mark in the two CPDAGs differs.
 
-    A mark is one of: no edge, →, ←, undirected; any difference counts one. 0 exactly when the DAGs are equivalent, that
-    is when no observational data could tell them apart without assumptions about mechanisms and noise.
+    A mark is one of: no edge, →, ←, undirected; any difference counts one.
+
+    Parameters
+    ----------
+    truth
+        The true DAG.  (P, P)
+    estimate
+        The estimated DAG.  (P, P)
+
+    Returns
+    -------
+    int
+        0 exactly when the DAGs are equivalent, that is when no observational data could tell them apart without
+        assumptions about mechanisms and noise.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import cpdag_shd
+    >>> cpdag_shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    0
     """
     truth, estimate = _two_graphs(truth, estimate)
     return _differing_pairs(dag.cpdag(truth), dag.cpdag(estimate))
@@ -106,7 +230,24 @@ def sid(truth: Matrix, estimate: Matrix) -> int:
 
     Peters and Bühlmann (2015). The estimate computes the effect of intervening on i upon k by adjusting for the parents
     it gives to i; the pair counts when that is not correct for every distribution generated by the true graph.
-    0 ≤ SID ≤ p(p − 1), and the distance is not symmetric: an estimate with too many edges may score 0.
+
+    Parameters
+    ----------
+    truth
+        The true DAG.  (P, P)
+    estimate
+        The estimated DAG.  (P, P)
+
+    Returns
+    -------
+    int
+        From 0 to p(p − 1). The distance is not symmetric: an estimate with too many edges may score 0.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import sid
+    >>> sid([[0, 1], [0, 0]], [[0, 0], [1, 0]])
+    2
     """
     truth, estimate = _two_graphs(dag.ensure_dag(truth), dag.ensure_dag(estimate))
     reaches = dag.transitive_closure(truth) | np.eye(len(truth), dtype=bool)
@@ -191,9 +332,29 @@ class Reliability:
 def reliability_of(
     truth: Matrix, probabilities: Matrix, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
 ) -> Reliability:
-    """Reliability of directed-edge probabilities over the ordered pairs of one graph with a probability ≥ `floor`.
+    """Reliability of directed-edge probabilities over the ordered pairs of one graph.
 
-    The default floor of 0 takes all p(p − 1) pairs.
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    probabilities
+        Of each directed edge.  (P, P)
+    bins
+        How many, of equal width.
+    floor
+        Only pairs with a probability of this or more; all p(p − 1) pairs by default.
+
+    Returns
+    -------
+    Reliability
+        Sums per bin, which `pool` adds up over graphs.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import reliability_of
+    >>> reliability_of([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]], bins=2).edges
+    array([0., 1.])
     """
     truth = dag.ensure_graph(truth)
     outcomes, pair_probabilities = _ordered_pairs(truth, probabilities)
@@ -207,7 +368,29 @@ def reliability_of(
 
 
 def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliability:
-    """The reliability of probabilities of whatever came out or did not.  (pairs,), (pairs,)"""
+    """The reliability of probabilities of whatever came out or did not.
+
+    Parameters
+    ----------
+    outcomes
+        What came out.  (pairs,)
+    probabilities
+        How probable it was said to be.  (pairs,)
+    bins
+        How many, of equal width.
+
+    Returns
+    -------
+    Reliability
+        Sums per bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.metrics import binned
+    >>> binned(np.array([True, False]), np.array([0.9, 0.8]), bins=2).pairs
+    array([0., 2.])
+    """
     # Probabilities computed as sums may fall short of a boundary by rounding; 1 belongs to the last bin.
     bin_of_pair = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
     return Reliability(
@@ -218,7 +401,25 @@ def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliab
 
 
 def pool(parts: Iterable[Reliability]) -> Reliability:
-    """The reliability over the pairs of several graphs together. All parts need the same number of bins."""
+    """The reliability over the pairs of several graphs together.
+
+    Parameters
+    ----------
+    parts
+        Those of the graphs, with the same number of bins.
+
+    Returns
+    -------
+    Reliability
+        Their sums.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import pool, reliability_of
+    >>> one = reliability_of([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]], bins=2)
+    >>> pool([one, one]).edges
+    array([0., 2.])
+    """
     parts = list(parts)
     return Reliability(
         pairs=np.sum([part.pairs for part in parts], axis=0),
@@ -230,9 +431,31 @@ def pool(parts: Iterable[Reliability]) -> Reliability:
 def expected_calibration_error(
     truth: Matrix, probabilities: Matrix, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
 ) -> float:
-    """Expected calibration error of one graph's directed-edge probabilities; nan when no pair reaches `floor`.
+    """Expected calibration error of one graph's directed-edge probabilities.
 
     With few pairs per bin, one graph's error is mostly chance: `pool` those of many graphs to judge a method.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    probabilities
+        Of each directed edge.  (P, P)
+    bins
+        How many, of equal width.
+    floor
+        Only pairs with a probability of this or more.
+
+    Returns
+    -------
+    float
+        nan when no pair reaches `floor`.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import expected_calibration_error
+    >>> expected_calibration_error([[0, 1], [0, 0]], [[0, 1], [0, 0]])
+    0.0
     """
     return reliability_of(truth, probabilities, bins=bins, floor=floor).expected_calibration_error
 
@@ -240,14 +463,35 @@ def expected_calibration_error(
 def evaluate(
     truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None, probabilities: Matrix | None = None
 ) -> dict[str, float]:
-    """Every measure of one answer, by name; nan where a measure has no meaning for it.
-
-    `scores` rank the ordered pairs for average precision; without them the probabilities do, and without those the
-    estimated graph. `probabilities` of directed edges are also measured for calibration. The structural intervention
-    distance is computed for p ≤ 30; it and the distance between CPDAGs need two DAGs.
+    """Every measure of one answer, by name.
 
     Where the true graph is empty, an empty estimate has F1 1 and any other 0; measures that divide by the true edges
     (nshd, ap, orientation_accuracy) are nan.
+
+    Parameters
+    ----------
+    truth
+        The true graph.  (P, P)
+    estimate
+        The estimated graph. The distance between CPDAGs and the structural intervention distance, which is computed for
+        p ≤ 30, need two DAGs.  (P, P)
+    scores
+        Rank the ordered pairs for average precision; without them the probabilities do, and without those the estimated
+        graph.  (P, P)
+    probabilities
+        Of directed edges, which are also measured for calibration.  (P, P)
+
+    Returns
+    -------
+    dict of float
+        nan where a measure has no meaning.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import evaluate
+    >>> measures = evaluate([[0, 1], [0, 0]], [[0, 1], [0, 0]])
+    >>> measures["shd"], measures["f1"]
+    (0.0, 1.0)
     """
     truth, estimate = _two_graphs(truth, estimate)
     acyclic = bool(dag.is_acyclic(estimate))

@@ -39,10 +39,28 @@ ENTRIES_PER_PIECE = 2**22
 
 @dataclass(frozen=True, eq=False)
 class SkeletonOrder:
-    """A distribution over DAGs on P variables, or a batch of them.
+    """A distribution over DAGs on P variables, or a batch of them, made of a skeleton and an order.
 
-    `variable_mask` is false at variables that only pad a batch to a common size: they never have an edge and never
-    count. Narrow types are widened to float32 before any arithmetic, so a bfloat16 program loses nothing more here.
+    Narrow types are widened to float32 before any arithmetic, so a bfloat16 program loses nothing more here.
+
+    Parameters
+    ----------
+    skeleton_logits
+        Log-odds that two variables are adjacent, symmetric; the diagonal is ignored.  (..., P, P)
+    order_scores
+        The larger, the earlier; only differences matter.  (..., P)
+    variable_mask
+        False at variables that only pad a batch to a common size: they never have an edge and never count.  (..., P)
+
+    Examples
+    --------
+    The examples of the methods below continue this one: a and b are probably adjacent, and a comes first.
+
+    >>> import torch
+    >>> from causal_arrow import SkeletonOrder
+    >>> logits = torch.tensor([[0.0, 2.0, -3.0], [2.0, 0.0, -3.0], [-3, -3, 0]])
+    >>> distribution = SkeletonOrder(logits, torch.tensor([1.0, -1.0, 0.0]))
+    >>> generator = torch.Generator().manual_seed(0)
     """
 
     skeleton_logits: Tensor  # (..., P, P) symmetric, log-odds of ν; the diagonal is ignored
@@ -70,6 +88,25 @@ class SkeletonOrder:
 
         Marginals that no skeleton–order distribution has get the scores closest to ρ in least squares;
         `order_consistency` tells how close that is, and `projection.kl_projection` has those that training would find.
+
+        Parameters
+        ----------
+        edge_marginals
+            Probability of each directed edge.  (..., P, P)
+        variable_mask
+            False at variables that only pad.  (..., P)
+
+        Returns
+        -------
+        SkeletonOrder
+            Its `edge_marginals()` are those given, if a skeleton–order distribution has them.
+
+        Examples
+        --------
+        >>> marginals = distribution.edge_marginals()
+        >>> again = SkeletonOrder.from_marginals(marginals)
+        >>> torch.allclose(again.edge_marginals(), marginals, atol=1e-6)
+        True
         """
         log_ratios = _log_ratios(edge_marginals, variable_mask)
         skeleton_probabilities = _widened(edge_marginals + edge_marginals.mT)
@@ -84,32 +121,104 @@ class SkeletonOrder:
         return SkeletonOrder(self.skeleton_logits[index], self.order_scores[index], mask)
 
     def to(self, device: torch.device | str) -> SkeletonOrder:
-        """The same distribution on another device."""
+        """The same distribution on another device.
+
+        Parameters
+        ----------
+        device
+            Such as "cpu" or "cuda".
+
+        Returns
+        -------
+        SkeletonOrder
+            A new one.
+
+        Examples
+        --------
+        >>> distribution.to("cpu").order_scores.device
+        device(type='cpu')
+        """
         mask = None if self.variable_mask is None else self.variable_mask.to(device)
         return SkeletonOrder(self.skeleton_logits.to(device), self.order_scores.to(device), mask)
 
     # Probabilities of pairs
 
     def skeleton_probabilities(self) -> Tensor:
-        """Probability ν_jk that j and k are adjacent, zero on the diagonal.  (..., P, P)"""
+        """Probability ν_jk that j and k are adjacent, zero on the diagonal.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            Symmetric.
+
+        Examples
+        --------
+        >>> distribution.skeleton_probabilities()[0, 1].round(decimals=2)
+        tensor(0.8800)
+        """
         return self._logits().sigmoid().masked_fill(~self._pairs(), 0.0)
 
     def precedence_probabilities(self) -> Tensor:
-        """Probability q_jk = σ(s_j − s_k) that j comes before k, zero on the diagonal.  (..., P, P)"""
+        """Probability q_jk = σ(s_j − s_k) that j comes before k, zero on the diagonal.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            q_jk + q_kj = 1 off the diagonal.
+
+        Examples
+        --------
+        >>> distribution.precedence_probabilities()[0, 1].round(decimals=2)
+        tensor(0.8800)
+        """
         return self._score_differences().sigmoid().masked_fill(~self._pairs(), 0.0)
 
     def edge_marginals(self) -> Tensor:
-        """Probability of each directed edge, ν_jk · q_jk.  (..., P, P)"""
+        """Probability of each directed edge, ν_jk · q_jk.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            `[j, k]` is about the edge j → k.
+
+        Examples
+        --------
+        >>> distribution.edge_marginals()[0, 1].round(decimals=2)
+        tensor(0.7800)
+        """
         return self.skeleton_probabilities() * self.precedence_probabilities()
 
     def edge_logits(self) -> Tensor:
-        """Log-odds of each directed edge; they still rank edges whose marginals round to 0 or 1.  (..., P, P)"""
+        """Log-odds of each directed edge; they still rank edges whose marginals round to 0 or 1.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            −∞ on the diagonal.
+
+        Examples
+        --------
+        >>> log_odds = distribution.edge_logits()
+        >>> torch.allclose(log_odds.sigmoid(), distribution.edge_marginals())
+        True
+        """
         return self._edge_logits().masked_fill(~self._pairs(), -math.inf)
 
     def doubt(self) -> Tensor:
         """Bits of doubt per edge: Σ_{j<k} [H(ν_jk) + ν_jk H(q_jk)] over the expected number of edges Σ ν, or 1.  (...)
 
         H is the entropy of a coin. Zero is certainty; an edge of unknown direction alone is 1.
+
+        Returns
+        -------
+        Tensor
+            One number per distribution.
+
+        Examples
+        --------
+        >>> certain = SkeletonOrder(100 * logits, 100 * distribution.order_scores)
+        >>> certain.doubt() < distribution.doubt()
+        tensor(True)
         """
         skeleton, order = _coin_entropy(self._logits()), _coin_entropy(self._score_differences())
         adjacent = self.skeleton_probabilities()
@@ -122,6 +231,22 @@ class SkeletonOrder:
         """Negative log-likelihood for training, equation 1: all ordered pairs as if independent.  (...)
 
         −Σ_{j≠k} [G_jk log(ν_jk q_jk) + (1 − G_jk) log(1 − ν_jk q_jk)], summed over pairs, one value for each task.
+
+        Parameters
+        ----------
+        adjacency
+            The graph, or one per distribution.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            One number per distribution; the smaller, the better the graph fits.
+
+        Examples
+        --------
+        >>> graph = distribution.most_probable_dag()
+        >>> distribution.composite_nll(graph) < distribution.composite_nll(graph.T)
+        tensor(True)
         """
         edge_logits = self._edge_logits()
         terms = -logsigmoid(torch.where(adjacency != 0, edge_logits, -edge_logits))  # (..., P, P)
@@ -131,6 +256,24 @@ class SkeletonOrder:
         """log p(A, π) = log p(A) + log p(π), of a skeleton and an order.  (...)
 
         log p(π) = Σ_i [s_πi − log Σ_{k≥i} exp(s_πk)]. The places of masked variables in the order do not count.
+
+        Parameters
+        ----------
+        skeleton
+            Which variables are adjacent.  (..., P, P)
+        order
+            The variables, causes before effects.  (..., P)
+
+        Returns
+        -------
+        Tensor
+            One number per distribution.
+
+        Examples
+        --------
+        >>> order = distribution.most_probable_order()
+        >>> bool(distribution.log_probability(graph | graph.T, order) < 0)
+        True
         """
         scores = self._scores(masked=-math.inf)
         shape = np.broadcast_shapes(scores.shape, order.shape)
@@ -145,6 +288,22 @@ class SkeletonOrder:
         The orders are summed without listing them. A Plackett–Luce order is drawn place by place, and the next draw
         depends only on the set of variables already placed. So we carry, for every set of k variables, the probability
         that it fills the first k places with causes before effects, from k = 0 to P. That is 2^P sets: P has a limit.
+
+        Parameters
+        ----------
+        adjacency
+            The graph, or one per distribution.  (..., P, P)
+
+        Returns
+        -------
+        Tensor
+            One number per distribution.
+
+        Examples
+        --------
+        >>> cycles = torch.ones(3, 3).fill_diagonal_(0)
+        >>> distribution.log_likelihood(cycles)
+        tensor(-inf)
         """
         variables = self.order_scores.shape[-1]
         if variables > LARGEST_EXACT_LIKELIHOOD:
@@ -171,22 +330,80 @@ class SkeletonOrder:
     # Graphs
 
     def most_probable_order(self) -> Tensor:
-        """The variables by falling score, smaller indices first among equals, masked variables last.  (..., P)"""
+        """The variables by falling score, smaller indices first among equals, masked variables last.  (..., P)
+
+        Returns
+        -------
+        Tensor
+            Indices of variables.
+
+        Examples
+        --------
+        >>> distribution.most_probable_order()
+        tensor([0, 2, 1])
+        """
         return self._scores(masked=-math.inf).argsort(dim=-1, descending=True, stable=True)
 
     def most_probable_dag(self) -> Tensor:
-        """The graph of the most probable skeleton and order, section 2.4: edges with ν > ½.  (..., P, P) bool"""
+        """The graph of the most probable skeleton and order, section 2.4: edges with ν > ½.  (..., P, P) bool
+
+        Returns
+        -------
+        Tensor
+            `[j, k]` is true where j → k.
+
+        Examples
+        --------
+        >>> distribution.most_probable_dag().nonzero()
+        tensor([[0, 1]])
+        """
         return orient((self._logits() > 0) & self._pairs(), self.most_probable_order())
 
     def sample_orders(self, count: int, generator: torch.Generator) -> Tensor:
-        """`count` independent orders from the Plackett–Luce distribution, masked variables last.  (count, ..., P)"""
+        """Independent orders from the Plackett–Luce distribution, masked variables last.  (count, ..., P)
+
+        Parameters
+        ----------
+        count
+            How many orders.
+        generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        Tensor
+            Indices of variables.
+
+        Examples
+        --------
+        >>> distribution.sample_orders(5, generator).shape
+        torch.Size([5, 3])
+        """
         scores = self._scores(masked=-math.inf)
         # Sorting s + Gumbel noise is a Plackett–Luce draw, and −log of an exponential variable is Gumbel noise.
         waiting_times = torch.empty((count, *scores.shape), device=generator.device).exponential_(generator=generator)
         return (scores - waiting_times.to(scores.device).log()).argsort(dim=-1, descending=True)
 
     def sample_dags(self, count: int, generator: torch.Generator) -> Tensor:
-        """`count` independent graphs, each from its own skeleton and order.  (count, ..., P, P) bool"""
+        """Independent graphs, each from its own skeleton and order.  (count, ..., P, P) bool
+
+        Parameters
+        ----------
+        count
+            How many graphs.
+        generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        Tensor
+            Every graph is acyclic.
+
+        Examples
+        --------
+        >>> distribution.sample_dags(5, generator).shape
+        torch.Size([5, 3, 3])
+        """
         probabilities = self.skeleton_probabilities()
         graphs = probabilities.new_empty((count, *probabilities.shape), dtype=torch.bool)
         graphs_per_piece = max(1, ENTRIES_PER_PIECE // max(1, probabilities.numel()))

@@ -60,9 +60,25 @@ def save_model(
     extra: Mapping[str, Any] | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write the model to `directory`, with its weights rounded to `dtype` and `extra` (JSON) kept in the configuration.
+    """Write a model to a folder. A kill at any moment leaves a model that loads: the one that was there, or this one.
 
-    A kill at any moment leaves a model that loads: the one that was there before, or this one.
+    Parameters
+    ----------
+    model
+        The network.
+    directory
+        The folder, made if it is not there.
+    extra
+        What else to keep in the configuration, such as how it was trained: anything that JSON can hold.
+    dtype
+        The type that weights are rounded to.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_model, save_model
+    >>> save_model(load_model("arrow-base"), "my-model", extra={"note": "a copy"})
+    >>> load_model("my-model").extra["note"]
+    'a copy'
     """
     if dtype not in STORAGE_DTYPES:
         raise ConfigurationError(f"Weights are stored as one of {STORAGE_DTYPES}, got {dtype}.")
@@ -91,10 +107,26 @@ def save_model(
 
 
 def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowModel:
-    """The model of `source` in float32 on `device`, ready for inference; its `extra` is what it was saved with.
+    """A model in float32, ready for inference.
 
-    `source` is the name of a bundled model, a folder written by `save_model`, its `.safetensors` file alone, or a file
-    published for ArrowFM. A folder that has the name of a bundled model is reached as `./name`.
+    Parameters
+    ----------
+    source
+        The name of a bundled model, a folder written by `save_model`, its `.safetensors` file alone, or a file
+        published for ArrowFM. A folder that has the name of a bundled model is reached as `./name`.
+    device
+        Where to put it: "cpu", "cuda", "cuda:1".
+
+    Returns
+    -------
+    ArrowModel
+        Its `extra` is what it was saved with.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_model
+    >>> load_model("arrow-any").config.encoder.confounding_head
+    True
     """
     path = find_model(source)
     place = resolve_device(device)

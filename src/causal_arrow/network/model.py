@@ -27,29 +27,91 @@ MOST_COMPILED_VERSIONS = 64
 
 @dataclass(frozen=True)
 class ArrowConfig:
-    """Which encoder, and its sizes. The named configurations are `ArrowConfig.paper()` and `ArrowConfig.base()`."""
+    """Which encoder a network has, and its sizes.
+
+    Parameters
+    ----------
+    encoder
+        A `PairwiseConfig`, a `PaperConfig`, or the configuration of an encoder of your own.
+
+    Examples
+    --------
+    >>> from causal_arrow import ArrowConfig
+    >>> config = ArrowConfig.base()
+    >>> config.encoder.pair_width
+    128
+    """
 
     encoder: EncoderConfig
 
     @classmethod
     def paper(cls) -> ArrowConfig:
-        """The network of the paper: section 3 and appendix C, 37M parameters."""
+        """The network of the paper: section 3 and appendix C, 37M parameters.
+
+        Returns
+        -------
+        ArrowConfig
+            Of the encoder "paper".
+
+        Examples
+        --------
+        >>> ArrowConfig.paper().encoder.width
+        512
+        """
         return cls(PaperConfig())
 
     @classmethod
     def base(cls) -> ArrowConfig:
-        """The network we ship: pairs of variables have a representation of their own."""
+        """The network we ship: pairs of variables have a representation of their own.
+
+        Returns
+        -------
+        ArrowConfig
+            Of the encoder "pairwise".
+
+        Examples
+        --------
+        >>> ArrowConfig.base().encoder.stages
+        4
+        """
         return cls(PairwiseConfig())
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration as JSON can hold it: `{"encoder": name, **sizes}`."""
+        """The configuration as JSON can hold it: `{"encoder": name, **sizes}`.
+
+        Returns
+        -------
+        dict
+            `from_dict` reads it back.
+
+        Examples
+        --------
+        >>> config.to_dict()["encoder"]
+        'pairwise'
+        """
         settings = dataclasses.asdict(self.encoder)
         sizes = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
         return {"encoder": encoder_name(self.encoder), **sizes}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> ArrowConfig:
-        """The configuration `to_dict` wrote; ConfigurationError names what does not fit."""
+        """The configuration that `to_dict` wrote.
+
+        Parameters
+        ----------
+        settings
+            The name of the `encoder`, and its sizes. A ConfigurationError names what does not fit.
+
+        Returns
+        -------
+        ArrowConfig
+            What is not given has its default.
+
+        Examples
+        --------
+        >>> ArrowConfig.from_dict({"encoder": "pairwise", "stages": 2}).encoder.stages
+        2
+        """
         if not isinstance(settings, dict):
             raise ConfigurationError(f"Expected a table for [model], got {settings!r}.")
         settings = dict(settings)
@@ -117,7 +179,37 @@ def _standardize_columns(table: LongTable) -> LongTable:
 
 
 class ArrowModel(nn.Module):
-    """Standardizes a batch of tables, encodes them, and answers with one GraphDistribution for all of them."""
+    """The network: standardizes a batch of tables, encodes them, and answers with a distribution over graphs for each.
+
+    `load_model` gives one with its weights; this makes a new one with random weights.
+
+    Parameters
+    ----------
+    config
+        The encoder and its sizes.
+
+    Attributes
+    ----------
+    config : ArrowConfig
+        As it was given.
+    encoder : Encoder
+        The network without standardization.
+    extra : dict
+        What its file says beside configuration and weights, such as how it was trained; empty for a new model.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> import torch
+    >>> from causal_arrow import ArrowConfig, ArrowModel, load_model
+    >>> model = load_model("arrow-base")
+    >>> tables = torch.randn(2, 100, 5, generator=torch.Generator().manual_seed(0))
+    >>> with torch.inference_mode():
+    ...     graphs = model(tables)  # two tables, 100 observations, 5 variables
+    >>> graphs.skeleton_order.edge_marginals().shape
+    torch.Size([2, 5, 5])
+    """
 
     def __init__(self, config: ArrowConfig) -> None:
         super().__init__()
@@ -127,10 +219,26 @@ class ArrowModel(nn.Module):
         """What its file says beside configuration and weights, such as how it was trained; empty for a new model."""
 
     def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> GraphDistribution:
-        """The distributions over graphs given tables of one shape, or their values  (B, N, P) in any units.
+        """The distributions over graphs given tables of one shape.
 
-        `observations_per_chunk` bounds memory: observations are read that many at a time, with the same answer up to
-        rounding.
+        Parameters
+        ----------
+        tables
+            A `TableBatch`, or its values  (B, N, P) in any units.
+        observations_per_chunk
+            Bounds memory: observations are read that many at a time, with the same answer up to rounding.
+
+        Returns
+        -------
+        GraphDistribution
+            One distribution per table.
+
+        Examples
+        --------
+        >>> with torch.inference_mode():
+        ...     graphs = model(tables, observations_per_chunk=50)
+        >>> graphs.variables
+        5
         """
         if isinstance(tables, Tensor):
             tables = TableBatch(tables)
@@ -142,7 +250,39 @@ class ArrowModel(nn.Module):
     def forward_long(
         self, table: LongTable, observations_per_chunk: int | None = None, progress: Progress = unheard
     ) -> GraphDistribution:
-        """The distribution over graphs given a long table: from all observations statistics, from those drawn cells."""
+        """The distribution over graphs given one long table: statistics of all observations, cells of those drawn.
+
+        Parameters
+        ----------
+        table
+            The table, a column at a time, and which observations to read one by one.
+        observations_per_chunk
+            Bounds memory: observations are read that many at a time.
+        progress
+            Called with the stage and the share of it that is done.
+
+        Returns
+        -------
+        GraphDistribution
+            Of the one table.
+
+        Examples
+        --------
+        >>> from causal_arrow.batches import LongTable
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> values = torch.randn(5000, 3, generator=generator, dtype=torch.float64)
+        >>> levels = torch.zeros(3, dtype=torch.long)  # columns of numbers
+        >>> long = LongTable(
+        ...     observations=5000,
+        ...     column=lambda place: values[:, place],
+        ...     drawn=torch.arange(100),
+        ...     levels=levels,
+        ...     ordered=levels > 0,
+        ...     complete=True,
+        ... )
+        >>> model.forward_long(long).variables
+        3
+        """
         drawn = table.observations_drawn()
         self._check_parts(drawn)
         output = self.encoder.forward_long(
@@ -154,11 +294,49 @@ class ArrowModel(nn.Module):
         return self.distribution(*output)
 
     def standardized(self, tables: TableBatch) -> TableBatch:
-        """The tables as the encoder reads them: numbers with mean 0 and standard deviation 1."""
+        """The tables as the encoder reads them: numbers with mean 0 and standard deviation 1.
+
+        Parameters
+        ----------
+        tables
+            Tables in any units.
+
+        Returns
+        -------
+        TableBatch
+            A new batch; categories keep their codes.
+
+        Examples
+        --------
+        >>> from causal_arrow.batches import TableBatch
+        >>> standardized = model.standardized(TableBatch(5 * tables))
+        >>> standardized.values[0, :, 0].std().round(decimals=3)
+        tensor(1.)
+        """
         return dataclasses.replace(tables, values=_standardize_numbers(tables))
 
     def distribution(self, skeleton: Tensor, order: Tensor, confounding: Tensor | None = None) -> GraphDistribution:
-        """The distributions that the output of the encoder stands for."""
+        """The distributions that the output of the encoder stands for.
+
+        Parameters
+        ----------
+        skeleton
+            Log-odds of adjacency.  (B, P, P)
+        order
+            Order scores.  (B, P)
+        confounding
+            Log-odds of a hidden common cause, where the encoder says something about it.  (B, P, P)
+
+        Returns
+        -------
+        GraphDistribution
+            One distribution per table, in float32.
+
+        Examples
+        --------
+        >>> model.distribution(torch.zeros(1, 4, 4), torch.zeros(1, 4)).variables
+        4
+        """
         return GraphDistribution(
             SkeletonOrder(skeleton.float(), order.float()), None if confounding is None else confounding.float()
         )
@@ -176,11 +354,42 @@ class ArrowModel(nn.Module):
                 )
 
     def grown(self, name: str, tensor: Tensor, start: ArrowConfig) -> Tensor:
-        """A parameter of a network that this one can grow from, or a tensor of its shape, as this network has it."""
+        """A parameter of a network that this one can grow from, as this network has it.
+
+        Parameters
+        ----------
+        name
+            The name of the parameter.
+        tensor
+            Its values there, or another tensor of its shape.
+        start
+            The configuration of the network that it comes from.
+
+        Returns
+        -------
+        Tensor
+            With the shape that this network has for it.
+
+        Examples
+        --------
+        >>> name, tensor = next(iter(model.state_dict().items()))
+        >>> model.grown(name, tensor, model.config).shape == tensor.shape
+        True
+        """
         return self.encoder.grown(name.removeprefix("encoder."), tensor, start.encoder)
 
     def compile_blocks(self, backend: str = "inductor") -> None:
-        """Compile the encoder block by block, for any shape of table: one compilation serves all blocks of a kind."""
+        """Compile the encoder block by block, for any shape of table: one compilation serves all blocks of a kind.
+
+        Parameters
+        ----------
+        backend
+            Of `torch.compile`.
+
+        Examples
+        --------
+        >>> model.compile_blocks()  # the first pass afterwards takes longer
+        """
         # Training and validation, the places of a block, and sizes beyond 32-bit indices each need a version of their
         # own. Past torch's limit of 8 the rest would run uncompiled, with no more than a warning.
         torch.compiler.config.recompile_limit = max(torch.compiler.config.recompile_limit, MOST_COMPILED_VERSIONS)
@@ -189,5 +398,16 @@ class ArrowModel(nn.Module):
                 module.compile(dynamic=True, backend=backend)
 
     def parameter_count(self) -> int:
-        """Number of trainable parameters."""
+        """Number of trainable parameters.
+
+        Returns
+        -------
+        int
+            Of the encoder.
+
+        Examples
+        --------
+        >>> model.parameter_count() // 100_000  # 2.3 million
+        23
+        """
         return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)

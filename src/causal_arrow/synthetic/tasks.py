@@ -1,8 +1,11 @@
 """The task stream: distributions over causal discovery tasks, and batches of tasks drawn from them.
 
->>> tasks = TaskDistribution.broad().sample(2048, observations=500, variables=50, generator=generator)
+>>> import torch
+>>> from causal_arrow import TaskDistribution
+>>> generator = torch.Generator().manual_seed(0)
+>>> tasks = TaskDistribution.broad().sample(8, observations=100, variables=5, generator=generator)
 >>> tasks.data.shape
-torch.Size([2048, 500, 50])
+torch.Size([8, 100, 5])
 """
 
 # B tasks, N observations, P variables
@@ -55,6 +58,33 @@ class TaskBatch(Batch):
     The values are float32. Columns of numbers are standardized with the n − 1 standard deviation over their observed
     cells; columns of levels hold codes; cells that are not observed hold 0. A part of `tables` is None where the
     distribution cannot fill it in any task.
+
+    Parameters
+    ----------
+    tables
+        The tables.
+    truth
+        The graphs, and which pairs share a hidden cause.
+    order
+        The variables in the order of generation, causes before effects.  (B, P)
+    explained_variance
+        R² of each equation, before columns are disturbed; 0 for roots and in the recipe `discrete`.  (B, P)
+    noises
+        The noise law of each variable, indexing COMPONENTS["noises"].  (B, P)
+    recipe
+        Which of the distribution's recipes each task is from.  (B,)
+    choices
+        What was drawn once per task from each table of components, indexing COMPONENTS[table].  (B,) each
+
+    Examples
+    --------
+    >>> import torch
+    >>> from causal_arrow import TaskDistribution
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> paper = TaskDistribution.paper()
+    >>> tasks = paper.sample(4, observations=50, variables=6, generator=generator)
+    >>> len(tasks)
+    4
     """
 
     tables: TableBatch
@@ -67,22 +97,74 @@ class TaskBatch(Batch):
 
     @property
     def data(self) -> Tensor:
-        """The values of the tables.  (B, N, P)"""
+        """The values of the tables.  (B, N, P)
+
+        Returns
+        -------
+        Tensor
+            float32.
+
+        Examples
+        --------
+        >>> tasks.data.shape
+        torch.Size([4, 50, 6])
+        """
         return self.tables.values
 
     @property
     def adjacency(self) -> Tensor:
-        """adjacency[b, j, k] means j → k in task b.  (B, P, P) bool"""
+        """The true graphs: adjacency[b, j, k] means j → k in task b.  (B, P, P) bool
+
+        Returns
+        -------
+        Tensor
+            Every graph is acyclic.
+
+        Examples
+        --------
+        >>> tasks.adjacency.shape
+        torch.Size([4, 6, 6])
+        """
         return self.truth.adjacency
 
     def names(self, table: str) -> list[str]:
-        """The component that each task got from a table, by name."""
+        """The component that each task got from a table, by name.
+
+        Parameters
+        ----------
+        table
+            The name of a table of components, such as "graph_families".
+
+        Returns
+        -------
+        list of str
+            One name per task.
+
+        Examples
+        --------
+        >>> len(tasks.names("graph_families"))
+        4
+        """
         return [COMPONENTS[table][code] for code in self.choices[table].tolist()]
 
 
 @dataclass(frozen=True)
 class TaskDistribution:
-    """A weighted mixture of recipes. A task is drawn by choosing a recipe, then a component from each of its tables."""
+    """A weighted mixture of recipes. A task is drawn by choosing a recipe, then a component from each of its tables.
+
+    Parameters
+    ----------
+    recipes
+        The recipes by name, each with its weight.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from causal_arrow import TaskDistribution
+    >>> paper = TaskDistribution.paper()
+    >>> "erdos_renyi" in paper.components
+    True
+    """
 
     recipes: Mapping[str, Recipe]
 
@@ -91,15 +173,36 @@ class TaskDistribution:
 
     @classmethod
     def paper(cls) -> TaskDistribution:
-        """Section 4.1 of the paper."""
+        """The tasks of section 4.1 of the paper.
+
+        Returns
+        -------
+        TaskDistribution
+            With the one recipe `paper`.
+
+        Examples
+        --------
+        >>> list(TaskDistribution.paper().recipes)
+        ['paper']
+        """
         return cls({"paper": Recipe()})
 
     @classmethod
     def broad(cls) -> TaskDistribution:
-        """What the shipped weights learn from: half of the tasks as in the paper, half beyond it.
+        """What arrow-base learned from: half of the tasks as in the paper, half beyond it.
 
         It is also the yardstick of validation and of the benchmark, and stays as it is; a run that wants other weights
         for some components sets them, as the configuration `base` does.
+
+        Returns
+        -------
+        TaskDistribution
+            With three recipes.
+
+        Examples
+        --------
+        >>> list(TaskDistribution.broad().recipes)
+        ['paper', 'raw_equations', 'widened']
         """
         return cls(
             {
@@ -111,8 +214,21 @@ class TaskDistribution:
 
     @classmethod
     def any(cls) -> TaskDistribution:
-        """Tables as people have them: a third of the tasks as in `broad`, two thirds with kinds of columns, missing
-        cells, experiments, hidden causes, instruments, or nothing to tell beyond an equivalence class."""
+        """Tables as people have them: a third of the tasks as in `broad`, two thirds beyond tables of numbers.
+
+        Those have kinds of columns, missing cells, experiments, hidden causes, instruments, or nothing to tell beyond
+        an equivalence class.
+
+        Returns
+        -------
+        TaskDistribution
+            With the recipes of `broad` and three more.
+
+        Examples
+        --------
+        >>> list(TaskDistribution.any().recipes)[-3:]
+        ['typed', 'discrete', 'equivalence_class']
+        """
         # For few variables every number of edges that fits is as likely; for ten and more it is the paper's law.
         numbers = {
             name: dataclasses.replace(recipe, edge_counts=_spread_over_room(recipe.edge_counts))
@@ -129,7 +245,23 @@ class TaskDistribution:
 
     @classmethod
     def shifted(cls, *shifts: str) -> TaskDistribution:
-        """The paper's distribution shifts, for evaluation only: any of "graphs", "functions" and "noise" at once."""
+        """The paper's distribution shifts, for evaluation only.
+
+        Parameters
+        ----------
+        *shifts
+            Any of "graphs", "functions" and "noise".
+
+        Returns
+        -------
+        TaskDistribution
+            The paper's, with those tables of components replaced.
+
+        Examples
+        --------
+        >>> TaskDistribution.shifted("noise").only_for_evaluation
+        True
+        """
         if unknown := set(shifts) - set(SHIFTS):
             raise ConfigurationError(f"There is no shift {listed(unknown)}. The shifts are {listed(SHIFTS)}.")
         tables = dict(SHIFTS[shift] for shift in shifts)
@@ -137,7 +269,23 @@ class TaskDistribution:
 
     @classmethod
     def held_out(cls, component: str | None = None) -> TaskDistribution:
-        """The paper's tasks with one held-out component in its table, or with all of them. For evaluation only."""
+        """The paper's tasks with held-out components, for evaluation only.
+
+        Parameters
+        ----------
+        component
+            The one component that replaces its table; by default all of them are in.
+
+        Returns
+        -------
+        TaskDistribution
+            No training configuration may name it.
+
+        Examples
+        --------
+        >>> TaskDistribution.held_out().only_for_evaluation
+        True
+        """
         if component is None:
             return cls({"paper": dataclasses.replace(Recipe(), **HELD_OUT)})  # type: ignore[arg-type]
         tables = {name: {component: 1.0} for name, table in HELD_OUT.items() if component in table}
@@ -148,8 +296,28 @@ class TaskDistribution:
 
     @classmethod
     def for_training(cls, name: str, without: Sequence[str] = (), weights: Table | None = None) -> TaskDistribution:
-        """A training distribution as a configuration names it: "paper", "broad" or "any", with components switched off
-        or reweighted."""
+        """A training distribution as a configuration names it.
+
+        Parameters
+        ----------
+        name
+            "paper", "broad" or "any".
+        without
+            Components or recipes that are switched off.
+        weights
+            Other weights for some components or recipes.
+
+        Returns
+        -------
+        TaskDistribution
+            A ConfigurationError instead, if it holds anything that is kept for evaluation.
+
+        Examples
+        --------
+        >>> tasks = TaskDistribution.for_training("paper", without=["erdos_renyi"])
+        >>> "erdos_renyi" in tasks.components
+        False
+        """
         if name not in TRAINING_DISTRIBUTIONS:
             raise ConfigurationError(
                 f"There is no training distribution {name!r}. Choose from {listed(TRAINING_DISTRIBUTIONS)}."
@@ -162,27 +330,97 @@ class TaskDistribution:
 
     @property
     def components(self) -> frozenset[str]:
-        """Everything that can come out of this distribution, by name."""
+        """Everything that can come out of this distribution, by name.
+
+        Returns
+        -------
+        frozenset of str
+            Names of components.
+
+        Examples
+        --------
+        >>> "uniform" in paper.components
+        True
+        """
         possible = (recipe.components() for recipe in self.recipes.values() if recipe.weight > 0)
         return frozenset().union(*possible)
 
     @property
     def only_for_evaluation(self) -> bool:
-        """Whether it holds anything that no model may train on."""
+        """Whether it holds anything that no model may train on.
+
+        Returns
+        -------
+        bool
+            True for the shifts of the paper and for held-out components.
+
+        Examples
+        --------
+        >>> paper.only_for_evaluation
+        False
+        """
         return bool(self.components & EVALUATION_ONLY)
 
     def without(self, *names: str) -> TaskDistribution:
-        """The same with these components or recipes switched off. A recipe with nothing else in a table goes too."""
+        """The same with some components or recipes switched off.
+
+        Parameters
+        ----------
+        *names
+            Components or recipes. A recipe that has nothing else in a table is switched off too.
+
+        Returns
+        -------
+        TaskDistribution
+            A new one.
+
+        Examples
+        --------
+        >>> "uniform" in paper.without("uniform").components
+        False
+        """
         return self._restricted(names, keep=lambda name, table: name not in names)
 
     def only(self, *names: str) -> TaskDistribution:
-        """The same with nothing but these components in their tables, or nothing but these recipes."""
+        """The same with nothing but some components in their tables, or nothing but some recipes.
+
+        Parameters
+        ----------
+        *names
+            Components or recipes.
+
+        Returns
+        -------
+        TaskDistribution
+            A new one; tables without any of these components stay as they are.
+
+        Examples
+        --------
+        >>> normal = paper.only("normal")
+        >>> "uniform" in normal.components
+        False
+        """
         return self._restricted(names, keep=lambda name, table: name in names or not table & set(names))
 
     def reweighted(self, weights: Table) -> TaskDistribution:
-        """The same with other weights for some of its components or recipes; those with weight 0 can be switched on.
+        """The same with other weights for some of its components or recipes.
 
-        "widened.regulators" is the component `regulators` in the recipe `widened` alone.
+        Parameters
+        ----------
+        weights
+            Weights by name; those with weight 0 can be switched on. "widened.regulators" is the component `regulators`
+            in the recipe `widened` alone.
+
+        Returns
+        -------
+        TaskDistribution
+            A new one.
+
+        Examples
+        --------
+        >>> changed = TaskDistribution.broad().reweighted({"widened": 5.0})
+        >>> changed.recipes["widened"].weight
+        5.0
         """
         of_one = {f"{name}.{part}" for name, recipe in self.recipes.items() for part in recipe.names()}
         everywhere = set(self.recipes).union(*(recipe.names() for recipe in self.recipes.values()))
@@ -196,7 +434,31 @@ class TaskDistribution:
         return TaskDistribution(recipes)
 
     def sample(self, tasks: int, observations: int, variables: int, generator: torch.Generator) -> TaskBatch:
-        """`tasks` tasks of one shape, on the generator's device. The same generator state gives the same tasks."""
+        """Tasks of one shape, on the generator's device. The same generator state gives the same tasks.
+
+        Parameters
+        ----------
+        tasks
+            How many tasks.
+        observations
+            Rows of each table, 2 or more.
+        variables
+            Columns of each table, 2 or more.
+        generator
+            Where the randomness comes from.
+
+        Returns
+        -------
+        TaskBatch
+            The tables, and the truth behind each.
+
+        Examples
+        --------
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> tasks = paper.sample(3, observations=20, variables=4, generator=generator)
+        >>> tasks.data.shape
+        torch.Size([3, 20, 4])
+        """
         for name, value, least in (("tasks", tasks, 1), ("observations", observations, 2), ("variables", variables, 2)):
             if value < least:
                 raise ConfigurationError(f"{name} must be {least} or more, got {value}.")

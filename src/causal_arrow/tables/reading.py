@@ -73,35 +73,71 @@ def read_table(
     strict: bool = True,
     progress: Progress = unheard,
 ) -> Table:
-    """The table in `source`, ready for the network.
+    """The table in a file, a data frame or an array, ready for the network.
 
-    source    A path (.csv, .tsv, .txt, also compressed as .gz; .parquet, .feather, .xlsx; "-" for text on standard
-              input), a pandas or polars data frame, a mapping of columns, or anything two-dimensional that numpy
-              understands. Columns without names are called x1, x2, ...
-    columns   The columns to use, in this order; all of them by default.
-    drop      Columns to leave out.
-    missing   What to do about missing values. "model" leaves them to the network, which sees what is missing. "error"
-              says how many there are and where. "drop" leaves out incomplete observations: unbiased if values are
-              missing completely at random. "impute" fills the gaps with linear predictions from the other variables,
-              which makes relations look tidier than they are. "auto" is "model" if the network can do that, else
-              "error".
-    na        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null.
-    delimiter, decimal, sheet, header
-              How to read a file, where that should not be detected. header=False: the file has no names of columns.
-    kinds     What columns hold, where that should not be detected: {"zip": "category"}; one of number, binary, ordered,
-              category.
-    ordered   Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
+    Parameters
+    ----------
+    source
+        A path (.csv, .tsv, .txt, also compressed as .gz; .parquet, .feather, .xlsx; "-" for text on standard input), a
+        pandas or polars data frame, a mapping of columns, or anything two-dimensional that numpy understands. Columns
+        without names are called x1, x2, ...
+    columns
+        The columns to use, in this order; all of them by default.
+    drop
+        Columns to leave out.
+    missing
+        What to do about missing values. "model" leaves them to the network, which sees what is missing. "error" says
+        how many there are and where. "drop" leaves out incomplete observations: unbiased if values are missing
+        completely at random. "impute" fills the gaps with linear predictions from the other variables, which makes
+        relations look tidier than they are. "auto" is "model" if the network can do that, else "error".
+    na
+        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null.
+    delimiter
+        Field separator of a text file; detected by default.
+    decimal
+        Decimal sign of a text file, "." or ","; detected by default.
+    sheet
+        Name or number of an Excel sheet; the first by default.
+    header
+        False if the file has no names of columns.
+    kinds
+        What columns hold, where that should not be detected: {"zip": "category"}; one of "number", "binary", "ordered",
+        "category".
+    ordered
+        Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
     interventions
-              What experiments have set: for each observation the name of a variable, several separated by `;`, nothing
-              for none; or a table of true and false, a column for each variable; or the name of a column of the table
-              with such labels, which is then no variable.
+        What experiments have set: for each observation the name of a variable, several separated by `;`, nothing for
+        none; or a table of true and false, a column for each variable; or the name of a column of the table with such
+        labels, which is then no variable.
     environments
-              Where or when each observation was made: a label for each, or the name of a column of the table. It is
-              read as a category that nothing in the table causes.
-    abilities What the network that will read the table can read beside numbers; everything by default.
-    strict    With False, problems of columns become findings of the table instead of an error. Columns that are not
-              finite numbers are left out, and missing values stay as NaN: for inspection, not for the network.
-    progress  Hears how far a long file is read: the stage, and the share of it that is done.
+        Where or when each observation was made: a label for each, or the name of a column of the table. It is read as a
+        category that nothing in the table causes.
+    abilities
+        What the network that will read the table can read beside numbers; everything by default.
+    strict
+        With False, problems of columns become findings of the table instead of an error. Columns that are not finite
+        numbers are left out, and missing values stay as NaN: for inspection, not for the network.
+    progress
+        Called with the stage and the share of it that is done, while a long file is read.
+
+    Returns
+    -------
+    Table
+        Its `columns` say what kind of values each variable has, its `findings` what was noticed.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be used as it is. The message names every problem and what to do.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_example, read_table
+    >>> table = read_table(load_example("hospital"), drop=["age"])
+    >>> table.observations, table.variables
+    (800, 6)
+    >>> [column.name for column in table.columns if column.kind == "category"]
+    ['ward']
     """
     check_choice("missing", missing, MISSING_CHOICES)
     markers = tuple(str(marker).strip() for marker in _several(na, "na"))

@@ -19,7 +19,7 @@ from causal_arrow.text import counted, listed
 
 Floats = NDArray[np.float64]
 
-SEVERITIES = ("problem", "warning", "note")  # the gravest first
+SEVERITIES = ("problem", "warning", "note")  # the most serious first
 
 OBSERVATIONS_PER_CHUNK = 8192
 FEW_OBSERVATIONS = 50  # with fewer, whatever the number of variables, only strong edges are seen
@@ -55,25 +55,70 @@ class TrainingRange:
 
 @dataclass(frozen=True)
 class TableReport:
-    """The size of a table, what its columns hold, and the findings about it, the gravest first."""
+    """The size of a table, what its columns hold, and the findings about it, the most serious first.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_example, read_table
+    >>> from causal_arrow.tables.report import inspect_table
+    >>> report = inspect_table(read_table(load_example("hospital")))
+    >>> report.observations
+    800
+    """
 
     observations: int
+    """How many observations there are."""
     columns: tuple[Column, ...]
+    """What each variable is."""
     findings: tuple[Finding, ...]
+    """What was noticed, the most serious first."""
 
     @property
     def variables(self) -> int:
-        """How many variables there are."""
+        """How many variables there are.
+
+        Returns
+        -------
+        int
+            Columns of the table.
+
+        Examples
+        --------
+        >>> report.variables
+        7
+        """
         return len(self.columns)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The messages that should not be missed: problems and warnings."""
+        """The messages that should not be missed: problems and warnings.
+
+        Returns
+        -------
+        tuple of str
+            One per finding that is more than a note.
+
+        Examples
+        --------
+        >>> report.warnings
+        ()
+        """
         return tuple(finding.worded() for finding in self.findings if finding.severity != "note")
 
     @property
     def title(self) -> str:
-        """The size of the table, and how many columns of each kind it has unless all hold numbers."""
+        """The size of the table, and how many columns of each kind it has unless all hold numbers.
+
+        Returns
+        -------
+        str
+            One line.
+
+        Examples
+        --------
+        >>> report.title[:32]
+        '800 observations of 7 variables:'
+        """
         size = f"{counted(self.observations, 'observation')} of {counted(self.variables, 'variable')}"
         of_kind = {kind: [column.name for column in self.columns if column.kind == kind] for kind in KINDS}
         nouns = {"number": "numbers", "category": "categories"}
@@ -85,12 +130,44 @@ class TableReport:
         return size if len(of_kind["number"]) == self.variables else f"{size}: {', '.join(kinds)}"
 
     def lines(self, wording: Wording = PYTHON) -> list[str]:
-        """The report as lines of plain text, in the words of a surface."""
+        """The report as lines of plain text.
+
+        Parameters
+        ----------
+        wording
+            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`, in whose words the report says what to do.
+
+        Returns
+        -------
+        list of str
+            The title, then one line per finding.
+
+        Examples
+        --------
+        >>> len(report.lines()) == 1 + len(report.findings)
+        True
+        """
         findings = [f"{finding.severity}: {finding.worded(wording)}" for finding in self.findings]
         return [self.title, *(findings or ["Nothing stands out."])]
 
     def to_dict(self, wording: Wording = PYTHON) -> dict[str, Any]:
-        """The report as JSON can hold it; messages say what to do in the words of a surface."""
+        """The report as JSON can hold it.
+
+        Parameters
+        ----------
+        wording
+            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`, in whose words messages say what to do.
+
+        Returns
+        -------
+        dict
+            `observations`, `variables`, `columns` and `findings`.
+
+        Examples
+        --------
+        >>> report.to_dict()["variables"]
+        7
+        """
         return {
             "observations": self.observations,
             "variables": self.variables,
@@ -104,10 +181,29 @@ class TableReport:
 def inspect_table(
     table: Table, training_range: TrainingRange | None = None, abilities: Abilities = ANY_TABLE
 ) -> TableReport:
-    """The report card of a table. For one that may not be usable at all, read it with `strict=False`.
+    """The report card of a table.
 
-    `training_range` and `abilities` are those of the network that will read the table; without the first, nothing is
-    said about it.
+    Parameters
+    ----------
+    table
+        The table; one that may not be usable at all is read with `read_table(..., strict=False)`.
+    training_range
+        The sizes of tables that the network has learned from; without it, nothing is said about them.
+    abilities
+        What the network that will read the table can read beside numbers.
+
+    Returns
+    -------
+    TableReport
+        The findings, the most serious first.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_example, read_table
+    >>> from causal_arrow.tables.report import inspect_table
+    >>> report = inspect_table(read_table(load_example("sachs")))
+    >>> report.variables
+    11
     """
     facts = _gather(table, abilities)
     findings = [*table.findings, *(_training_range(table, training_range) if training_range else [])]

@@ -50,10 +50,23 @@ class Effect:
     """The effect of a treatment on an outcome over many possible graphs. `print(effect)` says it in words.
 
     Numbers are per unit of the treatment or, where it goes from one value to another, for that change.
+
+    Examples
+    --------
+    The examples of the members below continue this one.
+
+    >>> from causal_arrow import Arrow, load_example
+    >>> known = {"roots": ["age", "smoker", "ward"]}
+    >>> arrow = Arrow(knowledge=known).fit(load_example("hospital"))
+    >>> effect = arrow.effect("drug", "stay")
+    >>> -2.2 < effect.median < -1.4
+    True
     """
 
     treatment: str
+    """The variable that is changed."""
     outcome: str
+    """The variable whose change is estimated."""
     change: str
     """The change of the treatment, in words: "per unit of dose"."""
     sets: tuple[SetEffect, ...]
@@ -67,8 +80,11 @@ class Effect:
     probability_not_estimated: float = 0.0
     """Share of the graphs whose set has no estimate: too few observations, or nothing of the treatment left."""
     estimator: str = "linear"
+    """How the effect was estimated: "linear", "curved" or "forest"."""
     observations: int = 0
+    """How many observations the estimates rest on."""
     notes: tuple[str, ...] = ()
+    """What else a reader should know, in sentences."""
     risks: tuple[float, float] | None = None
     """Of a yes or no outcome under a yes or no treatment: the observed share of yes, overall and among the treated."""
     standard_unit: float = math.nan
@@ -78,7 +94,18 @@ class Effect:
 
     @cached_property
     def distribution(self) -> Mixture:
-        """All that is known of the effect, the point at zero included; graphs without an estimate are left out."""
+        """All that is known of the effect, a point at zero included; graphs without an estimate are left out.
+
+        Returns
+        -------
+        Mixture
+            With `mean`, `quantile(share)` and `interval(probability)`.
+
+        Examples
+        --------
+        >>> effect.distribution.quantile(0.5) == effect.median
+        True
+        """
         known = 1.0 - self.probability_not_identified - self.probability_not_estimated
         return mixture_of(
             [each.frequency / known for each in self.sets],
@@ -89,35 +116,99 @@ class Effect:
 
     @cached_property
     def median(self) -> float:
-        """As much probability lies below as above; zero where most graphs have no effect. Always in the interval."""
+        """The median over graphs: as much probability lies below as above.
+
+        Returns
+        -------
+        float
+            Always in the interval; zero where most graphs have no effect.
+
+        Examples
+        --------
+        >>> effect.interval[0] <= effect.median <= effect.interval[1]
+        True
+        """
         return self.distribution.quantile(0.5)
 
     @cached_property
     def median_if_any(self) -> float:
-        """The same over the graphs that have an effect; NaN if none has."""
+        """The median over the graphs that have an effect.
+
+        Returns
+        -------
+        float
+            NaN if none has.
+
+        Examples
+        --------
+        >>> effect.median_if_any < 0
+        True
+        """
         return self.distribution.without_zero().quantile(0.5) if self.sets else math.nan
 
     @property
     def mean(self) -> float:
         """The average effect over graphs, those without an effect counted as zero.
 
-        Where few graphs have no effect, or few have one, it can lie outside the interval.
+        Returns
+        -------
+        float
+            Where few graphs have no effect, or few have one, it can lie outside the interval.
+
+        Examples
+        --------
+        >>> effect.mean < 0
+        True
         """
         return self.distribution.mean
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """What the effect lies between with a probability of 90%."""
+        """The 90% interval: the effect lies in it with a probability of 90%.
+
+        Returns
+        -------
+        tuple of two floats
+            The low and the high end.
+
+        Examples
+        --------
+        >>> low, high = effect.interval
+        >>> low < -1.8 < high  # the true effect
+        True
+        """
         return self.distribution.interval(LEVEL)
 
     @property
     def standardized(self) -> float:
-        """The average effect in standard deviations of the outcome, per standard deviation of the treatment."""
+        """The average effect in standard deviations of the outcome, per standard deviation of the treatment.
+
+        Returns
+        -------
+        float
+            Comparable between treatments.
+
+        Examples
+        --------
+        >>> -1 < effect.standardized < 0
+        True
+        """
         return self.mean * self.standard_unit
 
     @property
     def by_adjustment_set(self) -> pd.DataFrame:
-        """One row per adjustment set, the most frequent first; the set None stands for graphs without any effect."""
+        """The effect under each adjustment set.
+
+        Returns
+        -------
+        DataFrame
+            One row per set, the most frequent first; the set None stands for graphs without any effect.
+
+        Examples
+        --------
+        >>> effect.by_adjustment_set["adjustment_set"][0]
+        ('ward', 'inflammation')
+        """
         import pandas as pd
 
         rows = [self._row(each) for each in self.sets]
@@ -139,13 +230,32 @@ class Effect:
     def robustness_value(self) -> float:
         """Share of what is left of treatment and outcome that a hidden cause must explain to bring the effect to zero.
 
-        By the adjustment sets on average; NaN without a linear estimate.
+        Returns
+        -------
+        float
+            From 0 to 1, averaged over the adjustment sets; NaN without a linear estimate.
+
+        Examples
+        --------
+        >>> 0 < effect.robustness_value < 1
+        True
         """
         return self._average_robustness(None)
 
     @property
     def robustness_value_of_interval(self) -> float:
-        """The same to bring zero into the 90% intervals of the adjustment sets, on average."""
+        """The same share to bring zero into the 90% intervals of the adjustment sets.
+
+        Returns
+        -------
+        float
+            From 0 to 1, averaged over the adjustment sets; NaN without a linear estimate.
+
+        Examples
+        --------
+        >>> effect.robustness_value_of_interval < effect.robustness_value
+        True
+        """
         return self._average_robustness(LEVEL)
 
     def _average_robustness(self, level: float | None) -> float:
@@ -160,7 +270,18 @@ class Effect:
 
     @property
     def e_value(self) -> float:
-        """For a yes or no treatment and outcome, the risk ratio that a hidden cause would need with both; else NaN."""
+        """The risk ratio that a hidden cause would need with both, for a yes or no treatment and outcome.
+
+        Returns
+        -------
+        float
+            1 or more; NaN for other treatments and outcomes.
+
+        Examples
+        --------
+        >>> effect.e_value  # the length of a stay is not yes or no
+        nan
+        """
         if self.risks is None:
             return math.nan
         # Of the means over everybody: the risk if nobody were treated, and if everybody were.
@@ -173,7 +294,18 @@ class Effect:
 
     @property
     def subject(self) -> str:
-        """What changes: the outcome, or the share of one of its levels."""
+        """What changes: the outcome, or the share of one of its levels.
+
+        Returns
+        -------
+        str
+            In words.
+
+        Examples
+        --------
+        >>> effect.subject
+        'stay'
+        """
         return self.outcome if self.level is None else f"the share of {self.outcome} = {self.level}"
 
     def __str__(self) -> str:
@@ -181,7 +313,18 @@ class Effect:
 
     @property
     def sentence(self) -> str:
-        """The effect, its interval, and what it was adjusted for, in one sentence."""
+        """The effect, its interval, and what it was adjusted for, in one sentence.
+
+        Returns
+        -------
+        str
+            `print(effect)` adds how sensitive it is to a hidden cause.
+
+        Examples
+        --------
+        >>> effect.sentence.startswith("stay changes by -1.")
+        True
+        """
         if not self.sets:
             return f"{self.treatment} has no effect on {self.subject} in any of {counted(self.graphs, 'graph')}."
         low, high = self.interval
@@ -213,7 +356,18 @@ class Effect:
         return "; ".join(parts) + "."
 
     def sensitivity_sentences(self) -> list[str]:
-        """How strong a hidden cause would have to be, in words; nothing where there is hardly an effect to doubt."""
+        """How strong a hidden cause would have to be, in words.
+
+        Returns
+        -------
+        list of str
+            Empty where there is hardly an effect to doubt.
+
+        Examples
+        --------
+        >>> len(effect.sensitivity_sentences())
+        1
+        """
         sentences: list[str] = []
         if self.probability_of_none > 0.5:
             return sentences
@@ -231,7 +385,18 @@ class Effect:
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """The effect as JSON can hold it; docs/guides/effects.md describes every field."""
+        """The effect as JSON can hold it; docs/reference/json.md describes every field.
+
+        Returns
+        -------
+        dict
+            Numbers that have no meaning are None.
+
+        Examples
+        --------
+        >>> effect.to_dict()["treatment"]
+        'drug'
+        """
         frame = self.by_adjustment_set
         sets = [
             {
@@ -270,27 +435,62 @@ class Effect:
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture of the distribution of the effect, coloured by adjustment set."""
+        """A picture of the distribution of the effect, colored by adjustment set.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axes to draw on; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Examples
+        --------
+        >>> effect.plot().figure.savefig("effect.svg")
+        """
         members = [each.adjustment_set for each in self.sets]
         return pictures.draw_effect(self.distribution, members, LEVEL, f"change of {self.subject} {self.change}", ax)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of all variables on one outcome, the largest mean in standard deviations first."""
+    """The effects of all variables on one outcome, the largest mean in standard deviations first.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> arrow = Arrow().fit(load_example("hospital"))
+    >>> effects = arrow.effects("stay", k=200)
+    >>> effects.not_estimated  # levels without an order have no single effect
+    ('ward',)
+    """
 
     outcome: str
+    """The variable whose change is estimated."""
     effects: tuple[Effect, ...]
+    """One per possible cause, the largest first."""
     graphs: int
     """How many graphs were drawn."""
     not_estimated: tuple[str, ...] = ()
     """Variables whose effect has no estimate: levels without an order, or nothing left of them after adjustment."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per possible cause: the probability of an effect, and the effect with its 90% interval.
+        """The effects as a data frame, one row per possible cause.
 
-        `effect` is the median. `standardized`, by which the causes are ranked, is the mean in standard deviations of
-        the outcome per standard deviation of the cause: what is improbable counts little.
+        Returns
+        -------
+        DataFrame
+            `cause`; `probability` that there is an effect; `effect`, the median, with `low` and `high` of its 90%
+            interval; and `standardized`, by which the causes are ranked: the mean in standard deviations of the outcome
+            per standard deviation of the cause.
+
+        Examples
+        --------
+        >>> effects.to_frame()["cause"][0]
+        'day3'
         """
         import pandas as pd
 
@@ -301,7 +501,18 @@ class Effects:
         return pd.DataFrame(rows, columns=["cause", "probability", "effect", "low", "high", "standardized"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The effects as JSON can hold them, each as `Effect.to_dict` gives it."""
+        """The effects as JSON can hold them, each as `Effect.to_dict` gives it.
+
+        Returns
+        -------
+        dict
+            With `outcome`, `graphs`, `not_estimated` and `effects`.
+
+        Examples
+        --------
+        >>> effects.to_dict()["outcome"]
+        'stay'
+        """
         return {
             "outcome": self.outcome,
             "graphs": self.graphs,
@@ -325,7 +536,22 @@ class Effects:
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the standardized effect of each cause with its interval, fainter where it is less probable."""
+        """A picture: the standardized effect of each cause with its interval, fainter where it is less probable.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axes to draw on; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Examples
+        --------
+        >>> effects.plot().figure.savefig("effects.svg")
+        """
         causes = [
             pictures.Bar(
                 each.treatment,

@@ -22,7 +22,16 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class Experiment:
-    """One thing that could be done, and how much doubt it is expected to remove."""
+    """One thing that could be done, and how much uncertainty it is expected to remove.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> arrow = Arrow().fit(load_example("hospital"))
+    >>> experiment = arrow.next_experiment(("drug", "stay"), k=200).best
+    >>> print(experiment)
+    set drug
+    """
 
     action: str
     """"set": give a variable values by chance; "measure": record the hidden common cause of two variables."""
@@ -37,12 +46,34 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The variable, or the pair as "a ↔ b"."""
+        """The variable, or the pair as "a ↔ b".
+
+        Returns
+        -------
+        str
+            As in the data frame of the plan.
+
+        Examples
+        --------
+        >>> experiment.name
+        'drug'
+        """
         return " ↔ ".join(self.variables)
 
     @property
     def settles_in_words(self) -> str:
-        """The pairs that it tells most about: "a – b, c – d"."""
+        """The pairs that it tells most about: "a – b, c – d".
+
+        Returns
+        -------
+        str
+            Empty if there are none.
+
+        Examples
+        --------
+        >>> isinstance(experiment.settles_in_words, str)
+        True
+        """
         return ", ".join(f"{a} – {b}" for a, b in self.settles)
 
     def __str__(self) -> str:
@@ -53,7 +84,16 @@ class Experiment:
 
 @dataclass(frozen=True, eq=False)
 class ExperimentPlan:
-    """Experiments ranked by what they are expected to tell. `print(plan)` says it in words."""
+    """Experiments ranked by what they are expected to tell. `print(plan)` says it in words.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> arrow = Arrow().fit(load_example("hospital"))
+    >>> plan = arrow.next_experiment(("drug", "stay"), k=200)
+    >>> plan.target
+    ('drug', 'stay')
+    """
 
     target: tuple[str, ...]
     """Nothing for the whole graph; an outcome, for its causes; a treatment and an outcome, for that effect."""
@@ -72,25 +112,71 @@ class ExperimentPlan:
 
     @property
     def best(self) -> Experiment:
-        """The first of the ranking."""
+        """The first of the ranking.
+
+        Returns
+        -------
+        Experiment
+            With its `gain`.
+
+        Examples
+        --------
+        >>> plan.best.action, plan.best.name
+        ('set', 'drug')
+        """
         return self.experiments[0]
 
     def place_in_batch(self, experiment: Experiment) -> int | None:
-        """Where an experiment stands among those to carry out together, from 1; None if it is not among them."""
+        """Where an experiment stands among those to carry out together.
+
+        Parameters
+        ----------
+        experiment
+            One of `experiments`.
+
+        Returns
+        -------
+        int or None
+            From 1; None if it is not among them.
+
+        Examples
+        --------
+        >>> plan.place_in_batch(plan.best)
+        1
+        """
         chosen = [(each.action, each.variables) for each in self.batch]
         key = experiment.action, experiment.variables
         return chosen.index(key) + 1 if key in chosen else None
 
     @property
     def about_effect(self) -> bool:
-        """Whether gains are shares of the doubt about one effect; else they are bits."""
+        """Whether gains are shares of the uncertainty about one effect; else they are bits.
+
+        Returns
+        -------
+        bool
+            True for a plan with a treatment and an outcome.
+
+        Examples
+        --------
+        >>> plan.about_effect
+        True
+        """
         return len(self.target) == 2
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per experiment, the best first.
+        """The experiments as a data frame, the best first.
 
-        `gain` is in bits or, for an effect, the share of its doubt; `batch` the place among those to carry out
-        together, None for the others.
+        Returns
+        -------
+        DataFrame
+            `action`, `variable`, `gain` (in bits or, for an effect, the share of its uncertainty), `affected`,
+            `settles`, and `batch`, the place among those to carry out together, missing for the others.
+
+        Examples
+        --------
+        >>> plan.to_frame()["variable"][0]
+        'drug'
         """
         import pandas as pd
 
@@ -109,7 +195,18 @@ class ExperimentPlan:
         return frame.astype({"batch": "Int64"})
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can hold it; docs/reference/json.md describes every field."""
+        """The plan as JSON can hold it; docs/reference/json.md describes every field.
+
+        Returns
+        -------
+        dict
+            With `experiments`, `batch` and the `sentence`.
+
+        Examples
+        --------
+        >>> plan.to_dict()["unit"]
+        'share'
+        """
         return {
             "target": list(self.target),
             "unit": "share" if self.about_effect else "bits",
@@ -126,7 +223,18 @@ class ExperimentPlan:
 
     @property
     def subject(self) -> str:
-        """What the doubt is about."""
+        """What the uncertainty is about.
+
+        Returns
+        -------
+        str
+            In words.
+
+        Examples
+        --------
+        >>> plan.subject
+        'the effect of drug on stay'
+        """
         if not self.target:
             return "the graph"
         return (
@@ -136,14 +244,41 @@ class ExperimentPlan:
         )
 
     def amount(self, gain: float) -> str:
-        """A gain in words: "1.2 bits", "64% of the doubt"."""
+        """A gain in words: "1.2 bits", "64% of the doubt".
+
+        Parameters
+        ----------
+        gain
+            That of an experiment.
+
+        Returns
+        -------
+        str
+            With its unit.
+
+        Examples
+        --------
+        >>> plan.amount(0.64)
+        '64% of the doubt'
+        """
         if self.about_effect:
             return f"{in_percent(gain)} of the doubt"
         return "under 0.01 bits" if gain < LITTLE else f"{in_digits(gain)} bits"
 
     @property
     def sentence(self) -> str:
-        """What to do next, in one sentence or two."""
+        """What to do next, in one sentence or two.
+
+        Returns
+        -------
+        str
+            `print(plan)` adds the ranking.
+
+        Examples
+        --------
+        >>> "set drug" in plan.sentence
+        True
+        """
         if not self.batch or self.batch[0].gain < LITTLE:
             return (
                 f"No experiment is expected to tell much about {self.subject}: the {counted(self.graphs, 'graph')} "
@@ -177,7 +312,22 @@ class ExperimentPlan:
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the gain of each experiment, those to carry out together in colour."""
+        """A picture: the gain of each experiment, those to carry out together in color.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axes to draw on; by default a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes that were drawn on.
+
+        Examples
+        --------
+        >>> plan.plot().figure.savefig("plan.svg")
+        """
         rows = [
             (f"{each.action} {each.name}", each.gain, self.place_in_batch(each) is not None)
             for each in self.experiments

@@ -52,39 +52,108 @@ LEAST_COMPLETE = 50
 
 @dataclass(frozen=True, eq=False)
 class Falsification:
-    """What the independences of a graph say about it. `print(...)` says it in words."""
+    """What the independences of a graph say about it. `print(...)` says it in words.
+
+    Examples
+    --------
+    >>> from causal_arrow import Arrow, load_example
+    >>> table = load_example("hospital").dropna()
+    >>> test = Arrow().fit(table).falsify(permutations=50)
+    >>> test.names == tuple(table.columns)
+    True
+    """
 
     names: tuple[str, ...]
-    graph: Bools  # (P, P)
-    independence: Floats  # (P, P) p-value that j is independent of k given k's causes; NaN where nothing is implied
-    support: Floats  # (P, P) p-value that an edge j → k is not needed, given k's other causes; NaN without an edge
-    permuted: Floats  # (K,) share of violated independences in each graph with shuffled names
+    """The variables."""
+    graph: Bools
+    """The graph that was tested.  (P, P)"""
+    independence: Floats
+    """P-value that j is independent of k given the causes of k; NaN where nothing is implied.  (P, P)"""
+    support: Floats
+    """P-value that an edge j → k is not needed, given the other causes of k; NaN without an edge.  (P, P)"""
+    permuted: Floats
+    """Share of violated independences in each graph with shuffled names.  (K,)"""
     equivalent: float
     """Share of the shuffled graphs that imply the very same independences: if large, the test can say little."""
 
     @property
     def tests(self) -> int:
-        """How many independences the graph implies."""
+        """How many independences the graph implies.
+
+        Returns
+        -------
+        int
+            0 for a graph in which everything is adjacent.
+
+        Examples
+        --------
+        >>> test.tests > 0
+        True
+        """
         return int((~np.isnan(self.independence)).sum())
 
     @property
     def violated(self) -> float:
-        """Share of the independences that the data contradict, each at a level of 5%."""
+        """Share of the independences that the data contradict, each at a level of 5%.
+
+        Returns
+        -------
+        float
+            About 0.05 is expected of a true graph.
+
+        Examples
+        --------
+        >>> test.violated < 0.2
+        True
+        """
         return violated_share(self.independence)
 
     @property
     def p_value(self) -> float:
-        """Share of the shuffled graphs that the data contradict as little as this graph, or less."""
+        """Share of the shuffled graphs that the data contradict as little as this graph, or less.
+
+        Returns
+        -------
+        float
+            Small if the graph fits better than chance.
+
+        Examples
+        --------
+        >>> test.p_value < 0.05
+        True
+        """
         return float((1 + (self.permuted <= self.violated).sum()) / (1 + len(self.permuted)))
 
     @property
     def falsified(self) -> bool:
-        """Whether the graph fits the table no better than graphs with shuffled names do."""
+        """Whether the graph fits the table no better than graphs with shuffled names do.
+
+        Returns
+        -------
+        bool
+            False also where the test can say little: see `equivalent`.
+
+        Examples
+        --------
+        >>> test.falsified
+        False
+        """
         return bool(self.tests and self.p_value > LEVEL and self.equivalent <= LEVEL)
 
     @cached_property
     def contradictions(self) -> pd.DataFrame:
-        """Independences that the data contradict even though many were tested (Holm), the clearest first."""
+        """Independences that the data contradict even though many were tested (Holm), the clearest first.
+
+        Returns
+        -------
+        DataFrame
+            `variable`, `depends_on`, `given` and `p_value`.
+
+        Examples
+        --------
+        >>> list(test.contradictions.columns)
+        ['variable', 'depends_on', 'given', 'p_value']
+        """
         import pandas as pd
 
         places = np.argwhere(~np.isnan(self.independence))
@@ -100,7 +169,18 @@ class Falsification:
 
     @cached_property
     def unsupported_edges(self) -> pd.DataFrame:
-        """Edges that the data do not ask for: given its other causes, the effect does not depend on the cause."""
+        """Edges that the data do not ask for: given its other causes, the effect does not depend on the cause.
+
+        Returns
+        -------
+        DataFrame
+            `source`, `target` and `p_value`.
+
+        Examples
+        --------
+        >>> list(test.unsupported_edges.columns)
+        ['source', 'target', 'p_value']
+        """
         import pandas as pd
 
         places = np.argwhere(self.support > LEVEL)
@@ -109,7 +189,18 @@ class Falsification:
         return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
-        """The test as JSON can hold it; docs/reference/json.md describes every field."""
+        """The test as JSON can hold it; docs/reference/json.md describes every field.
+
+        Returns
+        -------
+        dict
+            With a `sentence` in words.
+
+        Examples
+        --------
+        >>> test.to_dict()["shuffled"]
+        50
+        """
         return {
             "tests": self.tests,
             "violated": self.violated,

@@ -40,7 +40,24 @@ Heard = Callable[[Record], None]
 class ManyAnswers(Mapping[str, Answer]):
     """The answers for many tables by their names, each read from the disk when it is asked for.
 
-    Tables that failed have no answer: `failed` says why.
+    It is a mapping: `answers["name"]` is an `Answer`, and tables that failed are not in it.
+
+    Parameters
+    ----------
+    folder
+        The folder that `discover_many` wrote to.
+    names
+        The tables to look for in it.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover_many, load_example
+    >>> hospital = load_example("hospital")
+    >>> north = hospital[hospital["ward"] == "north"].drop(columns="ward")
+    >>> tables = {"north": north, "empty": hospital[:0]}
+    >>> answers = discover_many(tables, "by-ward", jobs=1, progress=False)
+    >>> list(answers)
+    ['north']
     """
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
@@ -51,12 +68,34 @@ class ManyAnswers(Mapping[str, Answer]):
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why tables have no answer, in one sentence for each of them."""
+        """Why tables have no answer.
+
+        Returns
+        -------
+        dict of str
+            One sentence per table that failed, by its name.
+
+        Examples
+        --------
+        >>> list(answers.failed)
+        ['empty']
+        """
         return {name: record["error"] for name, record in self._records.items() if record["status"] != OK}
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One line per table: its status, size, number of edges and seconds, and why it failed."""
+        """A summary: one row per table.
+
+        Returns
+        -------
+        DataFrame
+            Status, size, number of edges, seconds, and why a table failed; the index is the name of the table.
+
+        Examples
+        --------
+        >>> answers.frame["status"].to_dict()
+        {'north': 'ok', 'empty': 'failed'}
+        """
         import pandas as pd
 
         from causal_arrow.discovery.many.folder import SUMMARY_COLUMNS
@@ -103,19 +142,43 @@ def discover_many(
 ) -> ManyAnswers:
     """The causal graphs of many tables.
 
-    What is in the folder already is not done again: a table counts as done if its content, its settings and the
-    version of the package are the same. Stopped at any time, the same call goes on from there.
+    Tables that are finished are not done again: a table counts as finished if its content, its settings and the version
+    of the package are the same. Stopped at any time, the same call continues where it was.
 
-    tables    A folder with tables; a manifest, a CSV or JSON file with a field `table` and, if some tables need them,
-              settings of their own; a list of files and folders; or a mapping of names to whatever `read_table` takes.
-    output    The folder for answers, records and the summary.
-    settings  Of all tables, as for `discover`; a manifest may overrule them.
-    backend   Where the work goes: "loky", processes of this machine; "ray" or "dask", the workers of a cluster.
-    jobs      How many processes; by default as many as there are cores and as fit into memory.
-    cluster   The address of a Ray or Dask cluster; by default one is started on this machine.
-    retry     Also do again what failed before.
-    progress  Show a bar on standard error; by default only where that is a terminal.
-    reading   Options of `read_table`, for all tables.
+    Parameters
+    ----------
+    tables
+        A folder with tables; a manifest, a CSV or JSON file with a field `table` and, if some tables need them,
+        settings of their own; a list of files and folders; or a mapping of names to whatever `read_table` takes.
+    output
+        The folder for answers, records and the summary.
+    settings
+        Of all tables, as for `discover`; a manifest may override them.
+    backend
+        Where the work goes: "loky", processes of this machine; "ray" or "dask", the workers of a cluster.
+    jobs
+        How many processes; by default as many as there are cores and as fit into memory.
+    cluster
+        The address of a Ray or Dask cluster; by default one is started on this machine.
+    retry
+        Also do again what failed before.
+    progress
+        Whether to show a bar on standard error; by default only on a terminal.
+    **reading
+        Options of `read_table`, for all tables.
+
+    Returns
+    -------
+    ManyAnswers
+        The answers by the names of the tables, and why some have none.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover_many, load_example
+    >>> tables = {"patients": load_example("hospital")}
+    >>> answers = discover_many(tables, "answers", jobs=1, progress=False)
+    >>> answers["patients"].observations
+    800
     """
     from causal_arrow.discovery.progress import progress_of, silence
 

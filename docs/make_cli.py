@@ -1,0 +1,88 @@
+"""The page of the command line, written from the program itself: `python docs/make_cli.py`."""
+
+from __future__ import annotations
+
+import enum
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from causal_arrow.cli.program import build_app
+
+PAGE = Path(__file__).parent / "reference" / "cli.md"
+
+MOST_CHARACTERS = 76
+"""In a line of an example."""
+
+INTRODUCTION = """# Command line
+
+Every command with all of its options, as `causal-arrow COMMAND --help` prints them. The guide
+[Command line](../guides/command-line.md) says what holds for all commands and what they write. This page is written by
+`python docs/make_cli.py`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    commands: dict[str, Any] = typer.main.get_command(build_app()).commands  # type: ignore[attr-defined]
+    return "\n".join([INTRODUCTION, *(_section(name, command) for name, command in commands.items())])
+
+
+def _section(name: str, command: Any) -> str:
+    """One command: what it does, its examples, its arguments and options."""
+    parameters = [entry for entry in command.params if not entry.hidden and entry.name != "help"]
+    arguments = [entry for entry in parameters if entry.param_type_name == "argument"]
+    options = [entry for entry in parameters if entry.param_type_name == "option"]
+    usage = " ".join(["causal-arrow", name, *(_usage(entry) for entry in arguments), "[OPTIONS]"])
+    parts = [f"## {name}\n", f"    {usage}\n", "\n\n".join(map(_one_line, (command.help or "").split("\n\n"))) + "\n"]
+    if arguments:
+        parts += ["\n".join(f"- `{_usage(entry)}`: {_described(entry)}" for entry in arguments) + "\n"]
+    for panel in dict.fromkeys(entry.rich_help_panel for entry in options):
+        members = [entry for entry in options if entry.rich_help_panel == panel]
+        listed = "\n".join(f"- {_spelled(entry)}: {_described(entry)}" for entry in members)
+        parts += [f"**{panel or 'Options'}**\n", f"{listed}\n"]
+    if examples := re.findall(r"^`(.+)`$", command.epilog or "", re.MULTILINE):
+        parts += ["**Examples**\n", "\n".join(["```console", *map(_wrapped, examples), "```\n"])]
+    return "\n".join(parts)
+
+
+def _usage(argument: Any) -> str:
+    name = argument.metavar or str(argument.name).upper()
+    several = f"{name}..." if argument.nargs == -1 and not name.endswith("...") else name
+    return several if argument.required or several.startswith("[") else f"[{several}]"
+
+
+def _spelled(option: Any) -> str:
+    """All spellings of an option."""
+    return ", ".join(f"`{spelling}`" for spelling in (*option.opts, *option.secondary_opts))
+
+
+def _described(parameter: Any) -> str:
+    """The help text, and the default where there is one worth a word."""
+    text = _one_line(parameter.help)
+    default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    if parameter.show_default and isinstance(default, str | int | float) and not isinstance(default, bool):
+        text = f"{text} Default: `{default}`." if str(default) else text
+    return text
+
+
+def _wrapped(example: str) -> str:
+    """An example with its prompt, on as many lines as it takes to fit on the page."""
+    lines = ["$"]
+    for part in re.split(r" (?=-)", example):  # options stay with their values
+        if len(lines[-1]) + len(part) > MOST_CHARACTERS:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {part}"
+    return "\n".join(lines)
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").replace("|", "\\|").split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"Wrote {PAGE}.")

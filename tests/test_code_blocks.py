@@ -1,0 +1,283 @@
+"""Every block of code in README.md and in the documents runs, or is marked as one that does not.
+
+On each page the blocks `python` and `bash` run from top to bottom, in one namespace and one folder of the page's own. A
+block `text` right after such a block holds what it printed, exactly. Blocks `console` and `sh` are shown only, and of
+them, as of code in a sentence, every command line of ours must be one that the program understands. A comment
+
+    <!-- not run: the reason -->
+
+before a block leaves it out. A page may use a `table` and a file `table.csv` without making them: the test has some
+people with an income, a treatment and what came of it, see `people`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+
+from causal_arrow.benchmarks.methods import METHODS
+from causal_arrow.cli import main
+from causal_arrow.cli.program import build_app
+from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network.encoders.registry import ENCODERS
+from causal_arrow.network.encoders.statistics import CHANNELS
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+SHELL = re.compile(r"[|<>$;&`*]")
+MOST_LEFT_OUT = 8
+"""Blocks that do not run, in all pages together: another one needs a reason and a larger number here."""
+
+WAITING = {
+    "docs/evidence/gallery.md",
+    *(f"docs/guides/{name}.md" for name in ("effects", "experiments", "export", "hidden-causes", "knowledge")),
+    *(f"docs/guides/{name}.md" for name in ("many-tables", "tables")),
+}
+"""Pages of before this rule, which are being written anew."""
+
+BLOCK = re.compile(
+    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]+?) -->\n+(?P=indent))?```(?P<language>\w+)(?P<title>[^\n]*)\n"
+    r"(?P<code>.*?)^(?P=indent)```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page."""
+
+    language: str
+    code: str
+    line: int
+    reason: str | None
+    """Why it does not run, if it does not."""
+    printed: str | None
+    """What the page says that it prints."""
+
+    @property
+    def runs(self) -> bool:
+        return self.language in ("python", "bash") and self.reason is None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = list(BLOCK.finditer(text))
+    blocks = []
+    for place, match in enumerate(found):
+        after = found[place + 1] if place + 1 < len(found) else None
+        follows = (
+            after is not None
+            and after["language"] == "text"
+            and not after["title"].strip()
+            and not text[match.end() : after.start()].strip()
+        )
+        blocks.append(
+            Block(
+                match["language"],
+                textwrap.dedent(match["code"]),
+                text.count("\n", 0, match.start("code")) + 1,
+                match["reason"],
+                tidy(textwrap.dedent(after["code"])) if follows and after is not None else None,
+            )
+        )
+    return blocks
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def tidy(printed: str) -> str:
+    """Without blanks at the ends of lines and empty lines around."""
+    return "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n")
+
+
+# Running
+
+
+def people() -> pd.DataFrame:
+    """300 people: what they are, what was done to them, what came of it. All of it is made up."""
+    random = np.random.default_rng(0)
+    age, sex, income = random.normal(50, 12, 300), random.integers(0, 2, 300), random.gamma(4, 800, 300)
+    smoking = (random.normal(size=300) + 0.03 * (50 - age) > 0.3).astype(int)
+    dose = 0.001 * income + 0.02 * age + random.uniform(-1, 1, 300)
+    treatment = (0.5 * dose + random.normal(size=300) > 1).astype(int)
+    outcome = 2 * dose - 0.5 * treatment + random.laplace(size=300)
+    cancer = (0.04 * age + 1.5 * smoking + random.normal(size=300) > 3.5).astype(int)
+    columns = (age, sex, income, smoking, dose, treatment, outcome, cancer)
+    names = ("age", "sex", "income", "smoking", "dose", "treatment", "outcome", "cancer")
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def run_python(code: str, module: ModuleType, origin: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(code, origin, "exec"), vars(module))
+    return printed.getvalue()
+
+
+def run_commands(code: str) -> str:
+    """What commands print, or what they say on standard error if they print nothing."""
+    if SHELL.search(code):
+        return run_shell(code)
+    printed = []
+    for line in code.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["causal-arrow"]:
+            out, said = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+                main(words[1:])
+            printed.append(out.getvalue() or said.getvalue())
+        elif words:
+            printed.append(run_shell(line))
+    return "".join(printed)
+
+
+def run_shell(code: str) -> str:
+    program = f'causal-arrow() {{ {shlex.quote(sys.executable)} -m causal_arrow "$@"; }}\n'
+    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, check=False)
+    return done.stdout or done.stderr
+
+
+@pytest.fixture
+def as_it_was() -> Iterator[None]:
+    """Whatever a page registers is forgotten afterwards."""
+    tables: tuple[dict[str, Any], ...] = (METHODS, ENCODERS, CHANNELS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
+
+
+@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=named(page)) for page in PAGES if any(b.runs for b in blocks_of(page))]
+)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
+    page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if named(page) in WAITING:
+        pytest.skip("is being written anew")
+    if "arrow-any" not in bundled_models():
+        pytest.skip("needs the networks that come with the package")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    table = people()
+    table.to_csv("table.csv", index=False)
+    module = ModuleType("a_page")  # dataclasses look up the module they are defined in
+    module.__dict__["table"] = table
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for block in blocks_of(page):
+        if not block.runs:
+            continue
+        origin = f"{named(page)}, line {block.line}"
+        printed = run_python(block.code, module, origin) if block.language == "python" else run_commands(block.code)
+        if block.printed is not None:
+            assert tidy(printed) == block.printed, f"{origin} prints something else"
+
+
+def test_few_blocks_do_not_run() -> None:
+    left_out = [f"{named(page)}, line {block.line}" for page in PAGES for block in blocks_of(page) if block.reason]
+    assert len(left_out) <= MOST_LEFT_OUT, left_out
+
+
+# Command lines
+
+
+def commands_of(page: Path) -> Iterator[tuple[int, str]]:
+    """The command lines of ours that blocks of a page hold, each with its line."""
+    for block in blocks_of(page):
+        if block.language not in ("console", "sh", "bash"):
+            continue
+        lines = block.code.replace("\\\n", " ").splitlines()
+        if block.language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        for line in lines:
+            for part in split_pipeline(line):
+                if part[:1] == ["causal-arrow"]:
+                    yield block.line, shlex.join(part)
+
+
+def split_pipeline(line: str) -> Iterator[list[str]]:
+    """The words of each command of a line."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
+    lexer.wordchars += "$*?[]{}~@%!^:,"
+    part: list[str] = []
+    for word in lexer:
+        if word and set(word) <= set("|;&"):
+            yield part
+            part = []
+        elif word in ("<", ">", ">>"):
+            next(lexer, None)  # a file, which is no argument
+        else:
+            part.append(word)
+    yield part
+
+
+def inline_commands_of(page: Path) -> Iterator[tuple[int, str]]:
+    """Commands within sentences and tables."""
+    text = BLOCK.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
+    for match in re.finditer(r"`(causal-arrow [^`]+)`", text):
+        yield text.count("\n", 0, match.start()) + 1, " ".join(match[1].split())
+
+
+@lru_cache(maxsize=1)
+def all_commands() -> dict[str, Any]:
+    program: Any = typer.main.get_command(build_app())
+    return dict(program.commands)
+
+
+def complaint(command: str) -> tuple[str, str]:
+    """What the parser of our program says of a command line, by kind and in words; nothing if it takes it."""
+    commands = all_commands()
+    words = shlex.split(command, comments=True)[1:]
+    if not words or words[0].startswith("-") or words[0].isupper():  # COMMAND stands for any of them
+        return "", ""
+    if words[0] not in commands:
+        return "NoSuchCommand", f"there is no command {words[0]}"
+    silent = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+            commands[words[0]].make_context(words[0], words[1:])
+    except Exception as error:  # click's own classes, which typer may carry inside
+        kind = type(error).__name__
+        return ("", "") if kind == "Exit" else (kind, str(error))
+    return "", ""
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=named(page)) for page in PAGES])
+def test_the_program_understands_every_command_line_of_a_page(page: Path) -> None:
+    wrong = [(line, command, *complaint(command)) for line, command in commands_of(page)]
+    # In a sentence much may be left out or stand for something else: there the names have to be right.
+    inline = [(line, command, *complaint(command)) for line, command in inline_commands_of(page)]
+    names = ("NoSuchCommand", "NoSuchOption")
+    wrong = [entry for entry in wrong if entry[2]] + [entry for entry in inline if entry[2] in names]
+    assert not wrong, "\n".join(f"{named(page)}, line {line}: {command}: {words}" for line, command, _, words in wrong)
+
+
+def test_a_wrong_option_would_be_noticed() -> None:
+    assert complaint("causal-arrow discover table.csv --sampels 10")[0] == "NoSuchOption"
+    assert complaint("causal-arrow discovr table.csv")[0] == "NoSuchCommand"
+    assert complaint("causal-arrow discover table.csv --samples 10") == ("", "")
