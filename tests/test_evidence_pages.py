@@ -28,7 +28,7 @@ RUN = {"machine": {"cpu": "Test CPU", "cores": 2, "gpu": "Test GPU"}}
 
 def record(method: str, index: int, suite: str = "networks", row: str = "ECOLI70", **measures: float) -> Record:
     content = {"nshd": 0.5, "f1": 0.5, "ap": 0.5, "true_edges": 70.0, "estimated_edges": 60.0, "shd": 35.0, **measures}
-    settings = {"device": "cuda"} if measures.get("on_gpu") else {}
+    settings = {"device": "cuda"} if content.pop("on_gpu", 0) else {}
     return Record(
         suite,
         row,
@@ -221,6 +221,18 @@ def test_times_on_a_gpu_stand_beside_those_of_a_processor_where_there_are_any() 
         line for line in csv.DictReader(io.StringIO(suite_csv(summary, "networks", fast))) if "GPU" in line["method"]
     ]
     assert [line["measure"] for line in timed] == ["seconds"]
+
+
+def test_a_network_that_was_run_on_a_gpu_alone_keeps_its_name_and_its_time_says_where() -> None:
+    strict = [record(STRICT, index, on_gpu=1) for index in range(2)]
+    text = page(summarize([*(record("arrow", index) for index in range(2)), *strict]), "networks")
+    assert [line.split("|")[1].strip() for line in lines_under(text, "F1 (higher is better)")[2:]] == [
+        "Arrow",
+        "arrow-strict",
+    ]
+    assert any(line.startswith("| arrow-strict, Test GPU ") for line in lines_under(text, "Time"))
+    both = summarize([record("arrow", 0), record("arrow", 0, on_gpu=1)])
+    assert [variant.label for variant in both.variants] == ["Arrow", "Arrow, on cuda"]
 
 
 # Wins and losses

@@ -261,7 +261,7 @@ def sachs_remark(summary: Summary) -> str:
     trivial = ", ".join(f"{label} {mean_of(known_entry(labeled(row, label), row), 'f1')}" for label in TRIVIAL)
     return (
         f"Sachs is the one row of real cells. Of the true edges that Arrow finds there, {right.mean:.0%} point the "
-        f"right way (standard error {right.standard_error:.0%}), which is chance, and methods that know next to "
+        f"right way (standard error {right.standard_error:.0%}), where a coin has 50%, and methods that know next to "
         f"nothing have F1 of: {trivial}. On the 853 cells without interventions Arrow has F1 "
         f"{mean_of(observational, 'f1')}."
     )

@@ -194,24 +194,27 @@ def _difference(ours: str, name: str) -> CellOf:
 
 def _times(rows: Sequence[RowSummary], on_gpu: Sequence[RowSummary]) -> list[Block]:
     """Median seconds of one table, of methods that look at it."""
-    faster = {row.row: {_on_gpu(entry): entry for entry in row.entries} for row in on_gpu}
-    labels = [
-        label
-        for label in labels_of(rows)
-        if any(entry.variant.method not in INSTANT for row in rows if (entry := labeled(row, label)) is not None)
-    ]
-    on_devices = list(dict.fromkeys(label for entries in faster.values() for label in entries))
-    labels[1:1] = on_devices
+    on_core: dict[str, dict[str, Entry]] = {}
+    faster: dict[str, dict[str, Entry]] = {}
+    for row in (*rows, *on_gpu):
+        for entry in row.entries:
+            if "device" in entry.variant.settings:
+                faster.setdefault(row.row, {})[_on_gpu(entry)] = entry
+            elif entry.variant.method not in INSTANT:
+                on_core.setdefault(row.row, {})[entry.variant.label] = entry
+    names = dict.fromkeys(label for entries in on_core.values() for label in entries)
+    devices = dict.fromkeys(label for entries in faster.values() for label in entries)
+    labels = sorted((*names, *devices), key=lambda label: not label.startswith(("Arrow", "arrow-")))
 
     def cell(row: RowSummary, label: str) -> Cell:
-        entry = faster.get(row.row, {}).get(label) if label in on_devices else labeled(row, label)
+        entry = faster.get(row.row, {}).get(label) or on_core.get(row.row, {}).get(label)
         seconds = [] if entry is None else [value for value in entry.values("seconds") if not math.isnan(value)]
         return Cell(short_seconds(median(seconds)) if seconds else "")
 
     tables = narrow_tables(rows, labels, cell)
     if not tables:
         return []
-    where = "on one core of a processor" + (", or on the GPU that is named" if on_devices else "")
+    where = "on one core of a processor" + (", or on the GPU that is named" if devices else "")
     return [Heading("Time"), Paragraph(f"Median seconds for one table, {where}."), *tables]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -396,9 +397,13 @@ def _variants(records: Iterable[Record]) -> dict[str, Variant]:
     first: dict[str, Record] = {}
     for record in records:
         first.setdefault(record.method_identity, record)
+    places = sorted(first, key=lambda identity: _place_of_variant(first[identity]))
+    short = Counter(title_of_variant(first[identity], with_device=False) for identity in places)
     by_title: dict[str, list[str]] = {}
-    for identity in sorted(first, key=lambda identity: _place_of_variant(first[identity])):
-        by_title.setdefault(title_of_variant(first[identity]), []).append(identity)
+    for identity in places:
+        # The device says something only beside the same method on another one.
+        alone = short[title_of_variant(first[identity], with_device=False)] == 1
+        by_title.setdefault(title_of_variant(first[identity], with_device=not alone), []).append(identity)
     variants = {}
     for title, identities in by_title.items():
         for number, identity in enumerate(identities, start=1):
@@ -408,9 +413,9 @@ def _variants(records: Iterable[Record]) -> dict[str, Variant]:
     return variants
 
 
-def title_of_variant(record: Record) -> str:
+def title_of_variant(record: Record, *, with_device: bool = True) -> str:
     """The method's title, with the device and the scale of Arrow where they were chosen."""
-    said = {"device": "on {}", "scale": "scale {}"}
+    said = {**({"device": "on {}"} if with_device else {}), "scale": "scale {}"}
     chosen = [words.format(record.settings[name]) for name, words in said.items() if name in record.settings]
     return ", ".join([title_of(record.method), *chosen])
 

@@ -170,9 +170,9 @@ def _sachs(summary: Summary, calibration: Sequence[Record]) -> str:
     classic = [known_entry(row.entry_of(method), row).estimate(name).mean for method in ("boss", "pc", "ges")]
     return (
         f"**Real cells.** On the pooled cells of Sachs et al., of the true edges that Arrow finds {right.mean:.0%} "
-        f"point the right way (standard error {right.standard_error:.0%}), which is chance; of those that BOSS, PC and "
-        f"GES find it is {min(classic):.0%} to {max(classic):.0%}. Directions given probability 0.95 or more were "
-        f"right in {share:.0%} of {pairs} cases. F1 is {mean_of(arrow, 'f1')}, and {mean_of(trivial, 'f1')} for "
+        f"point the right way (standard error {right.standard_error:.0%}), where a coin has 50%; of those that BOSS, "
+        f"PC and GES find it is {min(classic):.0%} to {max(classic):.0%}. Directions given probability 0.95 or more "
+        f"were right in {share:.0%} of {pairs} cases. F1 is {mean_of(arrow, 'f1')}, and {mean_of(trivial, 'f1')} for "
         "sorting the variables by R², which knows nothing of causes."
     )
 
@@ -187,9 +187,9 @@ def _linear_normal(limit: Summary, records: Sequence[Record]) -> str:
     of_row = [record for record in records if record.row == "onion"]
     share, pairs = share_right(pooled_by_tables(of_row, "directions")["limit"], 0.95, 1.0)
     return (
-        "**Linear tables with normal noise whose coefficients follow another law than in training.** AP is below the "
-        f"exact posterior, which does not know the law either: {' and '.join(lines)}. Of directions given probability "
-        f"0.95 or more, {share:.0%} of {pairs} were right in the row onion."
+        "**Linear tables with normal noise whose coefficients follow another law than in training.** AP of arrow-base "
+        f"minus that of the exact posterior, which does not know the law either, is {' and '.join(lines)}. Of "
+        f"directions given probability 0.95 or more, {share:.0%} of {pairs} were right in the row onion."
     )
 
 
