@@ -172,7 +172,9 @@ class DirichletTables:
         logits = torch.where(self.exists[:, child, :, None], logits, -math.inf)
         return logits.gather(2, row[:, None].expand(-1, most, -1))
 
-    draw_width = ProbabilityTables.draw_width
+    @staticmethod
+    def draw_width(uniform: Tensor) -> Tensor:
+        return ProbabilityTables.draw_width(uniform)
 
     @staticmethod
     def floats_per_observation(width: int, variables: int) -> int:
