@@ -1,13 +1,14 @@
-"""Every block of code in README.md and in the documents runs, or is marked as one that does not.
+"""Every block of Python in README.md and in the documents runs, or is marked as one that does not.
 
-On each page the blocks `python` and `bash` run from top to bottom, in one namespace and one folder of the page's own. A
-block `text` right after such a block holds what it printed, exactly. Blocks `console` and `sh` are shown only, and of
-them, as of code in a sentence, every command line of ours must be one that the program understands. A comment
+On each page the blocks `python` run from top to bottom, in one namespace and one folder of the page's own; so does a block
+`bash` with a block `text` right after it. That `text` holds what was printed, exactly. Of blocks `bash`, `sh` and `console`
+and of code in a sentence, every command line of ours must be one that the program understands. A comment
 
     <!-- not run: the reason -->
 
 before a block leaves it out. A page may use a `table` and a file `table.csv` without making them: the test has some
-people with an income, a treatment and what came of it, see `people`.
+people with an income, a treatment and what came of it, see `people`. Pages whose output docs/make_outputs.py writes run in
+the tests of those pages, and not again here.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from causal_arrow.cli.program import build_app
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.encoders.registry import ENCODERS
 from causal_arrow.network.encoders.statistics import CHANNELS
+from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -52,6 +54,9 @@ WAITING = {
     *(f"docs/guides/{name}.md" for name in ("many-tables", "tables")),
 }
 """Pages of before this rule, which are being written anew."""
+
+OUTPUTS = ROOT / "docs" / "make_outputs.py"
+RUN_ELSEWHERE = set(load_script("make_outputs").pages()) if OUTPUTS.exists() else set()
 
 BLOCK = re.compile(
     r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]+?) -->\n+(?P=indent))?```(?P<language>\w+)(?P<title>[^\n]*)\n"
@@ -74,7 +79,8 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return self.language in ("python", "bash") and self.reason is None
+        shows_output = self.language == "bash" and self.printed is not None
+        return self.reason is None and (self.language == "python" or shows_output)
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -170,10 +176,11 @@ def as_it_was() -> Iterator[None]:
         table.update(entries)
 
 
+RUN_HERE = [page for page in PAGES if page not in RUN_ELSEWHERE and any(block.runs for block in blocks_of(page))]
+
+
 @pytest.mark.usefixtures("as_it_was")
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, id=named(page)) for page in PAGES if any(b.runs for b in blocks_of(page))]
-)
+@pytest.mark.parametrize("page", [pytest.param(page, id=named(page)) for page in RUN_HERE])
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
