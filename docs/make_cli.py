@@ -44,7 +44,7 @@ def _section(name: str, command: Any) -> str:
         listed = "\n".join(f"- {_spelled(entry)}: {_described(entry)}" for entry in members)
         parts += [f"**{panel or 'Options'}**\n", f"{listed}\n"]
     if examples := re.findall(r"^`(.+)`$", command.epilog or "", re.MULTILINE):
-        parts += ["**Examples**\n", "\n".join(["```console", *map(_wrapped, examples), "```\n"])]
+        parts += ["**Examples**\n", "\n".join(["```bash", *map(_wrapped, examples), "```\n"])]
     return "\n".join(parts)
 
 
@@ -69,13 +69,13 @@ def _described(parameter: Any) -> str:
 
 
 def _wrapped(example: str) -> str:
-    """An example with its prompt, on as many lines as it takes to fit on the page."""
-    lines = ["$"]
+    """An example, on as many lines as it takes to fit on the page."""
+    lines = [""]
     for part in re.split(r" (?=-)", example):  # options stay with their values
         if len(lines[-1]) + len(part) > MOST_CHARACTERS:
             lines[-1] += " \\"
             lines.append("   ")
-        lines[-1] += f" {part}"
+        lines[-1] += f" {part}" if lines[-1] else part
     return "\n".join(lines)
 
 

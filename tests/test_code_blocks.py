@@ -1,13 +1,14 @@
-"""Every block of code in README.md and in the documents runs, or is marked as one that does not.
+"""Every block of Python in README.md and in the documents runs, or is marked as one that does not.
 
-On each page the blocks `python` and `bash` run from top to bottom, in one namespace and one folder of the page's own. A
-block `text` right after such a block holds what it printed, exactly. Blocks `console` and `sh` are shown only, and of
-them, as of code in a sentence, every command line of ours must be one that the program understands. A comment
+On each page the blocks `python` run from top to bottom, in one namespace and one folder of the page's own; so does a
+block `bash` with a block `text` right after it. That `text` holds what was printed, exactly. Of blocks `bash`, `sh` and
+`console` and of code in a sentence, every command line of ours must be one that the program understands. A comment
 
     <!-- not run: the reason -->
 
-before a block leaves it out. A page may use a `table` and a file `table.csv` without making them: the test has some
-people with an income, a treatment and what came of it, see `people`.
+before a block leaves it out. A page may use a `table`, a file `table.csv` and an `arrow` fitted to it without making
+them: the test has some people with an income, a treatment and what came of it, see `people`. Pages whose output
+docs/make_outputs.py writes run in tests/test_pages.py, and not again here.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 import textwrap
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,25 +32,20 @@ import pandas as pd
 import pytest
 import typer
 
+from causal_arrow import Arrow
 from causal_arrow.benchmarks.methods import METHODS
-from causal_arrow.cli import main
 from causal_arrow.cli.program import build_app
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.encoders.registry import ENCODERS
 from causal_arrow.network.encoders.statistics import CHANNELS
+from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-SHELL = re.compile(r"[|<>$;&`*]")
-MOST_LEFT_OUT = 8
-"""Blocks that do not run, in all pages together: another one needs a reason and a larger number here."""
+LEFT_OUT = 0
+"""Blocks that do not run, in all pages together: another one needs a reason, and another number here."""
 
-WAITING = {
-    "docs/evidence/gallery.md",
-    *(f"docs/guides/{name}.md" for name in ("effects", "experiments", "export", "hidden-causes", "knowledge")),
-    *(f"docs/guides/{name}.md" for name in ("many-tables", "tables")),
-}
-"""Pages of before this rule, which are being written anew."""
+outputs = load_script("make_outputs")
 
 BLOCK = re.compile(
     r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]+?) -->\n+(?P=indent))?```(?P<language>\w+)(?P<title>[^\n]*)\n"
@@ -74,7 +68,8 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return self.language in ("python", "bash") and self.reason is None
+        shows_output = self.language == "bash" and self.printed is not None
+        return self.reason is None and (self.language == "python" or shows_output)
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -96,7 +91,7 @@ def blocks_of(page: Path) -> list[Block]:
                 textwrap.dedent(match["code"]),
                 text.count("\n", 0, match.start("code")) + 1,
                 match["reason"],
-                tidy(textwrap.dedent(after["code"])) if follows and after is not None else None,
+                outputs.tidy(textwrap.dedent(after["code"])) if follows and after is not None else None,
             )
         )
     return blocks
@@ -104,11 +99,6 @@ def blocks_of(page: Path) -> list[Block]:
 
 def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
-
-
-def tidy(printed: str) -> str:
-    """Without blanks at the ends of lines and empty lines around."""
-    return "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n")
 
 
 # Running
@@ -128,37 +118,6 @@ def people() -> pd.DataFrame:
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
-def run_python(code: str, module: ModuleType, origin: str) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exec(compile(code, origin, "exec"), vars(module))
-    return printed.getvalue()
-
-
-def run_commands(code: str) -> str:
-    """What commands print, or what they say on standard error if they print nothing."""
-    if SHELL.search(code):
-        return run_shell(code)
-    printed = []
-    for line in code.replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        if words[:1] == ["causal-arrow"]:
-            out, said = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
-                main(words[1:])
-            printed.append(out.getvalue() or said.getvalue())
-        elif words:
-            printed.append(run_shell(line))
-    return "".join(printed)
-
-
-def run_shell(code: str) -> str:
-    program = f'causal-arrow() {{ {shlex.quote(sys.executable)} -m causal_arrow "$@"; }}\n'
-    done = subprocess.run(["bash", "-c", program + code], capture_output=True, text=True, check=False)
-    return done.stdout or done.stderr
-
-
 @pytest.fixture
 def as_it_was() -> Iterator[None]:
     """Whatever a page registers is forgotten afterwards."""
@@ -170,15 +129,15 @@ def as_it_was() -> Iterator[None]:
         table.update(entries)
 
 
+RUN_HERE = [page for page in PAGES if page not in outputs.pages() and any(block.runs for block in blocks_of(page))]
+
+
 @pytest.mark.usefixtures("as_it_was")
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, id=named(page)) for page in PAGES if any(b.runs for b in blocks_of(page))]
-)
+@pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
+@pytest.mark.parametrize("page", [pytest.param(page, id=named(page)) for page in RUN_HERE])
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if named(page) in WAITING:
-        pytest.skip("is being written anew")
     if "arrow-any" not in bundled_models():
         pytest.skip("needs the networks that come with the package")
     monkeypatch.chdir(tmp_path)
@@ -187,20 +146,22 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     table = people()
     table.to_csv("table.csv", index=False)
     module = ModuleType("a_page")  # dataclasses look up the module they are defined in
-    module.__dict__["table"] = table
+    vars(module).update(table=table, arrow=Arrow().fit(table))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for block in blocks_of(page):
         if not block.runs:
             continue
-        origin = f"{named(page)}, line {block.line}"
-        printed = run_python(block.code, module, origin) if block.language == "python" else run_commands(block.code)
+        if block.language == "python":
+            printed = outputs.run_python(block.code, vars(module))
+        else:
+            printed = outputs.run_commands(block.code)
         if block.printed is not None:
-            assert tidy(printed) == block.printed, f"{origin} prints something else"
+            assert outputs.tidy(printed) == block.printed, f"{named(page)}, line {block.line} prints something else"
 
 
-def test_few_blocks_do_not_run() -> None:
+def test_the_blocks_that_do_not_run_are_counted() -> None:
     left_out = [f"{named(page)}, line {block.line}" for page in PAGES for block in blocks_of(page) if block.reason]
-    assert len(left_out) <= MOST_LEFT_OUT, left_out
+    assert len(left_out) == LEFT_OUT, left_out
 
 
 # Command lines

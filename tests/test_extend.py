@@ -1,18 +1,14 @@
-"""The pages on extending the package and on its settings are true: the examples run, the keys are those of the code."""
+"""The pages on extending the package and on its settings are true; tests/test_code_blocks.py runs the examples."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
-from causal_arrow.benchmarks.methods import METHODS
 from causal_arrow.network.encoders.registry import ENCODERS
-from causal_arrow.network.encoders.statistics import CHANNELS
 from causal_arrow.pretraining import config
 from docs_scripts import DOCS, load_script
 
@@ -25,24 +21,6 @@ def sections() -> dict[str, str]:
         title: "\n".join(re.findall(r"```python\n(.*?)```", body, flags=re.DOTALL))
         for title, body in zip(titled[::2], titled[1::2], strict=True)
     }
-
-
-@pytest.fixture
-def tables_put_back() -> Iterator[None]:
-    tables = (METHODS, ENCODERS, CHANNELS)
-    before = [dict(table) for table in tables]
-    yield
-    for table, entries in zip(tables, before, strict=True):
-        table.clear()
-        table.update(entries)
-
-
-@pytest.mark.usefixtures("tables_put_back")
-@pytest.mark.parametrize("title", sections())
-def test_the_examples_run_as_they_stand(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("an_example")  # dataclasses look up the module they are defined in
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(sections()[title], f"docs/model/extend.md, {title}", "exec"), vars(module))
 
 
 def test_there_is_an_example_of_a_method_a_mechanism_and_an_encoder() -> None:

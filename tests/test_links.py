@@ -149,6 +149,10 @@ def test_the_address_of_the_project_is_one() -> None:
         )
         for path in [*PAGES, ROOT / "mkdocs.yml", *sorted((ROOT / ".github").rglob("*.yml"))]
     }
+    templates = [
+        (name, url, problem_with_address(url)) for name, urls in shown.items() if name.endswith(".yml") for url in urls
+    ]
+    assert not [entry for entry in templates if entry[2]]
     other = {name: [url for url in urls if not url.startswith((repository, site))] for name, urls in shown.items()}
     assert not {name: urls for name, urls in other.items() if urls}
 

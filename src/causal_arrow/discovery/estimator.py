@@ -848,8 +848,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Parameters
         ----------
         table
-            A table without missing values and with the columns of the one that was fitted, which is tested by default.
-            Observations that were not fitted make the stricter test.
+            A table with the columns of the one that was fitted, which is tested by default. Its complete observations
+            are used; those that were not fitted make the stricter test.
         permutations
             How many graphs with shuffled names.
         random_state
@@ -862,7 +862,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> arrow.falsify(table.dropna(), permutations=50).falsified
+        >>> arrow.falsify(permutations=50).falsified
         False
         """
         from causal_arrow.discovery.effects.falsification import falsify, on_scale_of

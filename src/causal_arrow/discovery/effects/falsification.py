@@ -57,7 +57,7 @@ class Falsification:
     Examples
     --------
     >>> from causal_arrow import Arrow, load_example
-    >>> table = load_example("hospital").dropna()
+    >>> table = load_example("hospital")
     >>> test = Arrow().fit(table).falsify(permutations=50)
     >>> test.names == tuple(table.columns)
     True
