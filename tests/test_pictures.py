@@ -20,6 +20,7 @@ from causal_arrow.discovery import exports, labels, pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.labels import shortened
+from causal_arrow.discovery.pictures import graph, strokes
 from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
@@ -63,7 +64,7 @@ def boxes_of(layout: Layout, widths: list[float]) -> np.ndarray:
 
 def points_along(route: Route) -> np.ndarray:
     """Many points of the curve that is drawn for a route."""
-    control = pictures.curve_of(route)
+    control = strokes.curve_of(route)
     t = np.linspace(0, 1, 25)[:, None]
     pieces = []
     for start in range(0, len(control) - 1, 3):
@@ -249,7 +250,7 @@ def test_the_legend_shows_only_what_occurs() -> None:
 def test_required_edges_have_a_color_of_their_own() -> None:
     answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
     axes = pictures.draw_graph(answer)
-    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == pictures.REQUIRED_COLOR  # type: ignore[attr-defined]
+    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == strokes.REQUIRED_COLOR  # type: ignore[attr-defined]
     assert any(text.get_text() == "required by knowledge" for text in axes.texts)
 
 
@@ -302,7 +303,9 @@ def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: 
 
 def test_one_layout_serves_all_pictures_of_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(pictures, "layered_layout", lambda *given: calls.append(1) or layered_layout(*given))
+    monkeypatch.setattr(
+        graph, "layered_layout", lambda *given, **gaps: calls.append(1) or layered_layout(*given, **gaps)
+    )
     answer = random_answer(9, 10, seed=1)
     pictures.save_graph(answer, tmp_path / "graph.png", tmp_path / "graph.svg")
     pictures.draw_graph(answer, title="again")
