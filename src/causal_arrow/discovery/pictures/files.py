@@ -44,6 +44,7 @@ def dark_rules(scope: str) -> str:
     # Text and shapes without a color of their own are black; a heat map is an image.
     rules += [
         f"{scope} text:not([style*='fill: #']) {{ fill: {DARK_COLORS['#000000']}; }}",
+        f"{scope} g[id^='text_'] > g:not([style*='fill: #']) {{ fill: {DARK_COLORS['#000000']}; }}",
         f"{scope} image {{ filter: invert(1) hue-rotate(180deg); }}",
     ]
     return "\n".join(rules)
