@@ -17,6 +17,7 @@ from causal_arrow.discovery.pictures.files import dark_rules
 from causal_arrow.discovery.pictures.strokes import BACKGROUND
 
 STYLES = "stylesheets/dark-pictures.css"
+PIXELS_PER_POINT = 1.15  # so that names in pictures are as large as the text around them
 FIGURE = re.compile(r"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg .*?</svg>", re.DOTALL)
 
 
@@ -28,7 +29,7 @@ def inlined(svg: str, alt: str) -> str:
     width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg)
     opening, _, rest = svg.partition(">")
     opening = re.sub(r' (?:width|height|class)="[^"]*"', "", opening)
-    natural = f"{float(width[1]) * 4 / 3:.0f}px" if width else "100%"
+    natural = f"{float(width[1]) * PIXELS_PER_POINT:.0f}px" if width else "100%"
     label = f' role="img" aria-label="{escaping.escape(alt)}"' if alt else ""
     return (
         f'<figure class="picture" data-search-exclude style="--natural-width: {natural}">'

@@ -20,7 +20,8 @@ SECONDS_PER_CELL = 120
 SETUP = """
 %config InlineBackend.figure_formats = ["svg"]
 %config InlineBackend.print_figure_kwargs = {"bbox_inches": None}
-import matplotlib
+import matplotlib, warnings
+warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}\\n"
 matplotlib.rcParams["svg.fonttype"] = "none"
 matplotlib.rcParams["svg.hashsalt"] = "causal-arrow"
 """
@@ -35,15 +36,24 @@ class NotebookPage(File):
         return True
 
 
-def executed(path: Path) -> Any:
-    """The notebook with the outputs of its cells, run in the folder it lies in. An error in a cell is raised."""
+def executed(path: Path, then: str = "") -> Any:
+    """The notebook with the outputs of its cells, run in the folder it lies in. An error in a cell is raised.
+
+    `then` is one more cell at the end, for those who want to know more.
+    """
     import nbformat
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(SETUP))
+    if then:
+        notebook.cells.append(nbformat.v4.new_code_cell(then))
     NotebookClient(
-        notebook, timeout=SECONDS_PER_CELL, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        notebook,
+        timeout=SECONDS_PER_CELL,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     del notebook.cells[0]
     return notebook
