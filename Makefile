@@ -27,7 +27,7 @@ docs: .venv/docs
 
 # The built site in a headless browser, and the results of the tutorials.
 docs-test: .venv/test docs
-	$(BIN)/python -m pytest tests/test_site.py tests/test_tutorials.py
+	DOCS_SITE=site $(BIN)/python -m pytest tests/test_site.py tests/test_tutorials.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

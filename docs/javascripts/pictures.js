@@ -1,6 +1,8 @@
-// Every picture gets a button that opens it in a window of its own, to zoom and to move about.
+// A picture that is shown smaller than it is, or has many names, gets a button that opens it in a window of its own,
+// to zoom and to move about.
 
 const ZOOM_STEP = 1.4;
+const MANY_NAMES = 30;
 
 function button(text, title, action) {
   const made = document.createElement("button");
@@ -75,6 +77,9 @@ function enlarge(figure) {
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const figure of document.querySelectorAll("figure.picture")) {
+    const natural = parseFloat(getComputedStyle(figure).getPropertyValue("--natural-width"));
+    const large = figure.querySelectorAll("text").length > MANY_NAMES;
+    if (!large && figure.clientWidth > 0.95 * natural) continue; // it is as large as it needs to be
     figure.append(button("Enlarge", "Enlarge this picture", () => enlarge(figure)));
   }
 });

@@ -36,6 +36,9 @@ MARGIN = 12.0
 LEAST_PORT_GAP = 4.5
 """A variable with many edges has a wider box, so that they leave and reach it this far apart."""
 
+LETTER_MIDDLE = 0.33
+"""How far the middle of a line of letters is above its baseline, in font sizes."""
+
 LEGEND_LINE = 20.0
 LEGEND_SAMPLE = 30.0
 LEGEND_FONT = 9.5
@@ -197,12 +200,13 @@ def _paint_boxes(scene: Scene, ax: Axes, labels: Sequence[str], scale: float) ->
     boxes = scene.boxes
     for label, center, width, style in zip(labels, scene.layout.centers, boxes.widths, scene.styles, strict=True):
         paint_box(ax, center, (width, boxes.height), style, scale)
+        one_line = "\n" not in label  # then all names of a layer stand on one line, whatever their letters
         ax.text(
             center[0],
-            center[1],
+            center[1] - (LETTER_MIDDLE * FONT_SIZE if one_line else 0.0),
             label,
             ha="center",
-            va="center_baseline" if "\n" not in label else "center",
+            va="baseline" if one_line else "center",
             zorder=4,
             fontsize=FONT_SIZE * scale,
             fontfamily=boxes.labels.families,
@@ -227,9 +231,9 @@ def _paint_legend_entry(ax: Axes, entry: LegendEntry, start: float, y: float, sc
         _paint_sample_line(ax, entry.sample, x, y, scale)
     ax.text(
         x + LEGEND_SAMPLE + 6,
-        y,
+        y - LETTER_MIDDLE * LEGEND_FONT,
         entry.label,
-        va="center_baseline",
+        va="baseline",
         color=QUIET_COLOR,
         fontsize=LEGEND_FONT * scale,
         parse_math=False,
