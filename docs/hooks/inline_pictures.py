@@ -26,11 +26,11 @@ def inlined(svg: str, alt: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg)
     opening, _, rest = svg.partition(">")
+    width = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ', opening)
     opening = re.sub(r' (?:width|height|class)="[^"]*"', "", opening)
     natural = f"{float(width[1]) * PIXELS_PER_POINT:.0f}px" if width else "100%"
-    label = f' role="img" aria-label="{escaping.escape(alt)}"' if alt else ""
+    label = f' role="img" aria-label="{escaping.escape(alt)}"' if alt and "role=" not in opening else ""
     return (
         f'<figure class="picture" data-search-exclude style="--natural-width: {natural}">'
         f"{opening}{label}>{rest.strip()}</figure>"

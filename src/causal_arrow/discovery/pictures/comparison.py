@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures.scene import GAPS, Boxes, Scene, legend_in_rows
+from causal_arrow.discovery.pictures.scene import Boxes, Scene, gaps_for, legend_in_rows
 from causal_arrow.discovery.pictures.strokes import BOX_STYLES, EDGE_COLOR, MISSING_COLOR, WRONG_COLOR, Stroke
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.dag import ensure_dag, transitive_closure
@@ -96,7 +96,7 @@ def _scene(answer: Answer, truth: Iterable[str | tuple[str, str]], title: str | 
             pair, stroke = pair[::-1], replace(stroke, head="above")
         adjacency[pair], edges[pair], strokes[pair] = True, "extra", stroke
     boxes = Boxes.of(answer.names, adjacency)
-    layout = layered_layout(adjacency, boxes.widths, boxes.height, aspect=aspect, **GAPS)
+    layout = layered_layout(adjacency, boxes.widths, boxes.height, aspect=aspect, **gaps_for(len(place)))
     depth = list(VERDICTS)
     routes = sorted(layout.routes, key=lambda route: depth.index(edges[route.source, route.target]))
     linked = {variable for pair in edges for variable in pair}

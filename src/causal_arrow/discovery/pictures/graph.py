@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
-from causal_arrow.discovery.pictures.scene import GAPS, Boxes, Sample, Scene, legend_in_rows
+from causal_arrow.discovery.pictures.scene import Boxes, Sample, Scene, gaps_for, legend_in_rows
 from causal_arrow.discovery.pictures.strokes import (
     BOX_STYLES,
     DASHED,
@@ -146,7 +146,7 @@ def _drawn(answer: Answer, most_edges: int) -> _Drawing:
         adjacency[pair] = True
     undrawn = Counter(name for edge in answer.edges[most_edges:] for name in (edge.source, edge.target))
     boxes = Boxes.of(answer.names, adjacency)
-    layout = layered_layout(adjacency, boxes.widths, boxes.height, **GAPS)
+    layout = layered_layout(adjacency, boxes.widths, boxes.height, **gaps_for(len(place)))
     arcs = []
     for shared in answer.hidden_causes[:most_edges]:
         ends = place[shared.first], place[shared.second]

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PADDING = (6.5, 4.0)
-GAPS = {"gap": 10.0, "layer_gap": 30.0}
-"""Least room between boxes side by side, and between layers."""
+FEW_VARIABLES = 20
+ROOMY, TIGHT = {"gap": 18.0, "layer_gap": 36.0}, {"gap": 10.0, "layer_gap": 30.0}
+"""Least room between boxes side by side and between layers, for few variables and for many."""
 MARGIN = 12.0
 LEAST_PORT_GAP = 4.5
 """A variable with many edges has a wider box, so that they leave and reach it this far apart."""
@@ -66,6 +67,11 @@ class Boxes:
             for (width, _), count in zip(sizes, ports, strict=True)
         ]
         return cls(labels, widths, max(float(tall) for _, tall in sizes) + 2 * PADDING[1])
+
+
+def gaps_for(variables: int) -> dict[str, float]:
+    """The room between boxes: where there are many, names can only be read if it is small."""
+    return ROOMY if variables <= FEW_VARIABLES else TIGHT
 
 
 Sample = Stroke | BoxStyle | str
