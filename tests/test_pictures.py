@@ -21,7 +21,7 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.labels import shortened
 from causal_arrow.discovery.pictures import comparison, graph, strokes
-from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
@@ -311,6 +311,11 @@ def test_an_extra_edge_against_the_truth_is_drawn_upwards() -> None:
 def test_a_truth_about_other_variables_or_with_a_cycle_is_refused() -> None:
     with pytest.raises(GraphError, match="The truth has 'x'"):
         pictures.draw_comparison(small_answer(), [("x", "a")])
+    for truth in ("a -> b", None, 5):
+        with pytest.raises(GraphError, match="Expected the true edges as a list"):
+            pictures.draw_comparison(small_answer(), truth)  # type: ignore[arg-type]
+    with pytest.raises(KnowledgeError, match="Expected an edge"):
+        pictures.draw_comparison(small_answer(), [("a", "b", "c")])  # type: ignore[list-item]
     with pytest.raises(GraphError, match="cycle"):
         pictures.draw_comparison(small_answer(), ["a -> b", "b -> a"])
 

@@ -20,7 +20,7 @@ from causal_arrow.graphs.dag import ensure_dag, transitive_closure
 from causal_arrow.graphs.differences import edge_differences
 from causal_arrow.graphs.knowledge import parse_edge
 from causal_arrow.graphs.layout import ASPECT, layered_layout
-from causal_arrow.text import counted, listed
+from causal_arrow.text import counted, listed, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +76,8 @@ def save_comparison(
 
 
 def _scene(answer: Answer, truth: Iterable[str | tuple[str, str]], title: str | None, aspect: float) -> Scene:
+    if isinstance(truth, str) or not isinstance(truth, Iterable):
+        raise GraphError(f"Expected the true edges as a list such as ['cause -> effect'], got {shown(truth)}.")
     true = {parse_edge(edge) for edge in truth}
     if unknown := sorted({name for edge in true for name in edge} - set(answer.names)):
         raise GraphError(f"The truth has {listed(unknown)}, which the answer does not have.")
