@@ -176,13 +176,25 @@ FAINT = """(least) => {
     for (let up = element; up; up = up.parentElement) layers.push(parse(getComputedStyle(up).backgroundColor));
     return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
   };
+  // In a picture, the smallest filled shape around the middle of a text.
+  const shape = (text) => {
+    const box = text.getBoundingClientRect();
+    const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+    const inside = (other) => other.isPointInFill(middle.matrixTransform(other.getScreenCTM().inverse()));
+    const around = [...text.ownerSVGElement.querySelectorAll("rect, path, polygon")]
+      .filter((other) => !other.closest("defs, marker, clipPath") && getComputedStyle(other).fill !== "none")
+      .filter(inside)
+      .map((other) => [other.getBoundingClientRect(), other])
+      .sort(([a], [b]) => a.width * a.height - b.width * b.height);
+    return around.length ? parse(getComputedStyle(around[0][1]).fill) : [0, 0, 0, 0];
+  };
   const faint = new Set();
   for (const element of document.querySelectorAll("article :is(p, li, td, th, code, pre, h2, h3, text)")) {
     if (!element.textContent.trim() || element.closest(".md-clipboard, .headerlink, details:not([open])")) continue;
     const drawn = element.namespaceURI.endsWith("svg");
     const style = getComputedStyle(element);
     if (style.visibility === "hidden" || !element.getClientRects().length) continue;
-    const below = behind(element);
+    const below = drawn ? over(shape(element), behind(element)) : behind(element);
     const found = contrast(over(parse(drawn ? style.fill : style.color), below), below);
     if (found < least) faint.add(`${element.tagName} "${element.textContent.trim().slice(0, 40)}" ${found.toFixed(1)}`);
   }
@@ -276,6 +288,20 @@ def test_search_finds_a_sensible_page_first(words: str, sensible: str, visit: Vi
 PROMPT = re.compile(r"(?:\$|>>>|\.\.\.) (.*)")
 
 
+def commands_of(text: str) -> list[str]:
+    """The lines behind prompts, and those that continue them after a backslash."""
+    commands: list[str] = []
+    continued = False
+    for line in text.splitlines():
+        prompt = PROMPT.match(line)
+        if (prompt and prompt[1].strip()) or (continued and line.strip()):
+            commands.append((prompt[1] if prompt else line).strip())
+            continued = line.rstrip().endswith("\\")
+        else:
+            continued = False
+    return commands
+
+
 def blocks() -> list[tuple[str, int]]:
     """Every block of commands with prompts: its page, and its place among the page's blocks."""
     found = []
@@ -294,9 +320,8 @@ def test_copy_buttons_copy_commands_without_prompts_and_without_what_they_print(
         shown = visit.tab.locator("article pre:has(code .gp):visible")
         for place in range(min(shown.count(), 3)):
             block = shown.nth(place)
-            lines = [PROMPT.match(line) for line in block.inner_text().splitlines()]
-            commands = [line[1].rstrip() for line in lines if line and line[1].strip()]
+            commands = commands_of(block.inner_text())
             block.hover()
             block.locator("xpath=..").locator("[data-md-type=copy], .md-clipboard").first.click()
             copied = visit.tab.evaluate("navigator.clipboard.readText()")
-            assert [line.rstrip() for line in copied.splitlines() if line.strip()] == commands
+            assert [line.strip() for line in copied.splitlines() if line.strip()] == commands

@@ -18,6 +18,7 @@ from causal_arrow.discovery.pictures.strokes import BACKGROUND
 
 STYLES = "stylesheets/dark-pictures.css"
 PIXELS_PER_POINT = 1.15  # so that names in pictures are as large as the text around them
+MATPLOTLIB = 'id="figure_1"'
 FIGURE = re.compile(r"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg .*?</svg>", re.DOTALL)
 
 
@@ -31,15 +32,16 @@ def inlined(svg: str, alt: str) -> str:
     opening = re.sub(r' (?:width|height|class)="[^"]*"', "", opening)
     natural = f"{float(width[1]) * PIXELS_PER_POINT:.0f}px" if width else "100%"
     label = f' role="img" aria-label="{escaping.escape(alt)}"' if alt and "role=" not in opening else ""
+    kind = "picture plotted" if MATPLOTLIB in svg else "picture"  # others bring colors for light and dark themselves
     return (
-        f'<figure class="picture" data-search-exclude style="--natural-width: {natural}">'
+        f'<figure class="{kind}" data-search-exclude style="--natural-width: {natural}">'
         f"{opening}{label}>{rest.strip()}</figure>"
     )
 
 
 def on_files(files: Files, config: Any) -> Files:
     """The rules that turn pictures dark, for pages whose reader has chosen so."""
-    scope = '[data-md-color-scheme="slate"] .picture svg'
+    scope = '[data-md-color-scheme="slate"] .plotted svg'
     page_color = f"{scope} [style*='fill: {BACKGROUND}'] {{ fill: var(--md-default-bg-color) !important; }}"
     rules = "\n".join([dark_rules(scope), page_color])
     files.append(File.generated(config, STYLES, content=rules))
@@ -57,7 +59,7 @@ def on_page_content(html: str, page: Page, config: Any, files: Files) -> str:
         alt = re.search(r'alt="([^"]*)"', image[0])
         return image[0] if file is None else inlined(file.content_string, escaping.unescape(alt[1]) if alt else "")
 
-    html = FIGURE.sub(lambda picture: inlined(picture[0], "") if 'id="figure_1"' in picture[0] else picture[0], html)
+    html = FIGURE.sub(lambda picture: inlined(picture[0], "") if MATPLOTLIB in picture[0] else picture[0], html)
     # A paragraph that holds nothing but pictures cannot hold figures.
     html = re.sub(r"<p>((?:\s*<img [^>]*\.svg\"[^>]*>)+)\s*</p>", r"\1", html)
     return re.sub(r"<img [^>]*>", replaced, html)

@@ -19,7 +19,7 @@ function enlarge(figure) {
   const dialog = document.createElement("dialog");
   dialog.className = "picture-window md-typeset";
   const frame = document.createElement("div");
-  frame.className = "picture"; // the rules for dark pages hold for what is inside
+  frame.className = figure.className; // the rules for dark pages hold for what is inside
   const picture = figure.querySelector("svg").cloneNode(true);
   frame.append(picture);
 
