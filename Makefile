@@ -10,7 +10,7 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 
-.PHONY: demo test cluster-test lint docs resolve release-check fuzz chromium load clean
+.PHONY: demo test cluster-test lint docs docs-test resolve release-check fuzz chromium load clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -24,6 +24,10 @@ cluster-test: .venv/test .venv/cluster
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The built site in a headless browser, and the results of the tutorials.
+docs-test: .venv/test docs
+	DOCS_SITE=site $(BIN)/python -m pytest tests/test_site.py tests/test_tutorials.py
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ from causal_arrow.cli.check import _facts_of
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.inference import abilities
 from causal_arrow.discovery.jobs import run_job
+from causal_arrow.discovery.pictures import graph
 from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.files import read_graph
 from causal_arrow.network.checkpoint import load_model
@@ -538,12 +539,12 @@ def test_hidden_causes_are_in_words_on_every_surface(
 
 def test_pictures_have_an_arc_for_each_hidden_cause_that_ends_at_its_boxes(confounded: Arrow, tmp_path: Path) -> None:
     answer = confounded.answer_
-    drawing = pictures._drawing(answer, pictures.MOST_EDGES)
+    drawing = graph._drawing(answer, pictures.MOST_EDGES)
     assert [pair for pair, _ in drawing.arcs] == list(answer.hidden_causes)
     for pair, points in drawing.arcs:
         for name in (pair.first, pair.second):
             place = answer.place_of(name)
-            half = np.array([drawing.widths[place], drawing.height]) / 2
+            half = np.array([drawing.boxes.widths[place], drawing.boxes.height]) / 2
             away = np.abs(points - drawing.layout.centers[place]) - half  # beyond the border of the box
             assert (away.max(axis=1) > 0).all()
             assert min(away[0].max(), away[-1].max()) < 6  # points

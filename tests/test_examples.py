@@ -13,15 +13,16 @@ import pytest
 
 from causal_arrow import Arrow, load_example
 from causal_arrow.errors import ArrowError
-from causal_arrow.examples.hospital import EFFECTS, draw_patients, make_tables
+from causal_arrow.examples import beach, hospital
+from causal_arrow.examples.hospital import EFFECTS, draw_patients
 from causal_arrow.examples.loading import EXAMPLES
 from causal_arrow.graphs.dag import is_acyclic
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_bundled_tables_are_those_that_the_script_makes() -> None:
-    for name, made in make_tables().items():
+def test_the_bundled_tables_are_those_that_the_scripts_make() -> None:
+    for name, made in (hospital.make_tables() | beach.make_tables()).items():
         pd.testing.assert_frame_equal(load_example(name), made, check_exact=False)
 
 

@@ -20,7 +20,8 @@ from causal_arrow.discovery import exports, labels, pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.labels import shortened
-from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.discovery.pictures import comparison, graph, strokes
+from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
@@ -63,7 +64,7 @@ def boxes_of(layout: Layout, widths: list[float]) -> np.ndarray:
 
 def points_along(route: Route) -> np.ndarray:
     """Many points of the curve that is drawn for a route."""
-    control = pictures.curve_of(route)
+    control = strokes.curve_of(route)
     t = np.linspace(0, 1, 25)[:, None]
     pieces = []
     for start in range(0, len(control) - 1, 3):
@@ -249,7 +250,7 @@ def test_the_legend_shows_only_what_occurs() -> None:
 def test_required_edges_have_a_color_of_their_own() -> None:
     answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
     axes = pictures.draw_graph(answer)
-    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == pictures.REQUIRED_COLOR  # type: ignore[attr-defined]
+    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == strokes.REQUIRED_COLOR  # type: ignore[attr-defined]
     assert any(text.get_text() == "required by knowledge" for text in axes.texts)
 
 
@@ -263,6 +264,86 @@ def test_the_heat_map_follows_the_causal_order() -> None:
     assert {(round(y), round(x)) for x, y in dots} == set(
         map(tuple, np.argwhere(answer.adjacency[np.ix_(order, order)]).tolist())
     )
+
+
+# Beside a truth
+
+
+def small_answer() -> Answer:
+    """a → b and b → c, sure of both, and a → d."""
+    logits = torch.full((5, 5), -5.0)
+    for j, k in ((0, 1), (1, 2), (0, 3)):
+        logits[j, k] = logits[k, j] = 5.0
+    return Answer(("a", "b", "c", "d", "e"), GraphDistribution(SkeletonOrder(logits, torch.arange(5, 0, -1) * 4.0)))
+
+
+def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without_color() -> None:
+    truth = ["a -> b", ("c", "b"), ("d", "e")]
+    axes = pictures.draw_comparison(small_answer(), truth)
+    said = {text.get_text() for text in axes.texts}
+    assert "5 variables, 1 of 3 true edges found" in said
+    assert said >= {
+        "right (1)",
+        "reversed: the truth points down (1)",
+        "missing: only in the truth (1)",
+        "extra: only in the answer (1)",
+    }
+    drawn = {verdict.stroke for verdict in comparison.VERDICTS.values()}
+    assert len({(str(stroke.line), stroke.filled_head, stroke.head, stroke.mark) for stroke in drawn}) == 4
+
+
+def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
+    scene = comparison._scene(small_answer(), ["a -> b", "c -> b"], None, 1.4)
+    height = {name: scene.layout.centers[place, 1] for place, name in enumerate("abcde")}
+    assert height["a"] > height["b"]
+    assert height["c"] > height["b"]  # by the truth
+    heads = {(route.source, route.target): stroke.head for route, stroke in scene.lines}
+    assert heads == {(0, 1): "below", (2, 1): "above", (0, 3): "below"}
+
+
+def test_an_extra_edge_against_the_truth_is_drawn_upwards() -> None:
+    scene = comparison._scene(small_answer(), ["d -> c", "c -> a"], None, 1.4)
+    heads = {(route.source, route.target): stroke.head for route, stroke in scene.lines}
+    assert heads[3, 0] == "above"  # a → d, while the truth leads from d to a
+    assert heads[0, 1] == "below"
+
+
+def test_a_truth_about_other_variables_or_with_a_cycle_is_refused() -> None:
+    with pytest.raises(GraphError, match="The truth has 'x'"):
+        pictures.draw_comparison(small_answer(), [("x", "a")])
+    for truth in ("a -> b", None, 5):
+        with pytest.raises(GraphError, match="Expected the true edges as a list"):
+            pictures.draw_comparison(small_answer(), truth)  # type: ignore[arg-type]
+    with pytest.raises(KnowledgeError, match="Expected an edge"):
+        pictures.draw_comparison(small_answer(), [("a", "b", "c")])  # type: ignore[list-item]
+    with pytest.raises(GraphError, match="cycle"):
+        pictures.draw_comparison(small_answer(), ["a -> b", "b -> a"])
+
+
+def test_an_adapting_svg_has_a_dark_color_for_every_color_in_it(tmp_path: Path) -> None:
+    answer = small_answer().refine(knowledge=Knowledge(required=["a -> e"]))
+    pictures.save_graph(answer, tmp_path / "graph.svg", adapts=True)
+    pictures.save_comparison(answer, ["a -> b", "c -> b", "d -> e"], tmp_path / "truth.svg", adapts=True)
+    pictures.save_graph(answer, tmp_path / "plain.svg")
+    for name in ("graph.svg", "truth.svg"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        style = text[text.index("<style>") : text.index("</style>")]
+        assert "prefers-color-scheme: dark" in style
+        for color in set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.replace(style, ""))):
+            assert f": {color}'" in style, f"{color} of {name} stays as it is in the dark"
+        ElementTree.fromstring(text)
+    assert "prefers-color-scheme" not in (tmp_path / "plain.svg").read_text(encoding="utf-8")
+
+
+def test_the_edges_of_a_variable_with_many_do_not_merge_into_one() -> None:
+    logits = torch.full((16, 16), -5.0)
+    logits[0, 1:] = logits[1:, 0] = 5.0
+    answer = Answer(
+        tuple(f"x{place}" for place in range(16)),
+        GraphDistribution(SkeletonOrder(logits, torch.arange(16, 0, -1) * 4.0)),
+    )
+    starts = sorted(route.points[0][0] for route in pictures.layout_of(answer).routes)
+    assert min(np.diff(starts)) > 4  # points, and the widest line has 2.4
 
 
 # Letters of all languages, and what is no letter
@@ -302,7 +383,9 @@ def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: 
 
 def test_one_layout_serves_all_pictures_of_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(pictures, "layered_layout", lambda *given: calls.append(1) or layered_layout(*given))
+    monkeypatch.setattr(
+        graph, "layered_layout", lambda *given, **gaps: calls.append(1) or layered_layout(*given, **gaps)
+    )
     answer = random_answer(9, 10, seed=1)
     pictures.save_graph(answer, tmp_path / "graph.png", tmp_path / "graph.svg")
     pictures.draw_graph(answer, title="again")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -1080,6 +1080,35 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         from causal_arrow.discovery import pictures
 
         return pictures.draw_graph(self._answer, ax=ax, **options)
+
+    def plot_comparison(
+        self, truth: Iterable[str | tuple[str, str]], ax: Axes | None = None, title: str | None = None
+    ) -> Axes:
+        """A picture of the graph beside a known truth: which edges are right, reversed, missing or extra.
+
+        Causes are on top by the truth, so that right edges point down and reversed ones up.
+
+        Parameters
+        ----------
+        truth : iterable of str or of pairs
+            The true edges, as pairs of a cause and its effect or as text (`"smoking -> cancer"`).
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; without it, a pyplot figure of the right size is made.
+        title : str, optional
+            The words above the picture. By default, how many of the true edges were found.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Examples
+        --------
+        >>> table = load_example("hospital")
+        >>> Arrow().fit(table).plot_comparison(table.attrs["edges"])
+        """
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_comparison(self._answer, truth, ax, title=title)
 
     def plot_probabilities(self, ax: Axes | None = None) -> Axes:
         """A heat map of the edge probabilities, along the causal order.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from causal_arrow.text import visible
 
-FONT_SIZE = 9.0  # points
+FONT_SIZE = 11.0  # points
 LINE_LENGTH = 14  # characters of a name before it is wrapped
 MOST_LINES = 2
 

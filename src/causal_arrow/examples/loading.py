@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
 from causal_arrow.errors import ConfigurationError
@@ -17,7 +17,7 @@ def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
     What is known of it is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by the
-    consensus of experts; and for the hospital "effects", the true effects of some pairs.
+    consensus of experts; and for hospital and beach "effects", the true effects of some pairs.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ def load_example(name: str) -> pd.DataFrame:
         missing.
           The sickest get a drug, which shortens the stay although those with it stay longer.
         - "hospital-trial": 200 more, for whom a coin decided on the drug.
+        - "beach": 400 days at an imaginary beach, where ice cream and swimmers go together because of the temperature.
         - "sachs": 11 proteins in 853 immune cells (Sachs et al. 2005), concentrations.
 
     Returns
@@ -49,15 +50,16 @@ def load_example(name: str) -> pd.DataFrame:
     return frame
 
 
-def _hospital(name: str, title: str) -> Callable[[], tuple[pd.DataFrame, dict[str, Any]]]:
+def _imaginary(place: str, name: str, title: str) -> Callable[[], tuple[pd.DataFrame, dict[str, Any]]]:
+    """A table that the equations of a module here have drawn."""
+
     def load() -> tuple[pd.DataFrame, dict[str, Any]]:
         import pandas as pd
 
-        from causal_arrow.examples.hospital import EDGES, EFFECTS
-
+        equations = import_module(f"causal_arrow.examples.{place}")
         with (resources.files("causal_arrow.examples") / "data" / f"{name}.csv").open(encoding="utf-8") as file:
             frame = pd.read_csv(file)
-        return frame, {"title": title, "edges": list(EDGES), "effects": dict(EFFECTS)}
+        return frame, {"title": title, "edges": list(equations.EDGES), "effects": dict(equations.EFFECTS)}
 
     return load
 
@@ -75,7 +77,8 @@ def _sachs() -> tuple[pd.DataFrame, dict[str, Any]]:
 
 
 EXAMPLES: dict[str, Callable[[], tuple[pd.DataFrame, dict[str, Any]]]] = {
-    "hospital": _hospital("hospital", "800 patients of an imaginary hospital"),
-    "hospital-trial": _hospital("hospital-trial", "200 patients of a trial in an imaginary hospital"),
+    "hospital": _imaginary("hospital", "hospital", "800 patients of an imaginary hospital"),
+    "hospital-trial": _imaginary("hospital", "hospital-trial", "200 patients of a trial in an imaginary hospital"),
+    "beach": _imaginary("beach", "beach", "400 days at an imaginary beach"),
     "sachs": _sachs,
 }

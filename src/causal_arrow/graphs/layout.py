@@ -25,7 +25,7 @@ ASPECT = 1.4
 """Width over height that a layout aims at, roughly."""
 
 # Lengths, in points as the boxes are.
-BEND_WIDTH = 8.0  # room for an edge that passes a layer
+BEND_WIDTH = 6.0  # room for an edge that passes a layer
 EXTRA_GAP = 1.2  # room between two layers for each edge that runs there
 PORT_GAP = 9.0  # between edges that leave or reach the same variable, where its box is wide enough
 
@@ -50,21 +50,27 @@ class Layout:
 
 
 def layered_layout(
-    adjacency: NDArray[np.bool_], widths: Sequence[float], height: float, *, gap: float = 14.0, layer_gap: float = 34.0
+    adjacency: NDArray[np.bool_],
+    widths: Sequence[float],
+    height: float,
+    *,
+    gap: float = 14.0,
+    layer_gap: float = 34.0,
+    aspect: float = ASPECT,
 ) -> Layout:
     """The layout of a DAG whose variables are boxes of the given widths and one height.
 
     `gap` is the least room between neighbors in a layer, `layer_gap` that between layers; where many edges run between
     two layers, there is more. Parts of the graph that no edge connects stand side by side, and variables without edges
-    in rows at the bottom.
+    in rows at the bottom. `aspect` is the width over the height to aim at.
     """
     graph = ensure_dag(adjacency)
     parts = sorted(_connected_parts(graph), key=len, reverse=True)
-    blocks = [_block(graph, part, widths, height, gap, layer_gap) for part in parts if len(part) > 1]
+    blocks = [_block(graph, part, widths, height, gap, layer_gap, aspect) for part in parts if len(part) > 1]
     lonely = [variable for part in parts if len(part) == 1 for variable in part]
     area = sum((block.width + gap) * (block.height + layer_gap) for block in blocks)
     area += sum((widths[variable] + gap) * (height + gap) for variable in lonely)
-    room = max([(ASPECT * area) ** 0.5, *(block.width for block in blocks)])
+    room = max([(aspect * area) ** 0.5, *(block.width for block in blocks)])
     blocks += [_row_of_boxes(row, widths, height, gap) for row in _filled_rows(lonely, widths, gap, room)]
     return _shelves(blocks, len(graph), room, 2 * gap)
 
@@ -131,12 +137,18 @@ def _row_of_boxes(row: Sequence[int], widths: Sequence[float], height: float, ga
 
 
 def _block(
-    graph: NDArray[np.bool_], part: list[int], widths: Sequence[float], height: float, gap: float, layer_gap: float
+    graph: NDArray[np.bool_],
+    part: list[int],
+    widths: Sequence[float],
+    height: float,
+    gap: float,
+    layer_gap: float,
+    aspect: float,
 ) -> Layout:
     """The layout of one connected part; the centers of all other variables are nan."""
     mean_width = sum(widths[variable] for variable in part) / len(part) + gap
     # Bends need room as well, not much less than the boxes.
-    columns = max(4, round((ASPECT * len(part) * (height + layer_gap) / (1.4 * mean_width)) ** 0.5))
+    columns = max(4, round((aspect * len(part) * (height + layer_gap) / (1.4 * mean_width)) ** 0.5))
     items = _Items(graph, _layers(graph, part, columns), widths, gap)
     items.reduce_crossings()
     x, width = items.place()

@@ -11,7 +11,7 @@ import numpy as np
 
 from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.labels import shortened
-from causal_arrow.discovery.pictures import EDGE_COLOR, QUIET_COLOR
+from causal_arrow.discovery.pictures.strokes import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.text import visible
 
 if TYPE_CHECKING:
