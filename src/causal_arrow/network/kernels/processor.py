@@ -13,6 +13,7 @@ Matrix products are computed in the precision of the weights. The streams, their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,11 +21,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from causal_arrow.network.kernels.fused import EPSILON
+from causal_arrow.network.kernels.workers import each, pieces
 from causal_arrow.storage import slices
 
 CELLS_IN_CACHE = 4096
 PAIRS_IN_CACHE = 2048
-"""Cells, or pairs, that are worked on at once."""
+"""Cells, or pairs, that a thread works on at once."""
+
+FEWEST_AT_ONCE = 256
+"""Cells or pairs that are worth a thread of their own."""
 
 OUTER_PRODUCTS_AT_ONCE = 2**22
 """Numbers in the outer products of cells that are worked on at once."""
@@ -88,9 +93,9 @@ def exchange_(
     from the start: that costs time, and keeps nothing. `tell` hears now and then which share is done.
     """
     tables, variables = pairs.shape[:2]
-    parts = list(slices(observations, CELLS_IN_CACHE // (tables * variables)))
     chunk = observations_per_chunk or observations
-    kept = [embed(part) for part in parts] if chunk >= observations else None
+    parts = list(_of_observations(pairs, observations))
+    kept = each(embed, parts) if chunk >= observations else None
     mixing: list[Tensor] = []
     # Where cells are computed again, a stage takes as often as long as there are stages up to it.
     efforts = [1 if kept is not None else index + 1 for index in range(len(stages))]
@@ -101,18 +106,11 @@ def exchange_(
             tell((sum(efforts[:index]) + efforts[index] * rows.start / observations) / sum(efforts))
             sides = _Sides(tables, rows.stop - rows.start, variables, stage.cells.sides)
             if kept is not None:
-                for part, cells in zip(parts, kept, strict=True):
-                    cell_block_(cells, mixing[index], stage.cells)
-                    sides.keep(part, cells)
-            else:
-                for part in slices(rows.stop - rows.start, CELLS_IN_CACHE // (tables * variables)):
-                    cells = embed(slice(rows.start + part.start, rows.start + part.stop))
-                    for earlier, weights in zip(stages, mixing, strict=False):  # as many as there are weights for
-                        cell_block_(cells, weights, earlier.cells)
-                    sides.keep(part, cells)
-            if kept is not None:
+                each(partial(_next_stage_, sides, mixing[index], stage.cells), zip(parts, kept, strict=True))
                 add_outer_products_(pairs, sides.left, sides.right, observations, stage.from_cells)
             else:
+                again = partial(_from_the_start, sides, mixing, stages, embed, rows.start)
+                each(again, _of_observations(pairs, rows.stop - rows.start))
                 products = torch.bmm(sides.left.mT, sides.right).float()
                 total = products if total is None else total.add_(products)
         if total is not None:
@@ -120,6 +118,34 @@ def exchange_(
         del sides, total
         for block in stage.pairs:
             pair_block_(pairs, block)
+
+
+def _of_observations(pairs: Tensor, observations: int) -> Iterator[slice]:
+    """Slices of so many observations whose cells a thread works on at once."""
+    cells = pairs.shape[0] * pairs.shape[1]
+    return pieces(observations, CELLS_IN_CACHE // cells, -(-FEWEST_AT_ONCE // cells))
+
+
+def _next_stage_(sides: _Sides, mixing: Tensor, weights: CellWeights, part_and_cells: tuple[slice, Tensor]) -> None:
+    """The cells of some observations one stage on, in place."""
+    part, cells = part_and_cells
+    cell_block_(cells, mixing, weights)
+    sides.keep(part, cells)
+
+
+def _from_the_start(
+    sides: _Sides,
+    mixing: Sequence[Tensor],
+    stages: Sequence[StageWeights],
+    embed: Callable[[slice], Tensor],
+    first: int,
+    part: slice,
+) -> None:
+    """The cells of some observations after all stages for which there are mixing weights."""
+    cells = embed(slice(first + part.start, first + part.stop))
+    for stage, weights in zip(stages, mixing, strict=False):
+        cell_block_(cells, weights, stage.cells)
+    sides.keep(part, cells)
 
 
 # Tokens
@@ -135,8 +161,11 @@ def normed(x: Tensor, dtype: torch.dtype) -> Tensor:
 def norm_(pairs: Tensor) -> None:
     """The same for all pairs, in place."""
     flat = pairs.view(-1, pairs.shape[-1])
-    for part in slices(len(flat), PAIRS_IN_CACHE):
+
+    def norm(part: slice) -> None:
         flat[part] = normed(flat[part], flat.dtype)
+
+    each(norm, _of_pairs(flat))
 
 
 def add_product_(stream: Tensor, x: Tensor, weight: Tensor) -> None:
@@ -167,7 +196,7 @@ def feed_forward_(x: Tensor, weights: FeedForwardWeights) -> None:
 def mixing_weights(pairs: Tensor, logits: Tensor) -> Tensor:
     """How much of variable k goes to variable j, for each head: see `MixingWeights`.  (B, H, P, P)"""
     flat = pairs.view(-1, pairs.shape[-1])
-    read = torch.cat([functional.linear(normed(flat[part], logits.dtype), logits) for part in _of_pairs(flat)])
+    read = torch.cat(each(lambda part: functional.linear(normed(flat[part], logits.dtype), logits), _of_pairs(flat)))
     by_head = read.view(*pairs.shape[:3], -1).permute(0, 3, 1, 2).float()
     averaging, signed = by_head.chunk(2, dim=1)
     return torch.cat([averaging.softmax(dim=-1), signed / pairs.shape[1] ** 0.5], dim=1)
@@ -206,17 +235,23 @@ class _Sides:
 def add_outer_products_(pairs: Tensor, left: Tensor, right: Tensor, count: int, from_cells: Tensor) -> None:
     """Outer products of projected cells (B, N, P·W), divided by `count`, through a layer (D, W²) and onto the pairs."""
     outer_width = left.shape[2] // pairs.shape[1]
-    for rows in _rows(pairs, outer_width):
+
+    def add(rows: slice) -> None:
         some = left[:, :, rows.start * outer_width : rows.stop * outer_width]
         _add_mean_(pairs, rows, torch.bmm(some.mT, right), count, from_cells)
+
+    each(add, _rows(pairs, outer_width))
 
 
 def _add_total_(pairs: Tensor, total: Tensor, count: int, from_cells: Tensor) -> None:
     """The same from the sum of all products, (B, P·W, P·W)."""
     outer_width = total.shape[1] // pairs.shape[1]
-    for rows in _rows(pairs, outer_width):
+
+    def add(rows: slice) -> None:
         some = total[:, rows.start * outer_width : rows.stop * outer_width]
         _add_mean_(pairs, rows, some.to(from_cells.dtype), count, from_cells)
+
+    each(add, _rows(pairs, outer_width))
 
 
 def _add_mean_(pairs: Tensor, rows: slice, products: Tensor, count: int, from_cells: Tensor) -> None:
@@ -229,7 +264,8 @@ def _add_mean_(pairs: Tensor, rows: slice, products: Tensor, count: int, from_ce
 def _rows(pairs: Tensor, outer_width: int) -> Iterator[slice]:
     """Slices of the first variable whose outer products with all others are worked on at once."""
     tables, variables = pairs.shape[:2]
-    return slices(variables, OUTER_PRODUCTS_AT_ONCE // (tables * variables * outer_width**2))
+    cells = tables * variables
+    return pieces(variables, OUTER_PRODUCTS_AT_ONCE // (cells * outer_width**2), -(-FEWEST_AT_ONCE // cells))
 
 
 # Pairs
@@ -240,27 +276,37 @@ def pair_block_(pairs: Tensor, weights: PairWeights) -> None:
     tables, variables, _, width = pairs.shape
     dtype = weights.out.dtype
     tokens = pairs.view(tables, -1, width)  # (B, T, D)
-    left, right = (torch.empty(tables, width, tokens.shape[1], dtype=dtype) for _ in range(2))
-    for part in slices(tokens.shape[1], PAIRS_IN_CACHE // tables):
+    left, right, products = (torch.empty(tables, width, tokens.shape[1], dtype=dtype) for _ in range(3))
+
+    def read_sides(part: slice) -> None:
         both = channels_first(weights.sides, normed(tokens[:, part], dtype))  # (B, 4D, T)
         gates = both[:, 2 * width :].sigmoid_()
         torch.mul(both[:, :width], gates[:, :width], out=left[:, :, part])
         torch.mul(both[:, width : 2 * width], gates[:, width:], out=right[:, :, part])
-    sides = [side.view(-1, variables, variables) for side in (left, right)]  # (B·D, P, P)
-    products = torch.bmm(sides[0].mT, sides[1]) if weights.incoming else torch.bmm(sides[0], sides[1].mT)
-    del left, right, sides
-    products = products.view(tables, width, -1)
+
+    each(read_sides, pieces(tokens.shape[1], PAIRS_IN_CACHE // tables, -(-FEWEST_AT_ONCE // tables)))
+    one, other, result = (side.view(-1, variables, variables) for side in (left, right, products))  # (B·D, P, P)
+    one, other = (one.mT, other) if weights.incoming else (one, other.mT)
+
+    def multiply(channels: slice) -> None:
+        torch.bmm(one[channels], other[channels], out=result[channels])
+
+    each(multiply, pieces(len(result), len(result), -(-FEWEST_AT_ONCE // variables**2)))
+    del left, right, one, other
+
+    def update_(tokens: Tensor, products: Tensor, part: slice) -> None:
+        x, triangles = tokens[part], products[:, part]  # (T, D), (D, T)
+        scale = triangles.float().square().sum(dim=0).div_(width).add_(EPSILON).rsqrt_()
+        gate = functional.linear(normed(x, dtype), weights.gate).sigmoid_()
+        x.addcmul_(torch.mm(triangles.t(), weights.out.t()).mul_(gate), scale.unsqueeze(-1))
+        feed_forward_(x, weights.feed_forward)
+
     for table in range(tables):
-        for part in _of_pairs(tokens[table]):
-            x, triangles = tokens[table, part], products[table, :, part]  # (T, D), (D, T)
-            scale = triangles.float().square().sum(dim=0).div_(width).add_(EPSILON).rsqrt_()
-            gate = functional.linear(normed(x, dtype), weights.gate).sigmoid_()
-            x.addcmul_(torch.mm(triangles.t(), weights.out.t()).mul_(gate), scale.unsqueeze(-1))
-            feed_forward_(x, weights.feed_forward)
+        each(partial(update_, tokens[table], products[table]), _of_pairs(tokens[table]))
 
 
 def _of_pairs(flat: Tensor) -> Iterator[slice]:
-    return slices(len(flat), PAIRS_IN_CACHE)
+    return pieces(len(flat), PAIRS_IN_CACHE, FEWEST_AT_ONCE)
 
 
 def rows_at_once(pairs: Tensor) -> Iterator[slice]:
