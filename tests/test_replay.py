@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from causal_arrow.batches import TableBatch
+from causal_arrow.discovery import inference
+from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.network import latency
+from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.replay import Function, Replay, Replayed, ReplayedModel, replayed
 from test_pairwise_encoder import distance, shaken, tables
 
@@ -42,6 +45,35 @@ def test_an_answer_does_not_change_when_the_next_table_comes() -> None:
     first, *_ = answers = [again(TableBatch(tables(1, 40, 6, seed=min(place, 1)))) for place in range(4)]
     assert distance(answers[1], answers[2]) == 0
     assert distance(first, answers[3]) > 1e-3
+
+
+def test_discoveries_one_by_one_are_replayed_with_the_answers_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, with a capture that needs none."""
+    made: list[ReplayedModel] = []
+
+    def replay_here(model: ArrowModel) -> ReplayedModel:
+        made.append(ReplayedModel(model, capture_without_gpu))
+        return made[-1]
+
+    monkeypatch.setattr(inference, "replayed", replay_here)
+    inference._replayed.cache_clear()
+    model = shaken().eval()
+    for seed in range(3):
+        table = tables(1, 40, 6, seed=seed)[0].double().numpy()
+        found = discover(table, Settings(model=model, scale="given"))
+        with torch.no_grad():
+            expected = model(torch.from_numpy(table)[None]).skeleton_order.edge_marginals()[0]
+        order = [int(name.removeprefix("x")) - 1 for name in found.answer.names]
+        assert order == list(range(6))
+        assert abs(found.answer.edge_probabilities - expected.numpy()).max() < 1e-5
+    assert [part.captured for part in made[0].parts] == [1, 1, 1]
+    assert len(made) == 1
+    with torch.no_grad():  # weights that lie elsewhere are captured anew
+        weight = next(model.parameters())
+        weight.data = weight.data.clone()
+    discover(table, Settings(model=model, scale="given"))
+    assert len(made) == 2
+    inference._replayed.cache_clear()
 
 
 def test_only_the_shapes_that_came_last_are_kept() -> None:

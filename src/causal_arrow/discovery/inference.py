@@ -22,6 +22,7 @@ from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.precision import computing_in, resolve_precision
+from causal_arrow.network.replay import ReplayedModel, replayed
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.table import Abilities
@@ -192,8 +193,20 @@ def _infer_pass(
     step = observations_per_chunk or chunk_size(model, tables.observations, tables.variables)
     device = next(model.parameters()).device
     with _arithmetic(model, precision, tables.observations, tables.variables):
-        distributions: GraphDistribution = model(tables.to(device), observations_per_chunk=step)
+        # Tables that come one by one are replayed on a GPU; those that come together keep it busy as they are.
+        network = _replayed(model, _places(model)) if len(tables.values) == 1 else model
+        distributions: GraphDistribution = network(tables.to(device), observations_per_chunk=step)
     return distributions.to("cpu")
+
+
+@lru_cache(maxsize=4)
+def _replayed(model: ArrowModel, places: tuple[int, ...]) -> ReplayedModel | ArrowModel:
+    return replayed(model)
+
+
+def _places(model: ArrowModel) -> tuple[int, ...]:
+    """Where the weights lie: what was captured reads them there, and nowhere else if they are moved."""
+    return tuple(parameter.data_ptr() for parameter in model.parameters())
 
 
 def _arithmetic(

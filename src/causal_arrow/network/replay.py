@@ -23,10 +23,10 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.encoders.pairwise import PairwiseEncoder
 from causal_arrow.network.model import ArrowModel
 
-MOST_SHAPES = 8
-"""For which graphs are kept; each holds the memory of a pass."""
+MOST_SHAPES = 4
+"""For which graphs are kept; each holds the memory of a pass, up to half a gigabyte."""
 
-MOST_CELLS = 2**18
+MOST_CELLS = 2**17
 MOST_VARIABLES = 256
 """Of tables that are worth a graph: larger ones keep a GPU busy."""
 

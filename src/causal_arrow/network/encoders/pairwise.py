@@ -56,6 +56,9 @@ PAIR_WIDTHS_ALIVE = {"cpu": 8, "cuda": 17}
 """Floats alive at once for each ordered pair, in pair widths: the stream, sides of triangles, the hidden layer, the
 statistics in double precision. Measured; on a CPU only the stream, the triangles and the statistics are whole."""
 
+WIDE = 256
+"""Variables from which triangles may be rounded on a processor: they then take most of the time and of the memory."""
+
 MOST_ROUNDS = 64
 """No weights show how many rounds there are, so that only this keeps a damaged number from running for ever."""
 
@@ -269,9 +272,9 @@ class PairBlock(nn.Module):
         updated: Tensor = self.feed_forward(pairs)
         return updated
 
-    def weights(self, dtype: torch.dtype) -> processor.PairWeights:
+    def weights(self, dtype: torch.dtype, triangles: torch.dtype) -> processor.PairWeights:
         sides, gate, out = (layer.weight.to(dtype) for layer in (self.sides, self.gate, self.out))
-        return processor.PairWeights(sides, gate, out, self.feed_forward.weights(dtype), self.incoming)
+        return processor.PairWeights(sides, gate, out, self.feed_forward.weights(dtype), self.incoming, triangles)
 
 
 def pair_blocks(config: PairwiseConfig) -> nn.ModuleList:
@@ -296,22 +299,28 @@ class Stage(nn.Module):
             pairs = block(pairs)
         return pairs
 
-    def weights(self, dtype: torch.dtype) -> processor.StageWeights:
+    def weights(self, dtype: torch.dtype, triangles: torch.dtype, last: bool) -> processor.StageWeights:
+        """What a processor computes the stage with.
+
+        Matrix products in the precision, but for those that move answers most: rounded pairs mislead all stages that
+        follow, so only the last stage rounds them; and the layers that read cells, for mixing and for sums, are exact.
+        """
+        exact = torch.float32
         return processor.StageWeights(
-            self.mixing_weights.logits.weight,  # in float32: the weights of all cells depend on these few numbers
+            self.mixing_weights.logits.weight,
             processor.CellWeights(
-                self.cell_block.value_and_gate.weight.to(dtype),
+                self.cell_block.value_and_gate.weight.to(exact),
                 self.cell_block.out.weight.to(dtype),
                 self.cell_block.feed_forward.weights(dtype),
-                self.outer_product.sides.weight.to(dtype),
+                self.outer_product.sides.weight.to(exact),
             ),
             self.from_cells.weight.to(dtype),
-            _weights_of(self.pair_blocks, dtype),
+            _weights_of(self.pair_blocks, dtype if last else exact, dtype if last else triangles),
         )
 
 
-def _weights_of(blocks: nn.ModuleList, dtype: torch.dtype) -> list[processor.PairWeights]:
-    return [block.weights(dtype) for block in blocks if isinstance(block, PairBlock)]
+def _weights_of(blocks: nn.ModuleList, dtype: torch.dtype, triangles: torch.dtype) -> list[processor.PairWeights]:
+    return [block.weights(dtype, triangles) for block in blocks if isinstance(block, PairBlock)]
 
 
 class PairHead(nn.Module):
@@ -518,8 +527,11 @@ class PairwiseEncoder(Encoder):
         progress: Progress,
     ) -> None:
         """The pairs after all blocks and normalized, in place; matrix products in a precision, the rest in float32."""
-        for weights in _weights_of(self.first_pair_blocks, dtype):
+        triangles = dtype if pairs.shape[1] >= WIDE else torch.float32
+        for weights in _weights_of(self.first_pair_blocks, torch.float32, triangles):
             processor.pair_block_(pairs, weights)
+
+        stages = self._stages()
 
         def tell(share: float) -> None:
             self.pause(pairs)
@@ -527,7 +539,7 @@ class PairwiseEncoder(Encoder):
 
         processor.exchange_(
             pairs,
-            [stage.weights(dtype) for stage in self._stages()],
+            [stage.weights(dtype, triangles, last=place == len(stages)) for place, stage in enumerate(stages, start=1)],
             lambda part: self.embed_cells(channels[:, part], torch.float32),
             channels.shape[1],
             observations_per_chunk,

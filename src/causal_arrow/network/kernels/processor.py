@@ -68,6 +68,7 @@ class PairWeights(NamedTuple):
     out: Tensor  # (D, D)
     feed_forward: FeedForwardWeights
     incoming: bool
+    triangles: torch.dtype  # in which these are computed
 
 
 class StageWeights(NamedTuple):
@@ -104,7 +105,7 @@ def exchange_(
         total: Tensor | None = None
         for rows in slices(observations, chunk):
             tell((sum(efforts[:index]) + efforts[index] * rows.start / observations) / sum(efforts))
-            sides = _Sides(tables, rows.stop - rows.start, variables, stage.cells.sides)
+            sides = _Sides(tables, rows.stop - rows.start, variables, stage.cells)
             if kept is not None:
                 each(partial(_next_stage_, sides, mixing[index], stage.cells), zip(parts, kept, strict=True))
                 add_outer_products_(pairs, sides.left, sides.right, observations, stage.from_cells)
@@ -207,7 +208,8 @@ def cell_block_(cells: Tensor, mixing: Tensor, weights: CellWeights) -> None:
     tables, _, variables, width = cells.shape
     heads, dtype = mixing.shape[1], weights.out.dtype
     tokens = cells.view(tables, -1, width)  # (B, T, D)
-    value, gate = channels_first(weights.value_and_gate, normed(tokens, dtype)).chunk(2, dim=1)  # (B, D, T)
+    read = channels_first(weights.value_and_gate, normed(tokens, weights.value_and_gate.dtype)).to(dtype)
+    value, gate = read.chunk(2, dim=1)  # (B, D, T)
     by_head = value.reshape(tables * heads, -1, variables)  # (B·H, D/H·N, P)
     mixed = torch.bmm(by_head, mixing.reshape(tables * heads, variables, variables).mT)
     mixed = mixed.view(tables, width, -1).mul_(functional.silu(gate, inplace=True))
@@ -221,10 +223,10 @@ def cell_block_(cells: Tensor, mixing: Tensor, weights: CellWeights) -> None:
 class _Sides:
     """Both sides of the outer products of cells, which come in parts.  2 × (B, N, P·W)"""
 
-    def __init__(self, tables: int, observations: int, variables: int, weight: Tensor) -> None:
-        self.weight, self.outer_width = weight, len(weight) // 2
-        shape = (tables, observations, variables * self.outer_width)
-        self.left, self.right = weight.new_empty(shape), weight.new_empty(shape)
+    def __init__(self, tables: int, observations: int, variables: int, weights: CellWeights) -> None:
+        self.weight = weights.sides
+        shape = (tables, observations, variables * (len(self.weight) // 2))
+        self.left, self.right = (torch.empty(shape, dtype=weights.out.dtype) for _ in range(2))
 
     def keep(self, part: slice, cells: Tensor) -> None:
         both = functional.linear(normed(cells, self.weight.dtype), self.weight)  # (B, n, P, 2W)
@@ -258,7 +260,7 @@ def _add_mean_(pairs: Tensor, rows: slice, products: Tensor, count: int, from_ce
     """The same from the products of some variables with all of them, (B, rows·W, P·W)."""
     by_pair = products.unflatten(2, (pairs.shape[1], -1)).unflatten(1, (rows.stop - rows.start, -1))
     by_pair = by_pair.permute(0, 1, 3, 2, 4).flatten(3)  # (B, rows, P, W²) from (B, rows, W, P, W)
-    pairs[:, rows].add_(functional.linear(by_pair, from_cells), alpha=1.0 / count)
+    pairs[:, rows].add_(functional.linear(by_pair.to(from_cells.dtype), from_cells), alpha=1.0 / count)
 
 
 def _rows(pairs: Tensor, outer_width: int) -> Iterator[slice]:
@@ -276,13 +278,14 @@ def pair_block_(pairs: Tensor, weights: PairWeights) -> None:
     tables, variables, _, width = pairs.shape
     dtype = weights.out.dtype
     tokens = pairs.view(tables, -1, width)  # (B, T, D)
-    left, right, products = (torch.empty(tables, width, tokens.shape[1], dtype=dtype) for _ in range(3))
+    left, right, products = (torch.empty(tables, width, tokens.shape[1], dtype=weights.triangles) for _ in range(3))
 
     def read_sides(part: slice) -> None:
         both = channels_first(weights.sides, normed(tokens[:, part], dtype))  # (B, 4D, T)
-        gates = both[:, 2 * width :].sigmoid_()
-        torch.mul(both[:, :width], gates[:, :width], out=left[:, :, part])
-        torch.mul(both[:, width : 2 * width], gates[:, width:], out=right[:, :, part])
+        both[:, 2 * width :].sigmoid_()
+        side, other_side, gate, other_gate = both.chunk(4, dim=1)  # (B, D, T) each
+        left[:, :, part] = side.mul_(gate)
+        right[:, :, part] = other_side.mul_(other_gate)
 
     each(read_sides, pieces(tokens.shape[1], PAIRS_IN_CACHE // tables, -(-FEWEST_AT_ONCE // tables)))
     one, other, result = (side.view(-1, variables, variables) for side in (left, right, products))  # (B·D, P, P)
@@ -295,7 +298,7 @@ def pair_block_(pairs: Tensor, weights: PairWeights) -> None:
     del left, right, one, other
 
     def update_(tokens: Tensor, products: Tensor, part: slice) -> None:
-        x, triangles = tokens[part], products[:, part]  # (T, D), (D, T)
+        x, triangles = tokens[part], products[:, part].to(dtype)  # (T, D), (D, T)
         scale = triangles.float().square().sum(dim=0).div_(width).add_(EPSILON).rsqrt_()
         gate = functional.linear(normed(x, dtype), weights.gate).sigmoid_()
         x.addcmul_(torch.mm(triangles.t(), weights.out.t()).mul_(gate), scale.unsqueeze(-1))
