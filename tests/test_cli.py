@@ -472,7 +472,7 @@ def test_discovering_fifty_variables_takes_seconds_and_loads_no_more_than_it_nee
         "import sys\nfrom causal_arrow.cli import main\n"
         f"try:\n    main(['discover', {str(tmp_path / 'table.csv')!r}, '--model', {usual_model!r}])\n"
         "except SystemExit as leaving:\n    assert not leaving.code\n"
-        "print([name for name in ('sklearn', 'networkx', 'matplotlib') if name in sys.modules], file=sys.stderr)"
+        "print([name for name in ('sklearn', 'scipy', 'networkx', 'matplotlib') if name in sys.modules], file=sys.stderr)"
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -481,6 +481,22 @@ def test_discovering_fifty_variables_takes_seconds_and_loads_no_more_than_it_nee
     assert done.stderr.strip().endswith("[]")
     # Work done, not time passed: other programs may be running. It must fit in 5 seconds.
     assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 5
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["models"], 0), (["models", "--nonsense"], 2)])
+def test_the_program_ends_at_once_after_what_is_to_be_done_at_the_end(arguments: list[str], status: int) -> None:
+    code = (
+        "import atexit, sys, threading, time\n"
+        "class Slow:\n    def __del__(self): print('taken apart')\n"
+        "kept = Slow()\n"
+        "atexit.register(print, 'at the end')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.2), print('a thread'))).start()\n"
+        f"sys.argv = ['causal-arrow', *{arguments!r}]\n"
+        "from causal_arrow.cli import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == status
+    assert done.stdout.endswith("a thread\nat the end\n")
 
 
 def test_the_sachs_table_can_be_discovered(run: Run, usual_model: str, tmp_path: Path) -> None:

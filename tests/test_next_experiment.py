@@ -300,6 +300,7 @@ def test_the_command_says_what_python_says(
     content = json.loads(out)
     assert content["target"] == ["dose", "outcome"]
     assert content["unit"] == "share"
+    assert run(*asked, "--precision", "bfloat16")[0] == 0
     status, _, err = run(*asked, "--target", "dose -> outcom")
     assert status == 2
     assert err == "causal-arrow: There is no variable 'outcom': did you mean 'outcome'?\n"

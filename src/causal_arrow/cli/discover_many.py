@@ -59,7 +59,9 @@ def discover_many(
     decode: options.Decode = "map",
     threshold: options.Threshold = 0.5,
     scale: options.Scale = "auto",
+    observations: options.Observations = None,
     device: options.Device = "auto",
+    precision: options.Precision = "auto",
     require: options.Require = None,
     forbid: options.Forbid = None,
     tiers: options.Tiers = None,
@@ -105,7 +107,15 @@ def discover_many(
     from causal_arrow.discovery.progress import progress_of
 
     settings, rest = options.with_reading(
-        how, model=model, device=device, decode=decode, threshold=threshold, knowledge=known, scale=scale
+        how,
+        model=model,
+        device=device,
+        precision=precision,
+        decode=decode,
+        threshold=threshold,
+        knowledge=known,
+        scale=scale,
+        observations=observations,
     )
     work = prepare_many(
         tables,

@@ -63,6 +63,7 @@ def next_experiment(
     scale: options.Scale = "auto",
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    precision: options.Precision = "auto",
     overwrite: OverwritePicture = False,
     require: options.Require = None,
     forbid: options.Forbid = None,
@@ -110,7 +111,9 @@ def next_experiment(
         interventions=interventions,
         environments=environments,
     )
-    found = options.discovery(table, how, model=model, device=device, knowledge=known, scale=scale)
+    found = options.discovery(
+        table, how, model=model, device=device, precision=precision, knowledge=known, scale=scale
+    )
     asked = _target(target, found.answer)
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
     plan = plan_experiments(

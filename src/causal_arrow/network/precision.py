@@ -18,8 +18,8 @@ from causal_arrow.errors import check_choice
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 
-LARGE = 1e11
-"""Floating-point operations from which "auto" may take bfloat16: 1000 observations of 110 variables."""
+LARGE = 2e10
+"""Floating-point operations from which "auto" may take bfloat16: those of 500 observations of 50 variables."""
 
 WORTH_IT = 0.75
 """The share of float32's time that bfloat16 may take at most, to be called faster."""

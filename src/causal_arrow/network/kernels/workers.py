@@ -51,9 +51,10 @@ def each(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
 
 def _workers() -> int:
     """How many threads take pieces: those of torch, and one on a thread that works on a piece itself."""
-    return min(torch.get_num_threads(), MOST_WORKERS)
+    return 1 if getattr(_here, "takes_pieces", False) else min(torch.get_num_threads(), MOST_WORKERS)
 
 
+_here = threading.local()
 _kept: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _lock = threading.Lock()
 
@@ -73,6 +74,8 @@ def _started(workers: int) -> ThreadPoolExecutor:
     all_there = threading.Barrier(workers + 1)
 
     def start() -> None:
+        _here.takes_pieces = True
+        torch.get_num_threads()  # a thread that has never asked would be given the number of all others again
         torch.set_num_threads(1)
         all_there.wait()
 
