@@ -250,9 +250,7 @@ def test_the_command_hands_on_precision_and_observations(small_model_folder: Pat
         for precision in ("bfloat16", "float32")
     )
     assert rounded != exact
-    status, _, err = run(
-        "discover-many", tmp_path / "table.csv", "--output", tmp_path / "few", "--observations", 3
-    )
+    status, _, err = run("discover-many", tmp_path / "table.csv", "--output", tmp_path / "few", "--observations", 3)
     assert status == 2
     assert "--observations" in err or "observations" in err
 

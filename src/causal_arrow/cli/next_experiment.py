@@ -111,9 +111,7 @@ def next_experiment(
         interventions=interventions,
         environments=environments,
     )
-    found = options.discovery(
-        table, how, model=model, device=device, precision=precision, knowledge=known, scale=scale
-    )
+    found = options.discovery(table, how, model=model, device=device, precision=precision, knowledge=known, scale=scale)
     asked = _target(target, found.answer)
     graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
     plan = plan_experiments(
