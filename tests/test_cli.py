@@ -472,7 +472,8 @@ def test_discovering_fifty_variables_takes_seconds_and_loads_no_more_than_it_nee
         "import sys\nfrom causal_arrow.cli import main\n"
         f"try:\n    main(['discover', {str(tmp_path / 'table.csv')!r}, '--model', {usual_model!r}])\n"
         "except SystemExit as leaving:\n    assert not leaving.code\n"
-        "print([name for name in ('sklearn', 'scipy', 'networkx', 'matplotlib') if name in sys.modules], file=sys.stderr)"
+        "print([name for name in ('sklearn', 'scipy', 'networkx', 'matplotlib') if name in sys.modules], "
+        "file=sys.stderr)"
     )
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -103,25 +103,28 @@ def exponents(records: Iterable[Record]) -> dict[str, tuple[int, int, float, flo
 
 def precision_section(records: Sequence[Record]) -> str:
     """How far probabilities move in bfloat16, suite by suite."""
-    header = ("suite", "tables", "mean change", "largest", "F1 changes by", "AP by")
+    header = ("suite", "tables", "largest change", "beyond 0.01", "F1 changes by", "AP by")
     rows = []
     for suite in dict.fromkeys(record["suite"] for record in records):
         some = [record for record in records if record["suite"] == suite]
         count = sum(record["probabilities"] for record in some)
-        mean = sum(record["mean"] * record["probabilities"] for record in some) / count
         texts = (
             suite,
             str(len(some)),
-            f"{mean:.5f}",
             f"{max(record['largest'] for record in some):.3f}",
-            f"{fmean(record['f1_change'] for record in some):+.4f}",
-            f"{fmean(record['ap_change'] for record in some):+.4f}",
+            f"{sum(record['far'] for record in some) / count:.2%}",
+            *(f"{_mean_defined(record[name] for record in some):+.4f}" for name in ("f1_change", "ap_change")),
         )
         rows.append(tuple(Cell(text) for text in texts))
     probabilities = sum(record["probabilities"] for record in records)
     counts = f"{len(records)} tables, {probabilities:,} probabilities."
     said = f"{counts} “Beyond 0.01” is the share that moves by more than that."
     return f"{markdown_table(Grid(header, tuple(rows)))}\n\n{said}"
+
+
+def _mean_defined(values: Iterable[float]) -> float:
+    """The mean without the tables that have no true edge, and so no F1 or AP."""
+    return fmean(value for value in values if not np.isnan(value))
 
 
 SECTIONS: Mapping[str, Callable[[Sequence[Record]], str]] = {"wide": wide_section, "precision": precision_section}

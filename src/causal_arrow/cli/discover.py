@@ -69,8 +69,8 @@ def discover(
         int | None,
         typer.Option(
             min=1,
-            help="How many processes share the work of --bootstrap; by default this one does it, on all cores. More take "
-            "seconds to start, so they pay on a cluster, or for thousands of resamples.",
+            help="How many processes share the work of --bootstrap; by default this one does it, on all cores. Further "
+            "ones take seconds to start, so they pay on a cluster, or for thousands of resamples.",
             rich_help_panel=options.WORK_PANEL,
             show_default=False,
         ),

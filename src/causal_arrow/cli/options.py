@@ -204,8 +204,8 @@ Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cu
 Precision = Annotated[
     Literal["auto", "float32", "bfloat16"],
     typer.Option(
-        help="Of the network's arithmetic: auto is bfloat16 for all but small tables on a processor that is faster "
-        "with it, else float32. Probabilities in bfloat16 are nearly always within 0.01 of those in float32."
+        help="Of the network's arithmetic: auto is bfloat16 for large tables on a processor that is faster with it, "
+        "else float32. Probabilities in bfloat16 are nearly always within 0.01 of those in float32."
     ),
 ]
 Backend = Annotated[

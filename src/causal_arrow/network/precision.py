@@ -1,9 +1,9 @@
 """Precision of the network's matrix products: float32, or bfloat16, which some processors and GPUs do faster.
 
-Statistics of the table, streams, norms and heads stay in float32 or better on a processor. Still, in bfloat16 a
-probability moves, typically by 0.0001 and seldom by more than 0.01: docs/evidence/scale.md says how often. So "auto"
-takes bfloat16 only where it pays: on a processor that has instructions for it and that is faster with them when
-tried, for tables that take float32 more than about a second.
+On a processor statistics of the table, streams, norms, heads and the products whose rounding moves answers most stay in
+float32 or better. Still, in bfloat16 a probability moves, typically by 0.00003 and seldom by more than 0.01:
+docs/evidence/scale.md says how far. So "auto" takes bfloat16 only where it pays: on a processor that has instructions for it and that is faster with them when
+tried, for tables that take float32 more than about half a second.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from causal_arrow.errors import check_choice
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 
-LARGE = 2e10
-"""Floating-point operations from which "auto" may take bfloat16: those of 500 observations of 50 variables."""
+LARGE = 1e11
+"""Floating-point operations from which "auto" may take bfloat16: 1000 observations of 110 variables."""
 
 WORTH_IT = 0.75
 """The share of float32's time that bfloat16 may take at most, to be called faster."""

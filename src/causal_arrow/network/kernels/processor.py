@@ -278,16 +278,31 @@ def pair_block_(pairs: Tensor, weights: PairWeights) -> None:
     tables, variables, _, width = pairs.shape
     dtype = weights.out.dtype
     tokens = pairs.view(tables, -1, width)  # (B, T, D)
-    left, right, products = (torch.empty(tables, width, tokens.shape[1], dtype=weights.triangles) for _ in range(3))
+    products = _triangles(tokens, variables, weights)  # (B, D, T)
+
+    def update_(place: tuple[int, slice]) -> None:
+        x, triangles = tokens[place], products[place[0], :, place[1]].to(dtype)  # (T, D), (D, T)
+        scale = triangles.float().square().sum(dim=0).div_(width).add_(EPSILON).rsqrt_()
+        gate = functional.linear(normed(x, dtype), weights.gate).sigmoid_()
+        x.addcmul_(torch.mm(triangles.t(), weights.out.t()).mul_(gate), scale.unsqueeze(-1))
+        feed_forward_(x, weights.feed_forward)
+
+    each(update_, [(table, part) for table in range(tables) for part in _of_pairs(tokens[table])])
+
+
+def _triangles(tokens: Tensor, variables: int, weights: PairWeights) -> Tensor:
+    """Products over third variables, for the tokens of all pairs (B, T, D).  (B, D, T)"""
+    tables, count, width = tokens.shape
+    left, right, products = (torch.empty(tables, width, count, dtype=weights.triangles) for _ in range(3))
 
     def read_sides(part: slice) -> None:
-        both = channels_first(weights.sides, normed(tokens[:, part], dtype))  # (B, 4D, T)
+        both = channels_first(weights.sides, normed(tokens[:, part], weights.sides.dtype))  # (B, 4D, T)
         both[:, 2 * width :].sigmoid_()
         side, other_side, gate, other_gate = both.chunk(4, dim=1)  # (B, D, T) each
         left[:, :, part] = side.mul_(gate)
         right[:, :, part] = other_side.mul_(other_gate)
 
-    each(read_sides, pieces(tokens.shape[1], PAIRS_IN_CACHE // tables, -(-FEWEST_AT_ONCE // tables)))
+    each(read_sides, pieces(count, PAIRS_IN_CACHE // tables, -(-FEWEST_AT_ONCE // tables)))
     one, other, result = (side.view(-1, variables, variables) for side in (left, right, products))  # (B·D, P, P)
     one, other = (one.mT, other) if weights.incoming else (one, other.mT)
 
@@ -295,17 +310,7 @@ def pair_block_(pairs: Tensor, weights: PairWeights) -> None:
         torch.bmm(one[channels], other[channels], out=result[channels])
 
     each(multiply, pieces(len(result), len(result), -(-FEWEST_AT_ONCE // variables**2)))
-    del left, right, one, other
-
-    def update_(tokens: Tensor, products: Tensor, part: slice) -> None:
-        x, triangles = tokens[part], products[:, part].to(dtype)  # (T, D), (D, T)
-        scale = triangles.float().square().sum(dim=0).div_(width).add_(EPSILON).rsqrt_()
-        gate = functional.linear(normed(x, dtype), weights.gate).sigmoid_()
-        x.addcmul_(torch.mm(triangles.t(), weights.out.t()).mul_(gate), scale.unsqueeze(-1))
-        feed_forward_(x, weights.feed_forward)
-
-    for table in range(tables):
-        each(partial(update_, tokens[table], products[table]), _of_pairs(tokens[table]))
+    return products
 
 
 def _of_pairs(flat: Tensor) -> Iterator[slice]:
