@@ -487,17 +487,18 @@ def test_discovering_fifty_variables_takes_seconds_and_loads_no_more_than_it_nee
 @pytest.mark.parametrize(("arguments", "status"), [(["models"], 0), (["models", "--nonsense"], 2)])
 def test_the_program_ends_at_once_after_what_is_to_be_done_at_the_end(arguments: list[str], status: int) -> None:
     code = (
-        "import atexit, sys, threading, time\n"
+        "import atexit, sys, threading\n"
         "class Slow:\n    def __del__(self): print('taken apart')\n"
         "kept = Slow()\n"
         "atexit.register(print, 'at the end')\n"
-        "threading.Thread(target=lambda: (time.sleep(0.2), print('a thread'))).start()\n"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('a thread'))).start()\n"
         f"sys.argv = ['causal-arrow', *{arguments!r}]\n"
         "from causal_arrow.cli import main\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == status
     assert done.stdout.endswith("a thread\nat the end\n")
+    assert "Slow" not in done.stderr
 
 
 def test_the_sachs_table_can_be_discovered(run: Run, usual_model: str, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 On a processor statistics of the table, streams, norms, heads and the products whose rounding moves answers most stay in
 float32 or better. Still, in bfloat16 a probability moves, typically by 0.00003 and seldom by more than 0.01:
-docs/evidence/scale.md says how far. So "auto" takes bfloat16 only where it pays: on a processor that has instructions for it and that is faster with them when
-tried, for tables that take float32 more than about half a second.
+docs/evidence/scale.md says how far. So "auto" takes bfloat16 only where it pays: on a processor that has instructions
+for it and that is faster with them when tried, for tables that take float32 more than about half a second.
 """
 
 from __future__ import annotations
