@@ -1090,21 +1090,22 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Parameters
         ----------
-        truth : iterable of str or of pairs
-            The true edges, as pairs of a cause and its effect or as text (`"smoking -> cancer"`).
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; without it, a pyplot figure of the right size is made.
-        title : str, optional
-            The words above the picture. By default, how many of the true edges were found.
+        truth
+            The true edges, as pairs of a cause and its effect or as text such as "smoking -> cancer".
+        ax
+            The matplotlib axes to draw on; by default a new figure of a fitting size.
+        title
+            The words above the picture; by default how many of the true edges were found.
 
         Returns
         -------
         matplotlib.axes.Axes
+            The axes that were drawn on.
 
         Examples
         --------
-        >>> table = load_example("hospital")
-        >>> Arrow().fit(table).plot_comparison(table.attrs["edges"])
+        >>> truth = load_example("hospital").attrs["edges"]
+        >>> arrow.plot_comparison(truth).figure.savefig("comparison.svg")
         """
         from causal_arrow.discovery import pictures
 

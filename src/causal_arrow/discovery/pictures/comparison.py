@@ -53,8 +53,23 @@ def draw_comparison(
 ) -> Axes:
     """The edges of an answer and of the truth: which are right, reversed, missing or extra. Causes are on top.
 
-    `truth` holds the true edges, as pairs of a cause and its effect or as text ("smoking -> cancer"). Hidden common
-    causes are left out.
+    Hidden common causes are left out.
+
+    Parameters
+    ----------
+    answer
+        The answer, such as `arrow.answer_`.
+    truth
+        The true edges, as pairs of a cause and its effect or as text such as "smoking -> cancer".
+    ax
+        The matplotlib axes to draw on; by default a new figure of a fitting size.
+    title
+        The words above the picture; by default how many of the true edges were found.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes that were drawn on.
     """
     return _scene(answer, truth, title, ASPECT).draw(ax)
 
@@ -70,7 +85,18 @@ def save_comparison(
 ) -> None:
     """Write the comparison to files, by their endings: .png, .svg (with text as text), .pdf.
 
-    With `adapts`, an SVG file is dark where its reader prefers that. `aspect` is the width over the height to aim at.
+    Parameters
+    ----------
+    answer, truth, title
+        As for `draw_comparison`.
+    *paths
+        Files to write.
+    dpi
+        Dots per inch, for files made of pixels.
+    adapts
+        Whether an SVG file is dark where its reader prefers that.
+    aspect
+        Width over height to aim at.
     """
     _scene(answer, truth, title, aspect).save(paths, dpi, adapts)
 
