@@ -1100,11 +1100,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Returns
         -------
         matplotlib.axes.Axes
+            The axes that were drawn on.
 
         Examples
         --------
-        >>> table = load_example("hospital")
-        >>> Arrow().fit(table).plot_comparison(table.attrs["edges"])
+        >>> axes = arrow.plot_comparison(table.attrs["edges"])
         """
         from causal_arrow.discovery import pictures
 
