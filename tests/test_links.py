@@ -10,6 +10,7 @@ README.md without the files around it, so links there start with the address:
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
@@ -28,7 +29,11 @@ else:
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")
-PAGES = [*(ROOT / name for name in AT_THE_TOP), *sorted(DOCS.rglob("*.md")), *sorted((ROOT / ".github").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in AT_THE_TOP),
+    *sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]),
+    *sorted((ROOT / ".github").rglob("*.md")),
+]
 ADDRESSES: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
 FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2\s*$", re.DOTALL | re.MULTILINE)
@@ -37,6 +42,15 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 NAMED_LINK = re.compile(r"^\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
 HTML_LINK = re.compile(r"<(?:a|img|source)\b[^>]*?\b(?:href|src|srcset)=[\"']([^\"']+)[\"']")
+
+
+def text_of(page: Path) -> str:
+    """The text of a page; of a notebook, that between the code."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    cells = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+    return "\n\n".join("".join(source) for source in cells)
 
 
 def prose(text: str) -> str:
@@ -56,7 +70,7 @@ def links_in(text: str) -> list[tuple[int, str]]:
 @cache
 def anchors_of(page: Path) -> frozenset[str]:
     """The anchors of a page: those of its headings as the site makes them, and those that it sets itself."""
-    text = page.read_text(encoding="utf-8")
+    text = text_of(page)
     without_code = FENCE.sub("", text)
     anchors = set(re.findall(r"\bid=[\"']([^\"']+)[\"']", without_code)) | set(re.findall(r"\{[^}\n]*#([\w.-]+)", text))
     anchors |= set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
@@ -95,7 +109,7 @@ def problem_with(page: Path, target: str) -> str | None:
         return "leads nowhere"
     if page.is_relative_to(DOCS) and not goal.is_relative_to(DOCS):
         return "leads out of the site"
-    if anchor and goal.suffix == ".md" and not has_anchor(goal, anchor):
+    if anchor and goal.suffix in (".md", ".ipynb") and not has_anchor(goal, anchor):
         return f"has no such place in {goal.relative_to(ROOT)}"
     return None
 
@@ -120,7 +134,7 @@ def problem_with_address(target: str) -> str | None:
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in PAGES])
 def test_every_link_leads_somewhere(page: Path) -> None:
-    found = [(line, target, problem_with(page, target)) for line, target in links_in(page.read_text(encoding="utf-8"))]
+    found = [(line, target, problem_with(page, target)) for line, target in links_in(text_of(page))]
     broken = [f"{page.name}, line {line}: {target} {problem}" for line, target, problem in found if problem]
     assert not broken, "\n".join(broken)
 
