@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -665,3 +666,69 @@ def test_the_share_of_a_level_is_asked_for_on_the_command_line(
     status, _, err = run(*asked, *edge, "--treatment", "dose")
     assert status == 2
     assert "name it with --level" in err
+
+
+# Experiments
+
+
+def with_trial(to: str = "values") -> Table:
+    """700 observations in which a hidden cause decides on the dose, 300 in which dose was set; its effect is 2.
+
+    The dose brings relief, and relief brings health.
+    """
+    random = np.random.default_rng(3)
+    is_set = np.arange(1000) >= 700
+    cause = random.normal(size=1000)
+    dose = np.where(is_set, random.normal(size=1000) if to == "values" else 1.5, cause + 0.5 * random.normal(size=1000))
+    relief = dose + 0.5 * random.normal(size=1000)
+    health = 2 * relief - 3 * cause + random.normal(size=1000)
+    values = np.stack([dose, relief, health], axis=1)
+    intervened = np.zeros((1000, 3), dtype=bool)
+    intervened[is_set, 0] = True
+    table = Table.of_numbers(values, ["dose", "relief", "health"])
+    return replace(table, intervened=intervened)
+
+
+PATH = np.zeros((3, 3), dtype=bool)
+PATH[0, 1] = PATH[1, 2] = True
+HIDDEN = np.zeros((3, 3), dtype=bool)
+HIDDEN[0, 2] = HIDDEN[2, 0] = True
+
+
+@pytest.mark.parametrize("hidden", [None, HIDDEN], ids=["not suspected", "known"])
+def test_the_effect_of_what_was_set_comes_from_the_observations_in_which_it_was(hidden: np.ndarray | None) -> None:
+    effect = effect_of(with_trial(), sure_of(PATH, hidden), "dose", "health")
+    assert effect.observations == 300
+    assert effect.interval[0] < 2 < effect.interval[1]
+    assert effect.probability_not_identified == 0
+    assert "From the 300 observations in which dose was set, and nothing else." in str(effect)
+    assert "hidden cause" not in str(effect)  # none could explain it away
+
+
+def test_without_its_labels_the_same_table_misleads() -> None:
+    effect = effect_of(replace(with_trial(), intervened=None), sure_of(PATH), "dose", "health")
+    assert effect.interval[1] < 1.5
+    assert effect.observations == 1000
+
+
+def test_a_variable_that_was_always_set_to_one_value_is_compared_with_the_other_observations() -> None:
+    effect = effect_of(with_trial(to="one value"), sure_of(PATH), "dose", "health")
+    assert effect.observations == 1000
+    assert not any("set" in note for note in effect.notes)
+
+
+def test_observations_in_which_something_on_the_way_was_set_are_left_out() -> None:
+    random = np.random.default_rng(4)
+    is_set = np.arange(900) >= 600
+    dose = random.normal(size=900)
+    relief = np.where(is_set, random.normal(size=900), dose + 0.5 * random.normal(size=900))
+    health = 2 * relief + random.normal(size=900)
+    intervened = np.zeros((900, 3), dtype=bool)
+    intervened[is_set, 1] = True
+    table = Table.of_numbers(np.stack([dose, relief, health], axis=1), ["dose", "relief", "health"])
+    effect = effect_of(replace(table, intervened=intervened), sure_of(PATH), "dose", "health")
+    assert effect.observations == 600
+    assert effect.interval[0] < 2 < effect.interval[1]
+    assert "Without the 300 observations in which other variables were set." in str(effect)
+    everywhere = replace(table, intervened=np.repeat([[False, True, False]], 900, axis=0))
+    assert "comes out too small" in str(effect_of(everywhere, sure_of(PATH), "dose", "health"))

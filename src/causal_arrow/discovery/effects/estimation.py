@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,9 +142,11 @@ def _estimate(
     t, y = ends
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
+    chosen, by_trial, notes = _of_experiments(table, t, y, change)
+    if by_trial:
+        graphs, hidden = _cut_causes(graphs, hidden, t)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
     wanted = dict(counts.sets)
-    notes: list[str] = []
     if question.estimator == "forest" and len(wanted) > MOST_FOREST_SETS:
         wanted = dict(list(wanted.items())[:MOST_FOREST_SETS])
         share = sum(wanted.values()) / sum(counts.sets.values())
@@ -152,7 +154,7 @@ def _estimate(
             f"Forests were grown for the {MOST_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
             "of the graphs with an effect ask for."
         )
-    values = _observations(table, change, [t, y, *{member for members in wanted for member in members}])
+    values = _observations(chosen, change, [t, y, *{member for members in wanted for member in members}])
     design = _design(values, table.columns, answer.log_columns, keep=(t, y), change=change, level=level)
     for end in ends:
         check_varies(design, end, answer.names[end])
@@ -166,6 +168,8 @@ def _estimate(
         }
     else:
         estimates = _forest_estimates(design, t, y, list(wanted), table.columns[t].kind != "number", random)
+    if by_trial:  # no hidden cause of a variable that was set could explain its effect away
+        estimates = {key: estimate._replace(partial_correlation=math.nan) for key, estimate in estimates.items()}
     notes += [
         f"The network read {answer.names[end]} on a log scale; the effect is in the units that were given."
         for end in ends
@@ -326,6 +330,51 @@ def _level_asked(column: Column, level: str | None) -> int | None:
 
 
 # Observations
+
+
+def _of_experiments(table: Table, t: int, y: int, change: _Change) -> tuple[Table, bool, list[str]]:
+    """The table with the observations that tell of the effect, whether the treatment was set in them, and a note.
+
+    Where the treatment was set, to more than one value, and nothing else was, nothing but the experimenter decides on
+    it: these observations alone count. Otherwise those in which nothing but the treatment was set: where a variable on
+    the way to the outcome was set, the treatment acts on it no more.
+    """
+    if table.intervened is None:
+        return table, False, []
+    others = np.asarray(np.delete(table.intervened, t, axis=1).any(axis=1))
+    of_trial = np.asarray(table.intervened[:, t] & ~others & table.observed[:, [t, y]].all(axis=1))
+    if change.levels is not None:
+        of_trial &= np.isin(table.values[:, t], change.levels)
+    if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
+        name = table.names[t]
+        note = f"From the {counted(int(of_trial.sum()), 'observation')} in which {name} was set, and nothing else."
+        return _only(table, of_trial), True, [note]
+    if not others.any():
+        return table, False, []
+    if (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
+        note = f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."
+        return _only(table, np.asarray(~others)), False, [note]
+    note = (
+        "Also from observations in which other variables were set, since there are too few others: where these lie "
+        "between treatment and outcome, the effect comes out too small."
+    )
+    return table, False, [note]
+
+
+def _only(table: Table, rows: Bools) -> Table:
+    """The table with these observations alone."""
+    intervened = None if table.intervened is None else table.intervened[rows]
+    return replace(table, values=table.values[rows], intervened=intervened)
+
+
+def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Bools, Bools | None]:
+    """The graphs after a variable was set: nothing in or out of the table causes it."""
+    graphs = graphs.copy()
+    graphs[:, :, variable] = False
+    if hidden is not None:
+        hidden = hidden.copy()
+        hidden[:, variable, :] = hidden[:, :, variable] = False
+    return graphs, hidden
 
 
 def _observations(table: Table, change: _Change, used: Sequence[int]) -> Floats:
