@@ -171,8 +171,8 @@ NETWORKS_EXPLAINED = {
     ),
     "strict": (
         "**arrow-strict**: our encoder (2.3M parameters), trained on the same tasks as the paper's network and nothing "
-        "else, with settings fixed beforehand and no benchmark looked at. It fails where there are no more observations "
-        "than variables, as in ARTH150: the paper's training shapes hold hardly any such table."
+        "else, with settings fixed beforehand and no benchmark looked at. It fails where there are no more "
+        "observations than variables, as in ARTH150: the paper's training shapes hold hardly any such table."
     ),
     "base": (
         "**arrow-base**: our encoder, trained on wider tasks that were chosen with the rows networks, sachs and herman "
