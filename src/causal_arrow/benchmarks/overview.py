@@ -171,7 +171,7 @@ NETWORKS_EXPLAINED = {
     ),
     "strict": (
         "**arrow-strict**: our encoder (2.3M parameters), trained on the same tasks as the paper's network and nothing "
-        "else, with settings fixed beforehand and no benchmark looked at. It fails where there are no more "
+        "else, with settings fixed beforehand and no choice made by a benchmark. It fails where there are no more "
         "observations than variables, as in ARTH150: the paper's training shapes hold hardly any such table."
     ),
     "base": (
