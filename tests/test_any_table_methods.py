@@ -274,7 +274,7 @@ def test_bold_in_suites_for_development_goes_by_differences_on_the_same_datasets
     apart = paired_difference(entries["BOSS"], entries["PC"], "f1")
     assert apart.mean == pytest.approx(0.096)
     assert apart.standard_error < 0.01 < entries["BOSS"].estimate("f1").standard_error
-    assert best_paired(entries, "f1", lower_is_better=False) == {"BOSS", "GES"}
+    assert best_paired(entries, "f1") == {"BOSS", "GES"}
     assert row.best("f1") == {"BOSS", "GES"}
     records += [made_record(index, "arrow", score + 0.1 + 0.01 * (index % 2)) for index, score in enumerate(scores)]
     blocks = report_blocks(records, summarize(records), {}, published=False)
@@ -285,4 +285,4 @@ def test_bold_in_suites_for_development_goes_by_differences_on_the_same_datasets
     assert not differences["Arrow − GES"].bold
     once = [record for record in records if record.method != "arrow" or record.index == 4]
     assert summarize(once).rows[0].best("f1") == {"BOSS", "GES"}  # the best mean, of one easy dataset
-    assert best_paired({"BOSS": entries["BOSS"]}, "f1", lower_is_better=False) == set()
+    assert best_paired({"BOSS": entries["BOSS"]}, "f1") == set()

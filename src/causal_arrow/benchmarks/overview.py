@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from causal_arrow.benchmarks.document import Block, Cell, Grid, Paragraph
 from causal_arrow.benchmarks.methods import title_of
-from causal_arrow.benchmarks.pages import STRICT_METHOD, extent, labeled, least_to_most
+from causal_arrow.benchmarks.pages import STRICT_METHOD, extent, labeled, least_to_most, unbroken
 from causal_arrow.benchmarks.published import PublishedResults
+from causal_arrow.benchmarks.report import signed
 from causal_arrow.benchmarks.summaries import (
     MEASURES,
     Entry,
     Estimate,
     RowSummary,
     Summary,
-    paired_difference,
+    best_paired,
 )
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import counted
@@ -94,23 +95,16 @@ def main_entries(row: RowSummary) -> dict[str, Entry | None]:
 
 def _cells(entries: Sequence[Entry | None], measure: str) -> list[Cell]:
     """Means, bold for the best of them and what is not told apart from it."""
-    known = [entry for entry in entries if entry is not None]
-    best = [entry for entry in known if not any(leads(other, entry, measure) for other in known)]
+    known = {entry.variant.label: entry for entry in entries if entry is not None}
+    best = best_paired(known, measure)
     return [
-        Cell("–") if entry is None else Cell(mean_of(entry, measure), bold=entry in best and len(best) < len(known))
+        Cell("–") if entry is None else Cell(mean_of(entry, measure), bold=entry.variant.label in best)
         for entry in entries
     ]
 
 
 def mean_of(entry: Entry, measure: str) -> str:
     return f"{entry.estimate(measure).mean:.2f}"
-
-
-def leads(first: Entry, second: Entry, measure: str) -> bool:
-    """Whether the first is better by more than two standard errors of the paired difference."""
-    apart = paired_difference(first, second, measure)
-    sign = -1 if MEASURES[measure].lower_is_better else 1
-    return sign * apart.mean > 2 * apart.standard_error + 1e-12
 
 
 def row_title(row: RowSummary) -> str:
@@ -120,7 +114,7 @@ def row_title(row: RowSummary) -> str:
 
 def observations(row: RowSummary) -> str:
     """n, or its range."""
-    return least_to_most(*extent(row, "observations"))
+    return least_to_most(extent(row, "observations"))
 
 
 def datasets_and_errors(summary: Summary, measure: str = "f1") -> str:
@@ -131,9 +125,7 @@ def datasets_and_errors(summary: Summary, measure: str = "f1") -> str:
             if entry is not None:
                 found.setdefault(label, []).append(entry)
     counts = ", ".join(
-        f"{label} {least_to_most(min(sizes), max(sizes))}"
-        for label, entries in found.items()
-        for sizes in [[len(entry.finished) for entry in entries]]
+        f"{label} {least_to_most([len(entry.finished) for entry in entries])}" for label, entries in found.items()
     )
     largest = max(entry.estimate(measure).standard_error for entries in found.values() for entry in entries)
     return f"Datasets per row: {counts}. Standard errors are at most {largest:.2f}."
@@ -199,7 +191,10 @@ def shift_blocks(summary: Summary) -> list[Block]:
                 (
                     Cell(network_name(method)),
                     Cell(shift),
-                    *(Cell(signed_change(one), bold=abs(one.mean) > 2 * one.standard_error) for one in apart.values()),
+                    *(
+                        Cell(unbroken(signed(one, name)), bold=abs(one.mean) > 2 * one.standard_error)
+                        for name, one in apart.items()
+                    ),
                 )
             )
         sentences.append(_worst_shift(network_name(method), losses))
@@ -229,19 +224,17 @@ def _worst_shift(network: str, losses: Mapping[str, Estimate]) -> str:
     if loss.mean > 2 * loss.standard_error:
         found = f"{worst} hurt most: nSHD rises by {loss.mean:.2f} ({loss.standard_error:.2f})"
     else:
-        found = (
-            f"no single shift raises nSHD by more than two standard errors (largest: {worst}, {signed_change(loss)})"
-        )
-    return f"For {network}, {found}; all three together change it by {signed_change(losses['all'])}."
+        found = f"no single shift raises nSHD by more than two standard errors (largest: {worst}, {_of_nshd(loss)})"
+    return f"For {network}, {found}; all three together change it by {_of_nshd(losses['all'])}."
+
+
+def _of_nshd(change: Estimate) -> str:
+    return unbroken(signed(change, "nshd"))
 
 
 def network_name(method: str) -> str:
     """The network by its own name."""
     return "arrow-base" if method == ARROW else title_of(method)
-
-
-def signed_change(estimate: Estimate) -> str:
-    return f"{estimate.mean:+.2f} ({estimate.standard_error:.2f})".replace("-", "−").replace(" ", "\u00a0")
 
 
 def known_entry(entry: Entry | None, row: RowSummary) -> Entry:

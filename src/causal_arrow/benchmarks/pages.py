@@ -125,7 +125,7 @@ def _shapes(rows: Sequence[RowSummary]) -> str:
     said = []
     for name, noun in (("observations", "observations"), ("variables", "variables")):
         counts = [count for row in rows for count in extent(row, name)]
-        said.append(f"{least_to_most(min(counts), max(counts))} {noun}")
+        said.append(f"{least_to_most(counts)} {noun}")
     return f"Tables have {' and '.join(said)}."
 
 
@@ -135,7 +135,7 @@ def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Bl
 
     def cell(row: RowSummary, label: str) -> Cell:
         entry = labeled(row, label)
-        text = "" if entry is None else _unbroken(format_estimate(entry.estimate(name), name))
+        text = "" if entry is None else unbroken(format_estimate(entry.estimate(name), name))
         return Cell(text, bold=bool(text) and label in best[row.row])
 
     better = {True: " (lower is better)", False: " (higher is better)", None: ""}[MEASURES[name].lower_is_better]
@@ -187,7 +187,7 @@ def _difference(ours: str, name: str) -> CellOf:
         apart = paired_difference(entry, other, name)
         if math.isnan(apart.mean):
             return Cell("")
-        return Cell(_unbroken(signed(apart, name)), bold=abs(apart.mean) > 2 * apart.standard_error)
+        return Cell(unbroken(signed(apart, name)), bold=abs(apart.mean) > 2 * apart.standard_error)
 
     return cell
 
@@ -251,7 +251,7 @@ def _published_cell(tables: dict[str, PublishedTable], name: str) -> CellOf:
     def cell(row: RowSummary, method: str) -> Cell:
         figures = tables[row.row].methods.get(method, {})
         return Cell(
-            _unbroken(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})") if name in figures else "", italic=True
+            unbroken(f"{figures[name][0]:.2f} ({figures[name][1]:.2f})") if name in figures else "", italic=True
         )
 
     return cell
@@ -267,7 +267,7 @@ def _graph_ap(rows: Sequence[RowSummary]) -> list[Block]:
 
     def cell(row: RowSummary, label: str) -> Cell:
         entry = labeled(row, label)
-        return Cell("" if entry is None else _unbroken(format_estimate(entry.estimate("graph_ap"), "graph_ap")))
+        return Cell("" if entry is None else unbroken(format_estimate(entry.estimate("graph_ap"), "graph_ap")))
 
     tables = narrow_tables(rows, labels, cell)
     if not tables:
@@ -372,8 +372,9 @@ def extent(row: RowSummary, name: str) -> tuple[int, int]:
     return min(counts), max(counts)
 
 
-def least_to_most(least: int, most: int) -> str:
-    """One number, or two with "to" between them."""
+def least_to_most(counts: Sequence[int]) -> str:
+    """The least and the largest with "to" between them, or one number where all are the same."""
+    least, most = min(counts), max(counts)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
@@ -382,7 +383,7 @@ def short_seconds(seconds: float) -> str:
     return f"{seconds:.3f}" if seconds < 0.1 else f"{seconds:.2f}" if seconds < 10 else f"{seconds:,.0f}"
 
 
-def _unbroken(text: str) -> str:
+def unbroken(text: str) -> str:
     """A mean and its standard error stay on one line."""
     return text.replace(" ", "\u00a0")
 

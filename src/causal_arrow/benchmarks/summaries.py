@@ -129,7 +129,7 @@ def paired_difference(first: Entry, second: Entry, measure: str) -> Estimate:
     return Estimate.of(values[0][index] - values[1][index] for index in common)
 
 
-def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: bool) -> set[str]:
+def best_paired(entries: Mapping[str, Entry], measure: str) -> set[str]:
     """The names that no other beats by more than two standard errors of their difference, paired on common datasets.
 
     None, where that leaves all of them: then nothing was told apart.
@@ -138,14 +138,20 @@ def best_paired(entries: Mapping[str, Entry], measure: str, lower_is_better: boo
     # One dataset has no standard error: it cannot be beaten, and must not win by that.
     least = min(2, max(counts.values(), default=0))
     known = {name: entry for name, entry in entries.items() if counts[name] >= max(1, least)}
-    sign = 1 if lower_is_better else -1
-
-    def beats(winner: Entry, loser: Entry) -> bool:
-        apart = paired_difference(loser, winner, measure)
-        return sign * apart.mean > 2 * apart.standard_error + 1e-12  # never for one common dataset, which has none
-
-    unbeaten = {name for name, entry in known.items() if not any(beats(other, entry) for other in known.values())}
+    unbeaten = {
+        name for name, entry in known.items() if not any(leads(other, entry, measure) for other in known.values())
+    }
     return set() if len(unbeaten) == len(known) else unbeaten
+
+
+def leads(first: Entry, second: Entry, measure: str) -> bool:
+    """Whether the first is better by more than two standard errors of the paired difference.
+
+    Never by one common dataset, which has none.
+    """
+    apart = paired_difference(first, second, measure)
+    sign = -1 if MEASURES[measure].lower_is_better else 1
+    return sign * apart.mean > 2 * apart.standard_error + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +259,7 @@ class RowSummary:
         if self.in_the_paper:
             return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
         enough = {label: entry for label, entry in compared.items() if len(entry.records) >= self.fewest_compared}
-        return best_paired(enough, measure, lower_is_better)
+        return best_paired(enough, measure)
 
     @property
     def fewest_compared(self) -> float:

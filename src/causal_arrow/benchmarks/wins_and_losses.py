@@ -12,18 +12,24 @@ from causal_arrow.benchmarks.overview import (
     ANY_TABLE,
     ARROW,
     known_entry,
-    leads,
     mean_of,
     network_name,
     our_entry,
     row_named,
-    signed_change,
 )
-from causal_arrow.benchmarks.pages import labeled, least_to_most
+from causal_arrow.benchmarks.pages import labeled, least_to_most, unbroken
 from causal_arrow.benchmarks.records import Record
-from causal_arrow.benchmarks.report import compared_with, measures_of_suite
+from causal_arrow.benchmarks.report import compared_with, measures_of_suite, signed
 from causal_arrow.benchmarks.suites import SUITES
-from causal_arrow.benchmarks.summaries import MEASURES, ORACLES, Entry, RowSummary, Summary, paired_difference
+from causal_arrow.benchmarks.summaries import (
+    MEASURES,
+    ORACLES,
+    Entry,
+    RowSummary,
+    Summary,
+    leads,
+    paired_difference,
+)
 from causal_arrow.benchmarks.trust import pooled_by_tables, share_right
 
 
@@ -141,7 +147,7 @@ def _discrete(any_table: Summary) -> str:
     rows = any_table.of_suite("discrete")
     found = tally(rows, ANY_TABLE)
     names = " or ".join(_most_often(found.behind).split("; "))
-    datasets = least_to_most(*_extent([len(row.entries[0].records) for row in rows]))
+    datasets = least_to_most([len(row.entries[0].records) for row in rows])
     shares = {label: _mean_over(rows, label, "f1") for label in ("arrow-any", "PC, χ²", "BOSS, indicators")}
     means = "; ".join(f"{share:.2f} for {label}" for label, share in shares.items())
     return (
@@ -154,10 +160,6 @@ def _discrete(any_table: Summary) -> str:
 def _mean_over(rows: Sequence[RowSummary], label: str, measure: str) -> float:
     means = [entry.estimate(measure).mean for row in rows if (entry := labeled(row, label)) is not None]
     return sum(means) / len(means)
-
-
-def _extent(counts: Sequence[int]) -> tuple[int, int]:
-    return min(counts), max(counts)
 
 
 def _sachs(summary: Summary, calibration: Sequence[Record]) -> str:
@@ -183,7 +185,7 @@ def _linear_normal(limit: Summary, records: Sequence[Record]) -> str:
         row = row_named(limit, "limit", law)
         arrow, exact = (known_entry(row.entry_of(method), row) for method in (ARROW, "exact-bayes"))
         apart = paired_difference(arrow, exact, "ap")
-        lines.append(f"{signed_change(apart)} in {law}")
+        lines.append(f"{unbroken(signed(apart, 'ap'))} in {law}")
     of_row = [record for record in records if record.row == "onion"]
     share, pairs = share_right(pooled_by_tables(of_row, "directions")["limit"], 0.95, 1.0)
     return (

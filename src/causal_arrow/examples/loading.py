@@ -22,8 +22,7 @@ def load_example(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name
-        - "hospital": 800 patients of an imaginary hospital, with numbers, yes or no, a category, and some cells
-        missing.
+        - "hospital": 800 patients of an imaginary hospital, with numbers, yes or no, a category, and missing cells.
           The sickest get a drug, which shortens the stay although those with it stay longer.
         - "hospital-trial": 200 more, for whom a coin decided on the drug.
         - "beach": 400 days at an imaginary beach, where ice cream and swimmers go together because of the temperature.

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,6 +66,28 @@ class DiscreteMechanism(Protocol):
         ...
 
 
+class EarlierVariables:
+    """Numbers about the variables before a child, each computed once, from its codes as they come in.
+
+    `numbers_of(new, codes)` gives those of the variables in the slice `new` from their codes (B, ·, N).
+    """
+
+    def __init__(self, variables: int, numbers_of: Callable[[slice, Tensor], Tensor]) -> None:
+        self.variables, self.numbers_of = variables, numbers_of
+        self.numbers: Tensor | None = None  # (B, V, N)
+        self.known = 0
+
+    def before(self, child: int, earlier: Tensor) -> Tensor:
+        """The numbers of the variables before the child, whose codes are `earlier`.  (B, T, N)"""
+        new = slice(self.known, child)
+        found = self.numbers_of(new, earlier[:, new])
+        if self.numbers is None:
+            self.numbers = found.new_empty(len(earlier), self.variables, earlier.shape[2])
+        self.numbers[:, new] = found
+        self.known = child
+        return self.numbers[:, :child]
+
+
 class ProbabilityTables:
     """Softmax of random logits: a part that each cause adds to and a part for the combination of causes.
 
@@ -95,21 +117,17 @@ class ProbabilityTables:
         deviation = ((self.scores - mean).square() * exists).sum(2, keepdim=True) / self.levels[:, :, None]
         self.scores = (self.scores - mean) * deviation.clamp_min(1e-6).rsqrt()
         self.exists = exists
-        self.scored: Tensor | None = None  # (B, V, N), filled as codes come in
-        self.known = 0
+        self.scored = EarlierVariables(variables, lambda new, codes: self.scores[:, new].gather(2, codes.long()))
 
     def log_odds(self, child: int, earlier: Tensor, observations: int) -> Tensor:
         network, most = self.network, self.network.most
         strength = self.strength * torch.exp(0.3 * network.normal(1, 1))
         logits = self.bias_spread * network.normal(most, 1)
         if child:
-            if self.scored is None:
-                self.scored = earlier.new_empty(len(earlier), self.levels.shape[1], earlier.shape[2])
-            new = slice(self.known, child)
-            self.scored[:, new] = self.scores[:, new].gather(2, earlier[:, new].long())
-            self.known = child
             weights = network.normal(most, child) * network.parents[:, child, None, :child]
-            alone = torch.bmm(weights, self.scored[:, :child]) * self.dilution[:, child, None, None]  # (B, K, N)
+            alone = (
+                torch.bmm(weights, self.scored.before(child, earlier)) * self.dilution[:, child, None, None]
+            )  # (B, K, N)
             row = torch.bmm(self.multiple[:, child, None, :child], earlier).remainder_(TABLE_ROWS).long()  # (B, 1, N)
             together = network.normal(most, TABLE_ROWS).gather(2, row.expand(-1, most, -1))
             has_causes = network.parents[:, child].any(1)[:, None, None]
@@ -150,20 +168,15 @@ class DirichletTables:
         combinations = torch.bmm(network.parents, self.levels.log()[:, :, None])[:, :, 0]  # (B, V), log q
         self.log_concentration = self.size.log() - combinations - self.levels.log()
         # Combinations are told apart by sums of large random integers, exact in float64.
-        self.multiple = (network.uniform(variables, variables).double() * 2**40).floor() * network.parents
-        self.codes: Tensor | None = None  # (B, V, N), filled as codes come in
-        self.known = 0
+        self.multiple = (network.uniform(variables, variables).double() * 2**24).floor() * network.parents
+        self.codes = EarlierVariables(variables, lambda _, codes: codes.double())
 
     def log_odds(self, child: int, earlier: Tensor, observations: int) -> Tensor:
         network, most = self.network, self.network.most
         row = earlier.new_zeros(len(self.levels), observations, dtype=torch.int64)
         if child:
-            if self.codes is None:
-                self.codes = earlier.new_empty(*self.levels.shape, observations, dtype=torch.float64)
-            new = slice(self.known, child)
-            self.codes[:, new] = earlier[:, new].double()
-            self.known = child
-            row = dense_ranks(torch.bmm(self.multiple[:, child, None, :child], self.codes[:, :child])[:, 0])
+            codes = self.codes.before(child, earlier)
+            row = dense_ranks(torch.bmm(self.multiple[:, child, None, :child], codes)[:, 0])
         # Gamma(a) is Gamma(a + 1) · U^(1/a); its logarithm does not underflow where a is small.
         concentration = self.log_concentration[:, child, None, None].exp().clamp_min(1e-30)
         shape = (concentration + 1).expand(-1, most, observations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -269,6 +269,27 @@ class Table:
         77
         """
         return ~np.isnan(self.values)
+
+    def only(self, rows: Bools) -> Table:
+        """The table with some of its observations.
+
+        Parameters
+        ----------
+        rows
+            Which of them.  (N,)
+
+        Returns
+        -------
+        Table
+            With all columns, and what experiments set in these observations.
+
+        Examples
+        --------
+        >>> table.only(table.observed.all(axis=1)).observations
+        723
+        """
+        intervened = None if self.intervened is None else self.intervened[rows]
+        return replace(self, values=self.values[rows], intervened=intervened)
 
     @cached_property
     def log_candidates(self) -> Bools:

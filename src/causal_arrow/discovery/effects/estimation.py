@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -348,23 +348,17 @@ def _of_experiments(table: Table, t: int, y: int, change: _Change) -> tuple[Tabl
     if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
         name = table.names[t]
         note = f"From the {counted(int(of_trial.sum()), 'observation')} in which {name} was set, and nothing else."
-        return _only(table, of_trial), True, [note]
+        return table.only(of_trial), True, [note]
     if not others.any():
         return table, False, []
     if (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
         note = f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."
-        return _only(table, np.asarray(~others)), False, [note]
+        return table.only(np.asarray(~others)), False, [note]
     note = (
         "Also from observations in which other variables were set, since there are too few others: where these lie "
         "between treatment and outcome, the effect comes out too small."
     )
     return table, False, [note]
-
-
-def _only(table: Table, rows: Bools) -> Table:
-    """The table with these observations alone."""
-    intervened = None if table.intervened is None else table.intervened[rows]
-    return replace(table, values=table.values[rows], intervened=intervened)
 
 
 def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Bools, Bools | None]:

@@ -310,7 +310,7 @@ def _testable(table: Table) -> Table:
             f"experiment: at least {_fewest_to_test(table)} are needed to test a graph of "
             f"{counted(table.variables, 'variable')}."
         )
-    return replace(table, values=table.values[untouched], intervened=None)
+    return replace(table.only(untouched), intervened=None)
 
 
 def on_scale_of(answer: Answer, table: Table) -> Table:
