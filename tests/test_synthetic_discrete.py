@@ -157,7 +157,7 @@ def test_independent_categories_look_independent_and_joined_ones_do_not(name: st
 
 
 def test_hidden_categories_confound_what_they_act_on() -> None:
-    batch = DISCRETE.only("hidden_causes", "probability_tables").sample(400, 800, 2, seeded())
+    batch = DISCRETE.only("hidden_causes", "probability_tables", "all_may_matter").sample(400, 800, 2, seeded())
     assert batch.truth.confounded is not None
     assert batch.truth.confounded[:, 0, 1].all()
     apart = batch.data[~batch.adjacency.any((1, 2))].long()

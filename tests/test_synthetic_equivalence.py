@@ -12,8 +12,10 @@ import pytest
 import torch
 from scipy import special, stats
 
+from causal_arrow.graphs.dag import markov_equivalent
 from causal_arrow.synthetic import TaskDistribution, discrete
 from causal_arrow.synthetic.discrete import DirichletTables, Network, draw_levels
+from causal_arrow.synthetic.members import causal_order, draw_members
 from causal_arrow.synthetic.normal_wishart import draw_observations, draw_regressions
 
 DEGREES = 3.0
@@ -224,3 +226,67 @@ def test_graphs_of_one_class_give_tables_of_categories_the_same_probability() ->
         table = np.stack([random.integers(0, levels, 30) for levels in (2, 3, 2)], 1)
         assert np.ptp([log_likelihood(edges, table) for edges in (CHAIN, FORK, BACK)]) < 1e-9
         assert abs(log_likelihood(CHAIN, table) - log_likelihood(COLLIDER, table)) > 1e-3
+
+
+def all_dags(variables: int) -> list[torch.Tensor]:
+    """Every DAG of so many variables."""
+    pairs = [(j, k) for j in range(variables) for k in range(variables) if j != k]
+    graphs = []
+    for chosen in itertools.product((0.0, 1.0), repeat=len(pairs)):
+        graph = torch.zeros(variables, variables)
+        for (j, k), there in zip(pairs, chosen, strict=True):
+            graph[j, k] = there
+        if not torch.linalg.matrix_power(graph, variables).any():
+            graphs.append(graph > 0)
+    return graphs
+
+
+def test_any_member_of_a_class_is_as_likely_as_any_other() -> None:
+    dags = all_dags(4)
+    assert len(dags) == 543
+    for start in dags[:: len(dags) // 12]:
+        members = [graph for graph in dags if markov_equivalent(start.numpy(), graph.numpy())]
+        drawn = draw_members(start.expand(4000, 4, 4), seeded())
+        counts = np.array([int((drawn == member).all((1, 2)).sum()) for member in members])
+        assert counts.sum() == 4000
+        if len(members) > 1:
+            assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("variables", [2, 7, 30])
+def test_tasks_told_by_another_member_are_markov_equivalent_and_ordered(variables: int) -> None:
+    graphs = TaskDistribution.paper().sample(20, 5, variables, seeded()).adjacency
+    drawn = draw_members(graphs, seeded(1))
+    assert (drawn != graphs).any()
+    order = causal_order(drawn)
+    for graph, member, variable in zip(graphs, drawn, order, strict=True):
+        assert markov_equivalent(graph.numpy(), member.numpy())
+        assert not member[variable][:, variable].tril().any()
+
+
+def test_the_columns_of_a_reoriented_task_go_with_its_graph() -> None:
+    batch = TaskDistribution.any().only("reoriented", "probability_tables", "complete").sample(60, 2000, 4, seeded())
+    assert not batch.truth.confounded.any()
+    isolated = ~(batch.adjacency | batch.adjacency.mT).any(2)
+    ranked = batch.order.argsort(1)
+    for task in range(60):
+        before = ranked[task][:, None] < ranked[task]
+        assert not (batch.adjacency[task] & ~before).any()
+        for j, k in itertools.combinations(range(4), 2):
+            table = np.zeros((int(batch.tables.levels[task, j]), int(batch.tables.levels[task, k])))
+            np.add.at(table, (batch.data[task, :, j].long().numpy(), batch.data[task, :, k].long().numpy()), 1)
+            if isolated[task, j] or isolated[task, k]:
+                assert stats.chi2_contingency(table).pvalue > 1e-5  # nothing to do with each other
+
+
+def test_bystanders_are_alone_in_graphs_that_are_dense() -> None:
+    typed = TaskDistribution.any().only("typed", "erdos_renyi", "every_edge_count", "no_instruments", "no_experiments")
+    with_them, without = (
+        typed.only(name).sample(200, 10, 20, seeded()) for name in ("some_bystanders", "all_may_matter")
+    )
+    joined = [batch.adjacency | batch.truth.confounded for batch in (with_them, without)]
+    alone = [~(graph | graph.mT).any(2) for graph in joined]
+    # Where at least 2p edges are left, columns that are joined to nothing hardly occur by chance.
+    dense = [batch.adjacency.sum((1, 2)) > 30 for batch in (with_them, without)]
+    shares = [float(lonely[many].float().mean()) for lonely, many in zip(alone, dense, strict=True)]
+    assert shares[0] > 0.1 > 5 * shares[1]

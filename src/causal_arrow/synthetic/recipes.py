@@ -18,12 +18,15 @@ The recipe `paper` is section 4.1 of the paper. What the paper leaves open, and 
 
 The number of observations and variables is the caller's choice.
 
-Beyond a complete table of numbers, for the recipes `typed`, `discrete` and `equivalence_class`, and where each law is:
+Beyond a complete table of numbers, for the recipes `typed`, `discrete`, `equivalence_class` and `reoriented`, and where
+each law is:
 - `kinds`, `column_kinds`: which columns are categories, rare events or counts with many zeros (kinds.py).
 - `experiments`: regimes with known targets, and environments, which are a column of the table (experiments.py).
 - `hidden_variables`: hidden causes (graph_families.py), conditions and classes (conditions.py); all are in the truth.
 - `instruments`, `measurements`: groups of instruments and noisy readings (instruments.py).
 - `missing`: cells missing by chance, by another column, by the column itself (holes.py).
+- `bystanders`: columns that have nothing to do with the others, also where those are densely joined (tables.py).
+- `truths`: the graph that made the table, or any member of its equivalence class (members.py).
 - Mechanisms `probability_tables`, `noisy_gates` and `dirichlet_tables` (discrete.py) make every column a category;
   instruments, classes and kinds have no say there. `normal_wishart` (normal_wishart.py) takes nothing but a graph and
   holes.
@@ -76,11 +79,22 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "instruments": ("no_instruments", "instrument_groups"),
     "measurements": ("exact_measurements", "noisy_measurements"),
     "missing": tuple(MISSING),
+    "bystanders": ("all_may_matter", "some_bystanders"),
+    "truths": ("generating_graph", "any_member"),
 }
 
 # Tables that say what is beyond a complete table of numbers. Their first name says "nothing"; where no recipe says
 # anything else, nothing is drawn, so that other tasks stay what they are for the same seed.
-BEYOND_NUMBERS = ("kinds", "column_kinds", "experiments", "instruments", "measurements", "missing")
+BEYOND_NUMBERS = (
+    "kinds",
+    "column_kinds",
+    "experiments",
+    "instruments",
+    "measurements",
+    "missing",
+    "bystanders",
+    "truths",
+)
 
 # Where a name stands in its table.
 CODES: Mapping[str, int] = {name: code for names in COMPONENTS.values() for code, name in enumerate(names)}
@@ -133,6 +147,8 @@ class Recipe:
     instruments: Table = field(default_factory=lambda: _evenly("no_instruments"))
     measurements: Table = field(default_factory=lambda: _evenly("exact_measurements"))
     missing: Table = field(default_factory=lambda: _evenly("complete"))
+    bystanders: Table = field(default_factory=lambda: _evenly("all_may_matter"))
+    truths: Table = field(default_factory=lambda: _evenly("generating_graph"))
 
     def __post_init__(self) -> None:
         for table_name, known in COMPONENTS.items():
@@ -220,6 +236,11 @@ _SOME_MISSING: Table = {
 }
 
 
+_FEW_MISSING: Table = {"complete": 4.0, **{name: 0.25 for name in MISSING if name != "complete"}}
+
+_SOME_BYSTANDERS: Table = {"all_may_matter": 4.0, "some_bystanders": 1.0}
+
+
 def raw_equations() -> Recipe:
     """The paper's graphs and noise under raw structural equations: variances and R² grow along the order, up to
     relations that are all but deterministic."""
@@ -299,6 +320,7 @@ def typed() -> Recipe:
         instruments={"no_instruments": 7.0, "instrument_groups": 1.0},
         measurements={"exact_measurements": 6.0, "noisy_measurements": 1.0},
         missing=_SOME_MISSING,
+        bystanders=_SOME_BYSTANDERS,
     )
 
 
@@ -318,6 +340,7 @@ def discrete() -> Recipe:
         },
         measurements={"exact_measurements": 9.0, "noisy_measurements": 1.0},
         missing=_SOME_MISSING,
+        bystanders=_SOME_BYSTANDERS,
     )
 
 
@@ -331,5 +354,27 @@ def equivalence_class() -> Recipe:
         edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0, "edges_up_to_p_quarter": 0.1},
         mechanisms={"normal_wishart": 1.0, "dirichlet_tables": 1.0},
         noises={"normal": 1.0},
-        missing={"complete": 4.0, **{name: 0.25 for name in MISSING if name != "complete"}},
+        missing=_FEW_MISSING,
+        bystanders=_SOME_BYSTANDERS,
+    )
+
+
+def reoriented() -> Recipe:
+    """Nothing but categories, by mechanisms of every form, and a truth that is any member of the equivalence class of
+    the graph that made the table: the forms mean nothing.
+
+    No hidden causes and no experiments: with them the class would be another.
+    """
+    return Recipe(
+        graph_families=widened().graph_families,
+        edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 2.0, "edges_up_to_p_quarter": 0.1},
+        mechanisms={"linear": 1.0, "mlp": 1.0, "interactions": 0.5, "probability_tables": 2.0, "noisy_gates": 1.0},
+        weight_ranges=widened().weight_ranges,
+        noise_settings={"homogeneous": 1.0},
+        signal_strengths={"moderate_signal": 1.0, "strong_signal": 1.0, "spread_signal": 1.0},
+        kinds={"all_typed": 1.0, "all_alike": 1.0},
+        column_kinds={name: typed().column_kinds[name] for name in typed().column_kinds if name != "zero_inflated"},
+        missing=_FEW_MISSING,
+        bystanders=_SOME_BYSTANDERS,
+        truths={"any_member": 1.0},
     )

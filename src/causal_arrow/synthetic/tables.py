@@ -23,6 +23,7 @@ from causal_arrow.synthetic.graph_families import (
 from causal_arrow.synthetic.holes import draw_observed, standardized_where_observed
 from causal_arrow.synthetic.instruments import draw_instruments, noisy_readings
 from causal_arrow.synthetic.kinds import Categories
+from causal_arrow.synthetic.members import causal_order, draw_members
 from causal_arrow.synthetic.noise import standardize
 from causal_arrow.synthetic.normal_wishart import solve_normal
 from causal_arrow.synthetic.recipes import CODES
@@ -75,7 +76,7 @@ def make_tables(
         categories = categories.numbered(observed, generator)
         codes = categories.codes if observed is None else categories.codes * observed
         values = torch.where((categories.levels > 0)[:, :, None], codes.to(values.dtype), values)
-    return Made(
+    made = Made(
         values,
         causes.adjacency,
         _confounded(causes, solution),
@@ -85,6 +86,29 @@ def make_tables(
         None if categories is None else categories.levels,
         None if categories is None else categories.ordered,
     )
+    if on_host["truths"].any():
+        made = _reoriented(made, tasks_with(choices, on_host, "truths"), generator)
+    return made
+
+
+def _reoriented(made: Made, task: Tensor, generator: torch.Generator) -> Made:
+    """The same tables; in the tasks `task` (b,) the truth is any member of the equivalence class, and variables stand
+    in an order of that graph."""
+    adjacency = made.adjacency.clone()
+    adjacency[task] = draw_members(adjacency[task], generator)
+    order = torch.arange(adjacency.shape[1], device=adjacency.device).repeat(len(adjacency), 1)
+    order[task] = causal_order(adjacency[task])
+    here = torch.arange(len(order), device=order.device)[:, None]
+    by_column = {
+        name: None if part is None else part[here, order]
+        for name in ("values", "explained_variance", "observed", "intervened", "levels", "ordered")
+        for part in [getattr(made, name)]
+    }
+    by_pair = {
+        name: part[here[:, :, None], order[:, :, None], order[:, None, :]]
+        for name, part in (("adjacency", adjacency), ("confounded", made.confounded))
+    }
+    return replace(made, **by_column, **by_pair)
 
 
 def _draw_causes(
@@ -101,6 +125,12 @@ def _draw_causes(
     hidden_effects = torch.zeros(len(choices), 0, variables, dtype=torch.bool, device=generator.device)
     if hidden:
         hidden_effects = sample_hidden_causes(choices["hidden"], hidden, variables, generator)
+    if on_host["bystanders"].any():
+        # Each variable with a probability that is uniform from 0 to 1, drawn once per task.
+        dials = torch.rand(len(choices), variables + 1, generator=generator, device=generator.device)
+        matters = (dials[:, 1:] >= dials[:, :1]) | (choices["bystanders"] == 0)[:, None]
+        adjacency = adjacency & matters[:, :, None] & matters[:, None, :]
+        hidden_effects = hidden_effects & matters[:, None]
 
     allowed = torch.ones(len(choices), variables, dtype=torch.bool, device=generator.device)
     has_context = None

@@ -41,6 +41,7 @@ from causal_arrow.synthetic.recipes import (
     equivalence_class,
     listed,
     raw_equations,
+    reoriented,
     typed,
     widened,
 )
@@ -222,12 +223,12 @@ class TaskDistribution:
         Returns
         -------
         TaskDistribution
-            With the recipes of `broad` and three more.
+            With the recipes of `broad` and four more.
 
         Examples
         --------
-        >>> list(TaskDistribution.any().recipes)[-3:]
-        ['typed', 'discrete', 'equivalence_class']
+        >>> list(TaskDistribution.any().recipes)[-4:]
+        ['typed', 'discrete', 'equivalence_class', 'reoriented']
         """
         # For few variables every number of edges that fits is as likely; for ten and more it is the paper's law.
         numbers = {
@@ -240,6 +241,7 @@ class TaskDistribution:
                 "typed": dataclasses.replace(typed(), weight=8.0),
                 "discrete": dataclasses.replace(discrete(), weight=2.5),
                 "equivalence_class": dataclasses.replace(equivalence_class(), weight=1.5),
+                "reoriented": dataclasses.replace(reoriented(), weight=1.0),
             }
         )
 
