@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -428,6 +429,50 @@ def test_categories_that_are_copies_or_rare_are_reported(able: Arrow, people: pd
     findings = {finding.kind: finding for finding in able.fit(people).report_.findings}
     assert findings["copies"].columns == ("city", "town")
     assert "'rare' 2 of 5" in findings["rare_levels"].message
+
+
+def test_copies_are_read_once_and_joined_to_the_one_that_is_read(able: Arrow, people: pd.DataFrame) -> None:
+    plain = able.fit(people)
+    before = plain.edge_probabilities_
+    town = people["city"].map({"Rome": "x", "Oslo": "y", "Bonn": "z", "Lima": "w"})
+    with_copies = people.assign(town=town, months=12 * people["age"] + 3, debt=-people["age"])
+    found = copy(able).fit(with_copies)
+    probabilities = found.edge_probabilities_
+    names = list(people.columns)
+    np.testing.assert_allclose(probabilities.loc[names, names], before, atol=1e-6)
+    for twin, original in (("town", "city"), ("months", "age"), ("debt", "age")):
+        assert probabilities.loc[twin, original] == pytest.approx(0.5, abs=1e-6)
+        assert probabilities.loc[original, twin] == pytest.approx(0.5, abs=1e-6)
+        others = [name for name in with_copies.columns if name not in (twin, original)]
+        assert probabilities.loc[twin, others].max() < 1e-6
+        assert probabilities.loc[others, twin].max() < 1e-6
+    shuffled = copy(able).fit(with_copies[sorted(with_copies.columns, reverse=True)])
+    assert set(map(str, shuffled.edges_)) == set(map(str, found.edges_))
+    # Resampled tables are read the same way.
+    stability = found.bootstrap(with_copies, k=3, progress=False)
+    copied = [list(with_copies.columns).index(name) for name in ("town", "months", "debt")]
+    assert stability.mean_probabilities[copied].sum() == pytest.approx(1.5, abs=1e-5)
+
+
+def test_columns_that_share_no_more_than_an_outlier_are_no_copies(any_table_model_folder: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((200, 3))
+    values[0, :2] = 1e9
+    report = Arrow(any_table_model_folder).fit(pd.DataFrame(values, columns=["a", "b", "c"])).report_
+    assert "copies" not in {finding.kind for finding in report.findings}
+
+
+def test_copies_that_were_set_in_other_experiments_are_no_copies(able: Arrow, people: pd.DataFrame) -> None:
+    twice = people.assign(months=12 * people["age"])
+    labels = ["age"] * 20 + [""] * (len(people) - 20)
+    report = copy(able).fit(twice, interventions=labels).report_
+    assert "copies" not in {finding.kind for finding in report.findings}
+
+
+def test_a_table_of_one_column_and_its_copies_is_answered(any_table_model_folder: Path) -> None:
+    age = np.random.default_rng(0).standard_normal(60)
+    found = Arrow(any_table_model_folder).fit(pd.DataFrame({"a": age, "b": 2 * age, "c": -age}))
+    assert found.edge_probabilities_.shape == (3, 3)
+    assert [each.columns for each in found.report_.findings if each.kind == "copies"] == [("a", "b", "c")]
 
 
 # Hidden common causes

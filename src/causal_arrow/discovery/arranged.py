@@ -14,9 +14,9 @@ change them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 Result = TypeVar("Result")
+AnyArranged = TypeVar("AnyArranged", bound="Arranged")
 
 OBSERVATIONS_READ = 20_000
 """Observations that the network reads one by one, at most: with more, answers hardly improve (docs/evidence/scale.md).
@@ -45,6 +46,29 @@ class Arranged:
 
     columns: tuple[Column, ...]  # (P,)
     arrangement: tuple[int, ...]  # (P,)
+    copies: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+    """The places of columns that the network does not read, and of which other column each is a copy."""
+
+    @property
+    def read(self) -> list[int]:
+        """The places of the columns that the network reads: all but copies."""
+        return [place for place in range(len(self.columns)) if place not in self.copies]
+
+    @property
+    def read_as(self) -> list[int]:
+        """For each place the one that is read in its stead.  (P,)"""
+        return [self.copies.get(place, place) for place in range(len(self.columns))]
+
+    def reading_once(self: AnyArranged, groups: Iterable[Sequence[str]]) -> AnyArranged:
+        """The same, of which only the first of each group of columns, by name, is read: the others are its copies.
+
+        Of a table with one column and its copies two are read: a network reads no table of one column.
+        """
+        places = {name: place for place, name in enumerate(self.names)}
+        copies = {places[name]: places[group[0]] for group in groups for name in group[1:]}
+        if len(copies) == len(places) - 1:
+            copies.pop(min(copies))
+        return replace(self, copies=copies)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,16 +127,17 @@ class ArrangedLongTable(Arranged):
 
     def for_network(self, reads: frozenset[str]) -> LongTable:
         """The table as a network reads it, which makes use of these parts."""
-        intervened = self.table.intervened
+        intervened, read = self.table.intervened, self.read
         read_levels = "levels" in reads
+        columns, origins = [self.columns[place] for place in read], [self.arrangement[place] for place in read]
         return LongTable(
             self.table.observations,
-            lambda place: torch.from_numpy(np.ascontiguousarray(self.column(place))),
+            lambda place: torch.from_numpy(np.ascontiguousarray(self.column(read[place]))),
             torch.from_numpy(self.drawn),
-            torch.tensor([len(column.levels) if read_levels else 0 for column in self.columns]),
-            torch.tensor([column.kind == "ordered" for column in self.columns]),
+            torch.tensor([len(column.levels) if read_levels else 0 for column in columns]),
+            torch.tensor([column.kind == "ordered" for column in columns]),
             all(not np.isnan(column).any() for column in self.table.values.T),
-            None if intervened is None else torch.from_numpy(intervened[:, list(self.arrangement)]),
+            None if intervened is None else torch.from_numpy(intervened[:, origins]),
         )
 
     def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:

@@ -105,12 +105,13 @@ def infer(
 ) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
     if isinstance(arranged, ArrangedLongTable):
-        shape = len(arranged.drawn), len(arranged.columns)
+        shape = len(arranged.drawn), len(arranged.read)
         step = observations_per_chunk or chunk_size(model, *shape)
         with _arithmetic(model, precision, *shape):
-            return model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
+            said = model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
+        return said.with_copies(arranged.read_as)
     tables = _batch(arranged, _all_rows(arranged), model.encoder.reads)
-    return _infer_pass(model, tables, observations_per_chunk, precision)[0]
+    return _infer_pass(model, tables, observations_per_chunk, precision)[0].with_copies(arranged.read_as)
 
 
 # Many tables
@@ -141,16 +142,20 @@ def infer_together(
             yield {place: infer(model, table, observations_per_chunk, precision)}
             continue
         short[place] = table
-        parts = (table.values.shape, bool(np.isnan(table.values).any()), table.intervened is None)
+        shape = len(table.values), len(table.read)
+        parts = (shape, bool(np.isnan(table.values).any()), table.intervened is None)
         levels = any(column.levels for column in table.columns)
         alike.setdefault((*parts, levels), []).append(place)
     for places in alike.values():
-        most = tables_per_pass(model, *short[places[0]].values.shape)
+        any_one = short[places[0]]
+        most = tables_per_pass(model, len(any_one.values), len(any_one.read))
         for start in range(0, len(places), most):
             together = places[start : start + most]
             batches = [_batch(short[place], _all_rows(short[place]), model.encoder.reads) for place in together]
             distributions = _infer_pass(model, concatenated(batches), observations_per_chunk, precision)
-            yield {place: distributions[index] for index, place in enumerate(together)}
+            yield {
+                place: distributions[index].with_copies(short[place].read_as) for index, place in enumerate(together)
+            }
 
 
 def resampled_rows(
@@ -182,7 +187,7 @@ def infer_rows(
     if isinstance(arranged, ArrangedLongTable):
         return [infer(model, arranged.with_rows(each), observations_per_chunk, precision) for each in rows]
     distributions = _infer_pass(model, _batch(arranged, rows, model.encoder.reads), observations_per_chunk, precision)
-    return [distributions[table] for table in range(len(rows))]
+    return [distributions[table].with_copies(arranged.read_as) for table in range(len(rows))]
 
 
 @torch.inference_mode()
@@ -224,15 +229,20 @@ def _all_rows(arranged: ArrangedTable) -> NDArray[np.intp]:
 
 def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str]) -> TableBatch:
     """Tables made of these observations (B, N), as the network reads them: without parts that say nothing."""
-    values = arranged.values[rows]  # (B, N, P)
+    read = arranged.read
+    columns = [arranged.columns[place] for place in read]
+    values, intervened = arranged.values, arranged.intervened
+    if arranged.copies:
+        values, intervened = values[:, read], None if intervened is None else intervened[:, read]
+    values = values[rows]  # (B, N, P)
     holes = np.isnan(values)
-    levels = torch.tensor([len(column.levels) for column in arranged.columns])
-    ordered = torch.tensor([column.kind == "ordered" for column in arranged.columns])
+    levels = torch.tensor([len(column.levels) for column in columns])
+    ordered = torch.tensor([column.kind == "ordered" for column in columns])
     read_levels = "levels" in reads and bool(levels.any())
     return TableBatch(
         torch.from_numpy(np.where(holes, 0.0, values)),
         observed=torch.from_numpy(~holes) if holes.any() else None,
-        intervened=None if arranged.intervened is None else torch.from_numpy(arranged.intervened[rows]),
+        intervened=None if intervened is None else torch.from_numpy(intervened[rows]),
         levels=levels.expand(len(rows), -1) if read_levels else None,
         ordered=ordered.expand(len(rows), -1) if read_levels else None,
     )

@@ -26,7 +26,7 @@ from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.precision import PRECISIONS
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.tables.reading import FEWEST_OBSERVATIONS, MISSING_CHOICES, check_declared, check_readable, read_table
-from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.report import TableReport, groups_of_copies, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
 from causal_arrow.tables.table import Abilities, Finding, Table
 from causal_arrow.text import counted, listed
@@ -302,6 +302,7 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     constraints = with_environment(knowledge, table.environment).compile(arranged.names)
     report = inspect_table(table, training_range(settings.model), able)
+    arranged = arranged.reading_once(groups_of_copies(report.findings))
     ways = readings(settings.scale, table.log_candidates[list(arranged.arrangement)])
     return ReadyTable(
         table,

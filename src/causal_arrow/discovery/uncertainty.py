@@ -23,6 +23,7 @@ from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.progress import is_watched
+from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def _as_answered(
     if arranged.checksum != answer.table_checksum:
         raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
-    return arranged.with_logarithms(on_log_scale)
+    return arranged.with_logarithms(on_log_scale).reading_once(groups_of_copies(answer.findings))
 
 
 def stability_of_rows(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

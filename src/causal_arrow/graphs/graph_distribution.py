@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
+
+# Log-odds of what is as good as certain: a probability of 1 − 2·10⁻⁹.
+CERTAIN = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,26 @@ class GraphDistribution:
         logits, scores = self.skeleton_order.skeleton_logits, self.skeleton_order.order_scores
         confounding = None if self.confounding_logits is None else self.confounding_logits[rows, columns]
         return GraphDistribution(SkeletonOrder(logits[rows, columns], scores[places]), confounding)
+
+    def with_copies(self, read_as: Sequence[int]) -> GraphDistribution:
+        """The distribution for one table that also has copies of its variables, which nothing tells from them.
+
+        `read_as[i]` is the place, among all variables, of the one that is read for variable i: i itself unless i is a
+        copy. A copy is adjacent to that one, in either direction, and to no other.
+        """
+        read = [place for place, original in enumerate(read_as) if original == place]
+        if len(read) == len(read_as):
+            return self
+        full = self.rearranged(torch.tensor([read.index(original) for original in read_as]))
+        logits, confounding = full.skeleton_order.skeleton_logits, full.confounding_logits
+        for place, original in enumerate(read_as):
+            if original == place:
+                continue
+            for matrix in (logits, confounding):
+                if matrix is not None:
+                    matrix[place] = matrix[:, place] = -CERTAIN
+            logits[place, original] = logits[original, place] = CERTAIN
+        return full
 
     def confounding_probabilities(self) -> Tensor | None:
         """Probability that two variables share a hidden cause.  (..., P, P)"""

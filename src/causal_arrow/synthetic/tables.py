@@ -99,16 +99,17 @@ def _reoriented(made: Made, task: Tensor, generator: torch.Generator) -> Made:
     order = torch.arange(adjacency.shape[1], device=adjacency.device).repeat(len(adjacency), 1)
     order[task] = causal_order(adjacency[task])
     here = torch.arange(len(order), device=order.device)[:, None]
-    by_column = {
-        name: None if part is None else part[here, order]
-        for name in ("values", "explained_variance", "observed", "intervened", "levels", "ordered")
-        for part in [getattr(made, name)]
-    }
-    by_pair = {
-        name: part[here[:, :, None], order[:, :, None], order[:, None, :]]
-        for name, part in (("adjacency", adjacency), ("confounded", made.confounded))
-    }
-    return replace(made, **by_column, **by_pair)
+    pairs = here[:, :, None], order[:, :, None], order[:, None, :]
+    return Made(
+        made.values[here, order],
+        adjacency[pairs],
+        made.confounded[pairs],
+        made.explained_variance[here, order],
+        *(
+            None if part is None else part[here, order]
+            for part in (made.observed, made.intervened, made.levels, made.ordered)
+        ),
+    )
 
 
 def _draw_causes(

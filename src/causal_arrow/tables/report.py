@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,7 +222,7 @@ class _Facts:
     abilities: Abilities
     known: frozenset[str]  # kinds of problems that are already among the findings
     level_counts: dict[str, NDArray[np.intp]]  # of categories, by name: how often each level occurs
-    partitions: dict[str, bytes]  # of categories, by name: a digest of which observations have the same level
+    copies: list[list[int]]  # of each other, up to scale and sign or the names of levels; the one that is read first
     together: tuple[int, int, int] | None  # the two variables least often observed together, and how often
     missing: NDArray[np.intp]
     varies: NDArray[np.bool_]
@@ -272,18 +272,20 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
         neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
         last = z[-1]
 
-    level_counts, partitions = {}, {}
+    level_counts = {}
+    partitions: dict[bytes, list[int]] = {}
     for place in np.flatnonzero(categories).tolist():
         codes = table.values[:, place]
         _, first, same = np.unique(codes, return_index=True, return_inverse=True)
         level_counts[table.names[place]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
-        partitions[table.names[place]] = hashlib.sha256(first[same].tobytes()).digest()
+        partitions.setdefault(hashlib.sha256(first[same].tobytes()).digest(), []).append(place)
+    alike = [*related_groups((np.abs(correlation / n) >= COPY) & varies), *partitions.values()]
     return _Facts(
         columns=table.columns,
         observations=n,
         abilities=abilities,
         level_counts=level_counts,
-        partitions=partitions,
+        copies=[copies for group in alike for copies in _exact_copies(table, group)],
         together=_least_together(table.values) if missing.any() else None,
         known=frozenset(finding.kind for finding in table.findings if finding.severity == "problem"),
         missing=missing,
@@ -399,27 +401,31 @@ def _rare_levels(facts: _Facts) -> list[Finding]:
 
 def _copies(facts: _Facts) -> list[Finding]:
     findings = []
-    groups = [tuple(facts.names[place] for place in group) for group in _groups_of_copies(facts)]
-    for partition in dict.fromkeys(facts.partitions.values()):
-        alike = tuple(name for name, each in facts.partitions.items() if each == partition)
-        if len(alike) > 1:
-            message = (
-                f"{listed(alike)} are the same category under other names: no data can tell which of them causes what. "
-                f"Keep one, such as {alike[0]!r}."
-            )
-            findings.append(Finding("copies", "warning", alike, message, (Remedy("drop", alike[1:]),)))
-    for columns in groups:
+    for group in facts.copies:
+        columns = tuple(facts.names[place] for place in group)
+        how = (
+            "the same category under other names"
+            if facts.columns[group[0]].kind == "category"
+            else "copies of each other up to scale"
+        )
+        others = "the other is" if len(columns) == 2 else "the others are"
         message = (
-            f"{listed(columns)} are copies of each other up to scale: no data can tell which of them causes what. "
-            f"Keep one, such as {columns[0]!r}."
+            f"{listed(columns)} are {how}: no data can tell which of them causes what. The network reads "
+            f"{columns[0]!r}; {others} joined to it alone, and what the answer says of it may as well be true of "
+            f"{'the other' if len(columns) == 2 else 'the others'}."
         )
         findings.append(Finding("copies", "warning", columns, message, (Remedy("drop", columns[1:]),)))
     return findings
 
 
+def groups_of_copies(findings: Iterable[Finding]) -> list[tuple[str, ...]]:
+    """The columns that findings say are copies of each other; the first of each group is the one to read."""
+    return [finding.columns for finding in findings if finding.kind == "copies"]
+
+
 def _collinear(facts: _Facts) -> list[Finding]:
     # Copies have a finding of their own: one of each is enough here.
-    redundant = {place for group in _groups_of_copies(facts) for place in group[1:]}
+    redundant = {place for group in facts.copies for place in group[1:]}
     kept = [place for place in np.flatnonzero(facts.varies).tolist() if place not in redundant]
     groups, others = determined_groups(facts.correlation[np.ix_(kept, kept)], facts.observations, MOST_GROUPS)
     findings = []
@@ -514,5 +520,30 @@ _CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
 )
 
 
-def _groups_of_copies(facts: _Facts) -> list[list[int]]:
-    return related_groups((np.abs(facts.correlation) >= COPY) & facts.varies)
+def _exact_copies(table: Table, group: Sequence[int]) -> list[list[int]]:
+    """The columns of a group that are copies of its first by name, and so on with the others; no column alone.
+
+    Numbers that are correlated perfectly but for rounding need not be: an outlier may be all that they share. Copies
+    also have the same order. And they were set in the same experiments.
+    """
+    left = sorted(group, key=lambda place: (table.names[place] != table.environment, table.names[place]))
+    found = []
+    while left:
+        copies = [place for place in left if place == left[0] or _same_column(table, left[0], place)]
+        left = [place for place in left if place not in copies]
+        if len(copies) > 1:
+            found.append(copies)
+    return found
+
+
+def _same_column(table: Table, one: int, other: int) -> bool:
+    if table.intervened is not None and (table.intervened[:, one] != table.intervened[:, other]).any():
+        return False
+    if table.columns[one].kind == "category":
+        return True
+    first, second = table.values[:, one], table.values[:, other]
+    if (np.isnan(first) != np.isnan(second)).any():
+        return False
+    steps = np.diff(second[np.argsort(first, kind="stable")])
+    steps = steps[~np.isnan(steps)]
+    return bool((steps >= 0).all() or (steps <= 0).all())
