@@ -263,8 +263,9 @@ class RowSummary:
 
     @property
     def fewest_compared(self) -> float:
-        """Datasets that a method must have been run on to be compared."""
-        return LEAST_SHARE_COMPARED * max(len(entry.records) for entry in self.entries)
+        """Datasets that a method must have been run on to be compared. Oracles do not compete, and do not count."""
+        competing = [entry for entry in self.entries if entry.variant.method not in ORACLES] or self.entries
+        return LEAST_SHARE_COMPARED * max(len(entry.records) for entry in competing)
 
     @property
     def in_the_paper(self) -> bool:
