@@ -64,13 +64,14 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("sachs", 100, "--methods arrow:arrow-strict --scale given"),
     ),
     "any-table": (
-        ("textbook independent", 10, "--methods arrow,arrow:arrow-any"),
+        ("textbook independent", 100, "--methods arrow,arrow:arrow-any"),
+        ("symmetries", 5, "--methods arrow,arrow:arrow-any"),
         (
-            "symmetries mixed missing interventional instruments measurement-error hidden",
-            5,
+            "mixed missing interventional instruments measurement-error hidden",
+            25,
             "--methods arrow,arrow:arrow-any",
         ),
-        ("discrete", 3, "--methods arrow,arrow:arrow-any"),
+        ("discrete", 10, "--methods arrow,arrow:arrow-any"),
     ),
     "limit": (("limit", 200, ""),),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from copy import copy
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
 from causal_arrow.cli.check import _facts_of
@@ -431,27 +433,69 @@ def test_categories_that_are_copies_or_rare_are_reported(able: Arrow, people: pd
     assert "'rare' 2 of 5" in findings["rare_levels"].message
 
 
-def test_copies_are_read_once_and_joined_to_the_one_that_is_read(able: Arrow, people: pd.DataFrame) -> None:
-    plain = able.fit(people)
-    before = plain.edge_probabilities_
+def with_copies(people: pd.DataFrame) -> pd.DataFrame:
     town = people["city"].map({"Rome": "x", "Oslo": "y", "Bonn": "z", "Lima": "w"})
-    with_copies = people.assign(town=town, months=12 * people["age"] + 3, debt=-people["age"])
-    found = copy(able).fit(with_copies)
+    return people.assign(town=town, months=12 * people["age"] + 3, debt=-people["age"])
+
+
+def test_copies_are_read_once_and_share_what_is_found(able: Arrow, people: pd.DataFrame) -> None:
+    plain, table = copy(able).fit(people), with_copies(people)
+    found = copy(able).fit(table)
     probabilities = found.edge_probabilities_
-    names = list(people.columns)
-    np.testing.assert_allclose(probabilities.loc[names, names], before, atol=1e-6)
-    for twin, original in (("town", "city"), ("months", "age"), ("debt", "age")):
-        assert probabilities.loc[twin, original] == pytest.approx(0.5, abs=1e-6)
-        assert probabilities.loc[original, twin] == pytest.approx(0.5, abs=1e-6)
-        others = [name for name in with_copies.columns if name not in (twin, original)]
-        assert probabilities.loc[twin, others].max() < 1e-6
-        assert probabilities.loc[others, twin].max() < 1e-6
-    shuffled = copy(able).fit(with_copies[sorted(with_copies.columns, reverse=True)])
-    assert set(map(str, shuffled.edges_)) == set(map(str, found.edges_))
-    # Resampled tables are read the same way.
-    stability = found.bootstrap(with_copies, k=3, progress=False)
-    copied = [list(with_copies.columns).index(name) for name in ("town", "months", "debt")]
-    assert stability.mean_probabilities[copied].sum() == pytest.approx(1.5, abs=1e-5)
+    shares = {"age": 3, "months": 3, "debt": 3, "city": 2, "town": 2}
+    originals = {"months": "age", "debt": "age", "town": "city"}
+    for one, other in itertools.permutations(table.columns, 2):
+        original = originals.get(one, one), originals.get(other, other)
+        expected = (
+            1 / shares[one]  # joined to each other, without a direction
+            if original[0] == original[1]
+            else plain.edge_probabilities_.loc[original] / (shares.get(one, 1) * shares.get(other, 1))
+        )
+        assert probabilities.loc[one, other] == pytest.approx(expected, abs=1e-6)
+        shared = found.confounding_probabilities_.loc[one, other]
+        if original[0] != original[1]:
+            before = plain.confounding_probabilities_.loc[original]
+            assert shared == pytest.approx(before / (shares.get(one, 1) * shares.get(other, 1)), abs=1e-6)
+    # The graph shows one of them with all edges, the first by name, which is now "age" and "city".
+    edges = {(edge.source, edge.target) for edge in found.edges_}
+    assert {(edge.source, edge.target) for edge in plain.edges_} <= edges
+    assert len(edges) == len(plain.edges_) + 3
+    assert {frozenset(pair) for pair in (("age", "months"), ("age", "debt"), ("city", "town"))} <= set(
+        map(frozenset, edges)
+    )
+    shuffled = copy(able).fit(table[sorted(table.columns, reverse=True)])
+    assert {(edge.source, edge.target) for edge in shuffled.edges_} == edges
+
+
+def test_drawn_graphs_and_resampled_tables_treat_copies_alike(able: Arrow, people: pd.DataFrame) -> None:
+    table = with_copies(people)
+    found = able.fit(table)
+    drawn = found.answer_.sample(4000, torch.Generator().manual_seed(0)).graphs
+    np.testing.assert_allclose(drawn.mean(axis=0), found.answer_.edge_probabilities, atol=0.05)
+    age, months = (found.answer_.place_of(name) for name in ("age", "months"))
+    joined = (drawn | drawn.transpose(0, 2, 1)).sum(axis=2)
+    assert ((joined[:, age] > 2) & (joined[:, months] > 2)).mean() == 0  # one of them has all the edges
+    stability = found.bootstrap(table, k=3, progress=False)
+    np.testing.assert_allclose(stability.mean_probabilities[age], stability.mean_probabilities[months][swapped(found)])
+
+
+def swapped(found: Arrow) -> np.ndarray:
+    """The places of the variables with "age" and "months" in each other's."""
+    names = list(found.answer_.names)
+    age, months = names.index("age"), names.index("months")
+    places = np.arange(len(names))
+    places[[age, months]] = months, age
+    return places
+
+
+def test_knowledge_tells_copies_apart(able: Arrow, people: pd.DataFrame) -> None:
+    table = with_copies(people)
+    found = copy(able).fit(table)
+    assert found.edge_probabilities_.loc["town", "dose"] == found.edge_probabilities_.loc["city", "dose"] > 0
+    told = copy(able).set_params(knowledge=Knowledge(forbidden=["town -> dose", "dose -> town"])).fit(table)
+    assert told.edge_probabilities_.loc["town", "dose"] == 0
+    twice = 2 * found.edge_probabilities_.loc["city", "dose"]
+    assert told.edge_probabilities_.loc["city", "dose"] == pytest.approx(twice, rel=1e-6)
 
 
 def test_columns_that_share_no_more_than_an_outlier_are_no_copies(any_table_model_folder: Path) -> None:

@@ -37,6 +37,7 @@ from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import KINDS, Column, Finding
 from causal_arrow.text import closest, counted, listed
 
@@ -293,7 +294,7 @@ class Answer:
         >>> answer.graph.variables
         7
         """
-        confounding = self.confounding_probabilities
+        confounding = self._confounding_as_read
         return CausalGraph(self.adjacency, None if confounding is None else confounding > HIDDEN_CAUSE)
 
     @property
@@ -361,7 +362,8 @@ class Answer:
         >>> bool(answer.edge_probabilities[ends] > 0.9)
         True
         """
-        return self._put_back(edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged))
+        found = edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged)
+        return self._shared_among_copies(self._put_back(found))
 
     @property
     def skeleton_probabilities(self) -> Floats:
@@ -395,6 +397,12 @@ class Answer:
         >>> answer.confounding_probabilities.shape
         (7, 7)
         """
+        found = self._confounding_as_read
+        return None if found is None else self._shared_among_copies(found)
+
+    @cached_property
+    def _confounding_as_read(self) -> Floats | None:
+        """The same before copies share it."""
         probabilities = self.distribution.confounding_probabilities()
         if probabilities is None:
             return None
@@ -497,7 +505,37 @@ class Answer:
         (10, 7, 7)
         """
         drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
-        return DrawnGraphs(self._put_back(drawn.graphs), drawn.exact)
+        graphs = self._put_back(drawn.graphs)
+        for ways in self._ways_to_swap:
+            taken = torch.randint(len(ways), (count,), generator=generator).numpy()
+            places = ways[taken]  # (count, P)
+            graphs = graphs[np.arange(count)[:, None, None], places[:, :, None], places[:, None, :]]
+        return DrawnGraphs(graphs, drawn.exact)
+
+    # Copies
+
+    @cached_property
+    def _ways_to_swap(self) -> tuple[NDArray[np.intp], ...]:
+        """For each group of copies, in which the network has read the first: the variables with any one of the group in
+        its place, and it in theirs.  (members, P) each
+
+        Without groups whose members the knowledge tells apart: there the first stays what it is.
+        """
+        found = []
+        for group in groups_of_copies(self.findings):
+            first, *others = (self.place_of(name) for name in group)
+            ways = np.tile(np.arange(len(self.names)), (len(group), 1))
+            for way, other in enumerate(others, start=1):
+                ways[way, [first, other]] = other, first
+            if all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways):
+                found.append(ways)
+        return tuple(found)
+
+    def _shared_among_copies(self, probabilities: Floats) -> Floats:
+        """Probabilities of pairs, if any of the copies may be the one that the network has read.  (P, P)"""
+        for ways in self._ways_to_swap:
+            probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
+        return probabilities
 
     @cached_property
     def vanished(self) -> tuple[VanishedAdjacency, ...]:

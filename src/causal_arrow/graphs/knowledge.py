@@ -82,6 +82,15 @@ class Constraints:
         """Whether nothing at all is known, so that every graph is allowed."""
         return not (self.required.any() or self.forbidden.any())
 
+    def is_same(self, other: Constraints) -> bool:
+        """Whether the other says the same of the variables in the same places, whatever their names."""
+        return (
+            np.array_equal(self.required, other.required)
+            and np.array_equal(self.forbidden, other.forbidden)
+            and np.array_equal(self.precedence, other.precedence)
+            and np.array_equal(self.unconfounded, other.unconfounded)
+        )
+
     def rearranged(self, places: NDArray[np.intp]) -> Constraints:
         """The same constraints with variable `places[i]` in place i."""
         grid = np.ix_(places, places)

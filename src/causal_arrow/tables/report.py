@@ -408,11 +408,10 @@ def _copies(facts: _Facts) -> list[Finding]:
             if facts.columns[group[0]].kind == "category"
             else "copies of each other up to scale"
         )
-        others = "the other is" if len(columns) == 2 else "the others are"
+        others = "the other" if len(columns) == 2 else "the others"
         message = (
-            f"{listed(columns)} are {how}: no data can tell which of them causes what. The network reads "
-            f"{columns[0]!r}; {others} joined to it alone, and what the answer says of it may as well be true of "
-            f"{'the other' if len(columns) == 2 else 'the others'}."
+            f"{listed(columns)} are {how}: no data can tell which of them causes what. The graph shows {columns[0]!r} "
+            f"with all edges and {others} joined to it; probabilities are shared evenly among them."
         )
         findings.append(Finding("copies", "warning", columns, message, (Remedy("drop", columns[1:]),)))
     return findings
