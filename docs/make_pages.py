@@ -103,14 +103,15 @@ STRICT = "arrow-strict"
 
 MODELS = {
     "arrow-base": (
-        "the default for complete tables of ten or more columns of numbers. Half of its training tasks are as in the "
+        "the default for complete tables of 10 to 256 columns of numbers. Half of its training tasks are as in the "
         "paper, the others have raw structural equations and wider choices of graphs, equations, noise and signal "
         "strength. The mixture was chosen with the benchmark suites networks, sachs and herman in view."
     ),
     "arrow-any": (
         "the default for every other table: it also reads categories, missing cells, experiments and several sites, "
         "and says which pairs may share a hidden common cause. Training went on from arrow-base, with columns of every "
-        "kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 observations."
+        "kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 observations or 256 "
+        "variables."
     ),
     STRICT: (
         "for research: the encoder of arrow-base, trained on the paper's tasks and shapes alone (section 4.1), with "

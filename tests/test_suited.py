@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Arrow, load_model
-from causal_arrow.discovery.suited import FEW_VARIABLES, suited_model
+from causal_arrow.discovery.suited import FEW_VARIABLES, MANY_VARIABLES, suited_model
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Table
 
@@ -45,6 +45,8 @@ def test_a_complete_table_of_many_numbers_is_read_by_arrow_base() -> None:
     assert suited_model("auto", read_table(numbers())) == "arrow-base"
     assert suited_model("auto", read_table(numbers(FEW_VARIABLES))) == "arrow-base"
     assert suited_model("auto", read_table(numbers(FEW_VARIABLES - 1))) == "arrow-any"
+    assert suited_model("auto", read_table(numbers(MANY_VARIABLES))) == "arrow-base"
+    assert suited_model("auto", read_table(numbers(MANY_VARIABLES + 1))) == "arrow-any"
 
 
 @pytest.mark.parametrize("changed", [with_a_category, with_a_missing_cell, with_an_experiment, with_environments])

@@ -456,6 +456,10 @@ def test_sizes_outside_the_training_range_are_reported():
 def test_the_training_range_comes_from_the_record_in_the_weights():
     shapes = {"observations": [30, 500], "observations_law": "log_uniform", "variables": [3, 40]}
     assert TrainingRange.from_record({"shapes": shapes}) == TrainingRange((30, 500), (3, 40))
+    rare = {"long_observations": [500, 9000], "wide_variables": [40, 300], "wide_share": 0.1}
+    assert TrainingRange.from_record({"shapes": {**shapes, **rare, "long_share": 0}}) == TrainingRange(
+        (30, 500), (3, 300)
+    )
     for record in ({}, {"shapes": None}, {"shapes": {"observations": [1, 2]}}, {"shapes": {**shapes, "variables": 3}}):
         assert TrainingRange.from_record(record) is None
     config = json.loads((bundled_models()["arrow-base"] / "config.json").read_text(encoding="utf-8"))

@@ -168,7 +168,7 @@ NETWORKS_EXPLAINED = {
     ),
     "base": (
         "**arrow-base**: our encoder, trained on wider tasks that were chosen with the rows networks, sachs and herman "
-        "in view. Complete tables of ten or more columns of numbers get this network by default."
+        "in view. Complete tables of 10 to 256 columns of numbers get this network by default."
     ),
 }
 

@@ -72,7 +72,8 @@ def draw_wide_dataset(variables: int, index: int, observations: int = OBSERVATIO
 def measure_wide(variables: int, method: str, precision: str, index: int) -> Record:
     """Time, memory and accuracy of one method on one table; for a process of its own."""
     dataset = draw_wide_dataset(variables, index)
-    solve = _arrow(precision) if method == "arrow" else _rival(method)
+    name, _, model = method.partition(":")
+    solve = _arrow(precision, model or FOR_NUMBERS) if name == "arrow" else _rival(method)
     solve(np.random.default_rng(0).standard_normal((50, 5)))  # what is done once per process
     started, spent = time.perf_counter(), time.process_time()
     adjacency, scores = solve(dataset.data)
@@ -99,13 +100,13 @@ def judge(dataset: Dataset, adjacency: BoolArray, scores: FloatArray) -> dict[st
     return {"f1": f1(dataset.adjacency, adjacency), "ap": average_precision(dataset.adjacency, scores)}
 
 
-def _arrow(precision: str) -> Solve:
+def _arrow(precision: str, model: str) -> Solve:
     from causal_arrow.discovery.pipeline import Settings, discover
     from causal_arrow.tables.table import Table
 
     def solve(data: FloatArray) -> tuple[BoolArray, FloatArray]:
         table = Table.of_numbers(data, [f"x{place + 1}" for place in range(data.shape[1])])
-        answer = discover(table, Settings(model=FOR_NUMBERS, precision=precision, scale="given")).answer
+        answer = discover(table, Settings(model=model, precision=precision, scale="given")).answer
         return answer.adjacency, answer.edge_probabilities
 
     return solve
@@ -185,7 +186,7 @@ def _run_wide(options: argparse.Namespace) -> int:
     for variables in options.variables:
         for index in range(options.datasets):
             for method in options.method:
-                for precision in options.precision if method == "arrow" else ["float64"]:
+                for precision in options.precision if method.startswith("arrow") else ["float64"]:
                     which = [str(variables), method, precision, str(index)]
                     record = in_own_process(which, options.timeout)
                     if record is None:

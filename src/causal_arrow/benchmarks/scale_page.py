@@ -12,6 +12,7 @@ import numpy as np
 
 from causal_arrow.benchmarks.document import Cell, Grid, markdown_table
 from causal_arrow.errors import BenchmarkError
+from causal_arrow.network.bundled import FOR_NUMBERS
 
 Record = Mapping[str, Any]
 
@@ -74,9 +75,14 @@ def _wide_row(variables: int, method: str, precision: str, records: Sequence[Rec
         return f"{fmean(record[name] for record in done):.{digits}f}" if done else ""
 
     seconds = mean("processor_seconds", 1) if done else f"over {records[0]['timeout']:.0f}"
-    name = f"{method}, {precision}" if method == "arrow" else method
-    texts = (name, f"{variables:,}", seconds, mean("peak_gb", 2), mean("f1", 2), mean("ap", 2))
+    texts = (_label(method, precision), f"{variables:,}", seconds, mean("peak_gb", 2), mean("f1", 2), mean("ap", 2))
     return tuple(Cell(text) for text in texts)
+
+
+def _label(method: str, precision: str) -> str:
+    """What a row or a line is called: a network with its precision, any other method by its name."""
+    name, _, model = method.partition(":")
+    return f"{model or FOR_NUMBERS}, {precision}" if name == "arrow" else method
 
 
 def exponents(records: Iterable[Record]) -> dict[str, tuple[int, int, float, float]]:
@@ -142,7 +148,7 @@ def draw_wide(records: Sequence[Record], path: Path) -> None:
             some = [record for record in records if (record["method"], record["precision"]) == (method, precision)]
             sizes = sorted({record["variables"] for record in some})
             means = [fmean(record[name] for record in some if record["variables"] == size) for size in sizes]
-            axis.plot(sizes, means, marker="o", label=f"{method}, {precision}" if method == "arrow" else method)
+            axis.plot(sizes, means, marker="o", label=_label(method, precision))
         axis.set_xscale("log")
         axis.set_yscale("log")
         every = sorted({record["variables"] for record in records})

@@ -11,10 +11,10 @@ from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 
 CHOICE = (
-    "By default (--model auto) arrow-base reads complete tables of ten or more columns of numbers, and arrow-any all "
-    "others: tables with fewer columns, with categories, missing cells, experiments or environments. arrow-strict is "
-    "for comparisons: the same network as arrow-base, trained on the paper's tasks alone. It fails on tables with no "
-    "more rows than columns, since the paper's training tasks hardly have any."
+    "By default (--model auto) arrow-base reads complete tables of 10 to 256 columns of numbers, and arrow-any all "
+    "others: tables with fewer or more columns, with categories, missing cells, experiments or environments. "
+    "arrow-strict is for comparisons: the same network as arrow-base, trained on the paper's tasks alone. It fails on "
+    "tables with no more rows than columns, since the paper's training tasks hardly have any."
 )
 
 LIMITS = (

@@ -53,7 +53,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     model
         The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
         `ArrowModel`. "auto", the default, is the bundled one that suits the table: "arrow-base" for complete tables of
-        ten or more columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all
+        10 to 256 columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all
         others.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".

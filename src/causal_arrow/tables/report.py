@@ -47,7 +47,14 @@ class TrainingRange:
         """The range in the record of a training, as weights keep it; None if it does not say."""
         try:
             shapes = record["shapes"]
-            ranges = [(int(low), int(high)) for low, high in (shapes["observations"], shapes["variables"])]
+            ranges = [
+                # A share of the tables may have been longer or wider than the others.
+                (int(shapes[usual][0]), max(int(shapes[usual][1]), int(shapes[few][1]) if shapes.get(share) else 0))
+                for usual, few, share in (
+                    ("observations", "long_observations", "long_share"),
+                    ("variables", "wide_variables", "wide_share"),
+                )
+            ]
         except (KeyError, TypeError, ValueError):
             return None
         return cls(*ranges)
