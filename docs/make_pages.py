@@ -136,6 +136,8 @@ def main() -> int:
         before = records_of(name) if packed(name).exists() else []
         keep(name, [*before, *read_records(Path(source))])
     if arguments.run:
+        if arguments.only is None:
+            packed("calibration").unlink(missing_ok=True)  # the new records will say it too
         for name in [arguments.only] if arguments.only else RUNS:
             run_arrow(name, arguments.device)
     if arguments.check:
@@ -183,8 +185,6 @@ def run_arrow(name: str, device: str) -> None:
         fresh = read_records(Path(folder))
     others = [record for record in records_of(name) if record.method.partition(":")[0] not in ("arrow", *ARROW_RULES)]
     keep(name, [*others, *fresh])
-    if name in ("benchmarks", "any-table"):
-        packed("calibration").unlink(missing_ok=True)  # the new records say it too
 
 
 # Pages
