@@ -8,9 +8,11 @@ import pytest
 import torch
 from scipy import stats
 
-from causal_arrow.synthetic import TaskDistribution
+from causal_arrow.synthetic import TaskDistribution, discrete
 from causal_arrow.synthetic.discrete import (
     DISCRETE_MECHANISMS,
+    SURE_TASKS,
+    DiscreteMechanism,
     Network,
     NoisyGates,
     ProbabilityTables,
@@ -34,7 +36,8 @@ def network(tasks: int, levels: int = 2, parents: torch.Tensor = PARENTS, seed: 
 
 
 @pytest.mark.parametrize("name", DISCRETE_MECHANISMS)
-def test_probabilities_depend_on_every_cause_and_on_nothing_else(name: str) -> None:
+def test_probabilities_depend_on_every_cause_and_on_nothing_else(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discrete, "SURE_TASKS", 0.0)  # what is determined by some causes may not feel another
     tasks = 60
     earlier = torch.randint(2, (tasks, CHILD, 100), generator=seeded(1)).float()
 
@@ -110,11 +113,31 @@ def test_gates_are_their_formula() -> None:
             expected = gate_probability(gates, task, dict(zip((0, 2, 3), codes, strict=True)))
             assert abs(float(probability[task, place]) - expected) < 1e-4
     weight = -torch.expm1(-gates.slope[:, CHILD, [0, 2, 3]].abs())
-    assert stats.kstest(weight.flatten().numpy(), stats.uniform(0.4, 0.59).cdf).pvalue > 1e-3
+    sure = (weight > 0.999).all(1)
+    assert abs(float(sure.double().mean()) - SURE_TASKS / 2) < 0.07
+    assert stats.kstest(weight[~sure].flatten().numpy(), stats.uniform(0.4, 0.59).cdf).pvalue > 1e-3
     assert abs(gates.is_or[:, CHILD].double().mean() - 0.6) < 0.1
     either_way = gates.slope[:, CHILD, [0, 2, 3]] < 0
     assert abs(either_way[gates.is_or[:, CHILD]].double().mean() - 0.2) < 0.08
     assert abs(either_way[~gates.is_or[:, CHILD]].double().mean() - 0.8) < 0.08
+
+
+@pytest.mark.parametrize("mechanism", [NoisyGates, ProbabilityTables])
+def test_some_variables_are_all_but_determined_by_their_causes(
+    mechanism: type[DiscreteMechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = torch.randint(2, (400, CHILD, 50), generator=seeded(1)).float()
+
+    def surest(share: float) -> torch.Tensor:
+        """The probability of the likeliest level, on average."""
+        monkeypatch.setattr(discrete, "SURE_TASKS", share)
+        return mechanism(network(400)).log_odds(CHILD, earlier, 50).softmax(1).amax(1).mean(1)
+
+    never, always = surest(0.0), surest(1.0)
+    changed = (always - never).abs() > 1e-6
+    assert 0.4 < float(changed.double().mean()) < 0.6  # half of the children
+    assert float(always[changed].mean()) > 0.95
+    assert float(never[changed].mean()) < 0.9
 
 
 def test_most_roots_of_gates_are_rare() -> None:

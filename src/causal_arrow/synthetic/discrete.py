@@ -21,6 +21,10 @@ from causal_arrow.synthetic.structure import Causes, Solution
 TABLE_ROWS = 61
 # How much likelier an experiment that shifts a category makes one of its levels: e to this power.
 LEVEL_SHIFT = 3.0
+# In this share of the tasks half of the variables are all but determined by their causes.
+SURE_TASKS = 0.25
+SURENESS = 6.0
+NEVER = 1e-6  # the probability of what a gate without noise does not do
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ class ProbabilityTables:
     and R one row for each combination x. Norm(0, 1): w, s and R; c ~ Norm(0, σ²), σ ~ Unif(0, 1.5). Once per task: τ
     from 0.7 to 5, even on a log scale; ρ ~ Unif(0, 1), m the number of causes, γ = ½ or 0. Once per child: τ times
     exp(Norm(0, 0.3²)). Levels: two to the most of the task, few more often than many, or all variables alike.
+
+    Real tables of categories also hold variables that are computed from others. In SURE_TASKS of the tasks each child
+    is sure with probability ½: its logits are SURENESS times as large, which all but determines its level.
     """
 
     most_levels = 10
@@ -117,6 +124,7 @@ class ProbabilityTables:
         deviation = ((self.scores - mean).square() * exists).sum(2, keepdim=True) / self.levels[:, :, None]
         self.scores = (self.scores - mean) * deviation.clamp_min(1e-6).rsqrt()
         self.exists = exists
+        self.sureness = torch.where(draw_sure(network), SURENESS, 1.0)  # (B, V)
         self.scored = EarlierVariables(variables, lambda new, codes: self.scores[:, new].gather(2, codes.long()))
 
     def log_odds(self, child: int, earlier: Tensor, observations: int) -> Tensor:
@@ -132,7 +140,7 @@ class ProbabilityTables:
             together = network.normal(most, TABLE_ROWS).gather(2, row.expand(-1, most, -1))
             has_causes = network.parents[:, child].any(1)[:, None, None]
             signal = (1 - self.jointly).sqrt() * alone + self.jointly.sqrt() * together * has_causes
-            logits = logits + strength * signal
+            logits = logits + strength * self.sureness[:, child, None, None] * signal
         return torch.where(self.exists[:, child, :, None], logits, -math.inf).expand(-1, -1, observations)
 
     @staticmethod
@@ -200,7 +208,8 @@ class NoisyGates:
     A cause is active where it has level 1 or, for a fifth of the edges, level 0. Level 1 of the child has probability
         OR: 1 − (1 − leak) Π_active (1 − w)        AND: (1 − leak) Π_inactive (1 − w)
     with w ~ Unif(0.4, 0.99) and leaks from 0.001 to 0.1, even on a log scale. Roots have level 1 in 1 to 10% of the
-    observations (60% of the roots), even on a log scale, or in Unif(10%, 90%).
+    observations (60% of the roots), even on a log scale, or in Unif(10%, 90%). In SURE_TASKS of the tasks each gate is
+    sure with probability ½: w is 1 and it has no leak.
     """
 
     def __init__(self, network: Network) -> None:
@@ -210,11 +219,14 @@ class NoisyGates:
         resistance = -torch.log1p(-(0.4 + 0.59 * network.uniform(variables, variables))) * network.parents  # (B, V, V)
         is_or = network.uniform(variables, 1) < 0.6
         reversed_edge = network.uniform(variables, variables) < 0.2
+        leak = -torch.log1p(-0.001 * 100 ** network.uniform(variables))
+        sure = draw_sure(network)
+        resistance = torch.where(sure[:, :, None], -math.log(NEVER), resistance) * network.parents
+        leak = torch.where(sure, NEVER, leak)
         # What counts is the number of active causes for OR, of inactive ones for AND: count level 1 or count level 0.
         counts_zero = reversed_edge == is_or
         self.slope = torch.where(counts_zero, -resistance, resistance)
         self.base = (resistance * counts_zero).sum(2)  # (B, V)
-        leak = -torch.log1p(-0.001 * 100 ** network.uniform(variables))
         common = 0.1 + 0.8 * network.uniform(variables)
         rare = 0.01 * 10 ** network.uniform(variables)
         root = -torch.log1p(-torch.where(network.uniform(variables) < 0.6, rare, common))
@@ -245,6 +257,11 @@ DISCRETE_MECHANISMS: Mapping[str, type[DiscreteMechanism]] = {
     "noisy_gates": NoisyGates,
     "dirichlet_tables": DirichletTables,
 }
+
+
+def draw_sure(network: Network) -> Tensor:
+    """Which variables are all but determined by their causes.  (B, V)"""
+    return (network.uniform(1) < SURE_TASKS) & (network.uniform(network.parents.shape[1]) < 0.5)
 
 
 def draw_numbers_of_levels(network: Network) -> Tensor:
