@@ -159,6 +159,6 @@ def draw_wide(records: Sequence[Record], path: Path) -> None:
         axis.tick_params(which="minor", bottom=False, left=False, labelbottom=False, labelleft=False)
         axis.set_xlabel("variables")
         axis.set_ylabel(label)
-    axes[0].legend()
+    axes[1].legend(loc="upper left")  # where no line goes
     path.parent.mkdir(parents=True, exist_ok=True)
     save_figure(figure, path)
