@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from causal_arrow.benchmarks.about_suites import ABOUT, short_role
 from causal_arrow.benchmarks.document import Cell, Grid
@@ -159,7 +160,7 @@ def _discrete(any_table: Summary) -> str:
 
 def _mean_over(rows: Sequence[RowSummary], label: str, measure: str) -> float:
     means = [entry.estimate(measure).mean for row in rows if (entry := labeled(row, label)) is not None]
-    return sum(means) / len(means)
+    return fmean(means)  # the same in every version of Python, also halfway between two roundings
 
 
 def _sachs(summary: Summary, calibration: Sequence[Record]) -> str:
