@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.benchmarks.document import Cell, Grid, markdown_table
+from causal_arrow.benchmarks.overview import ARROW, network_name
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.network.bundled import FOR_NUMBERS
 
 Record = Mapping[str, Any]
 
@@ -81,8 +81,7 @@ def _wide_row(variables: int, method: str, precision: str, records: Sequence[Rec
 
 def _label(method: str, precision: str) -> str:
     """What a row or a line is called: a network with its precision, any other method by its name."""
-    name, _, model = method.partition(":")
-    return f"{model or FOR_NUMBERS}, {precision}" if name == "arrow" else method
+    return f"{network_name(method)}, {precision}" if method.partition(":")[0] == ARROW else method
 
 
 def exponents(records: Iterable[Record]) -> dict[str, tuple[int, int, float, float]]:

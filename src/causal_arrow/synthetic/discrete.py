@@ -216,7 +216,7 @@ class NoisyGates:
         self.network = network
         tasks, variables, _ = network.parents.shape
         self.levels = torch.full((tasks, variables), 2, device=network.parents.device)
-        resistance = -torch.log1p(-(0.4 + 0.59 * network.uniform(variables, variables))) * network.parents  # (B, V, V)
+        resistance = -torch.log1p(-(0.4 + 0.59 * network.uniform(variables, variables)))  # (B, V, V)
         is_or = network.uniform(variables, 1) < 0.6
         reversed_edge = network.uniform(variables, variables) < 0.2
         leak = -torch.log1p(-0.001 * 100 ** network.uniform(variables))

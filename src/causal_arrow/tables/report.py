@@ -279,6 +279,7 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
         neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
         last = z[-1]
 
+    correlation /= n
     level_counts = {}
     partitions: dict[bytes, list[int]] = {}
     for place in np.flatnonzero(categories).tolist():
@@ -286,7 +287,7 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
         _, first, same = np.unique(codes, return_index=True, return_inverse=True)
         level_counts[table.names[place]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
         partitions.setdefault(hashlib.sha256(first[same].tobytes()).digest(), []).append(place)
-    alike = [*related_groups((np.abs(correlation / n) >= COPY) & varies), *partitions.values()]
+    alike = [*related_groups((np.abs(correlation) >= COPY) & varies), *partitions.values()]
     return _Facts(
         columns=table.columns,
         observations=n,
@@ -303,7 +304,7 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
         kurtosis=kurtosis / n - 3,
         farthest=farthest,
         autocorrelation=neighbors / n,
-        correlation=correlation / n,
+        correlation=correlation,
     )
 
 
