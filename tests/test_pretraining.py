@@ -750,6 +750,8 @@ def test_settings_of_the_file_can_be_changed_one_by_one() -> None:
     assert (changed.seed, changed.log.every_steps, changed.model.encoder.stages) == (3, 9, 5)
     assert changed.optimization.optimizer == "adamw"
     assert changed.shapes == read_config(smoke).shapes
+    of_one_recipe = read_config("any", ['tasks.weights."typed.rare_event"=0', "tasks.weights.paper=2"]).tasks.weights
+    assert of_one_recipe == {**read_config("any").tasks.weights, "typed.rare_event": 0.0, "paper": 2.0}
 
 
 @pytest.mark.parametrize(

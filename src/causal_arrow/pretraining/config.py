@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 import types
 import typing
@@ -28,6 +29,8 @@ PRECISIONS = ("bfloat16", "float32")
 
 MOST_SEED = 2**63 - 1
 """What both numpy and torch take as a seed."""
+
+_DOT_OUTSIDE_QUOTES = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
 
 def _check_range(section: str, settings: object, **ranges: tuple[float, float]) -> None:
@@ -251,8 +254,8 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def read_config(source: Path | str, changes: Sequence[str] = ()) -> PretrainingConfig:
-    """The run described by a shipped configuration (its name) or a TOML file, with changes such as "batch.slots=2" or
-    'tasks.without=["trees"]'."""
+    """The run described by a shipped configuration (its name) or a TOML file, with changes such as "batch.slots=2",
+    'tasks.without=["trees"]' or 'tasks.weights."typed.rare_event"=0'."""
     path = shipped_configs().get(str(source), Path(source))
     try:
         content = path.read_bytes()
@@ -273,9 +276,9 @@ def read_config(source: Path | str, changes: Sequence[str] = ()) -> PretrainingC
 
 
 def _change(settings: dict[str, Any], change: str) -> None:
-    """Put one value, written KEY=VALUE as in a TOML file, in its place. Words need no quotes."""
+    """Put one value, written KEY=VALUE as in a TOML file, in its place. Words need no quotes, names with a dot do."""
     key, equals, text = change.partition("=")
-    *sections, name = (part.strip() for part in key.split("."))
+    *sections, name = (part.strip().strip('"') for part in _DOT_OUTSIDE_QUOTES.split(key))
     if not equals or not all((*sections, name)):
         raise ConfigurationError(f"Expected a change of the form SECTION.KEY=VALUE, got {change!r}.")
     for section in sections:
