@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.network import latency
+from causal_arrow.network.encoders.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE, describe
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.replay import Function, Replay, Replayed, ReplayedModel, replayed
 from test_pairwise_encoder import distance, shaken, tables
@@ -74,6 +78,33 @@ def test_discoveries_one_by_one_are_replayed_with_the_answers_they_had(monkeypat
     discover(table, Settings(model=model, scale="given"))
     assert len(made) == 2
     inference._replayed.cache_clear()
+
+
+class FromElsewhere(TorchDispatchMode):
+    """Operations on tensors that no operation before has made, such as an index written as a list."""
+
+    def __init__(self, *known: Tensor) -> None:
+        super().__init__()
+        self.known: list[Tensor] = list(known)  # kept, so that no other tensor gets the same id
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+        made = operation(*given, **(named or {}))
+        known = {id(tensor) for tensor in self.known}
+        tensors = [leaf for leaf in tree_leaves((given, named)) if isinstance(leaf, Tensor)]
+        self.found += [str(operation) for tensor in tensors if id(tensor) not in known and tensor.dim() > 0]
+        self.known += [leaf for leaf in tree_leaves(made) if isinstance(leaf, Tensor)]
+        return made
+
+
+def test_nothing_is_copied_to_the_device_while_a_table_is_described() -> None:
+    values = torch.empty(1, 60, 5, device="meta")
+    with FromElsewhere(values) as elsewhere, torch.inference_mode():
+        describe(TableBatch(values), CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE, canonical_signs=True)
+    assert elsewhere.found == []
+    with FromElsewhere(values) as elsewhere, torch.inference_mode():
+        values[..., [0, 2]]
+    assert elsewhere.found == ["aten.index.Tensor"]
 
 
 def test_only_the_shapes_that_came_last_are_kept() -> None:

@@ -163,7 +163,10 @@ class Measured:
     def cells_with_moments(self) -> Tensor:
         """The channels whose cross moments count.  (B, N, P, ·)"""
         features = [CHANNELS[name].moments for name in self._channels for _ in range(CHANNELS[name].features)]
-        return self.cells if all(features) else self.cells[..., [place for place, used in enumerate(features) if used]]
+        if all(features):
+            return self.cells
+        # No list of places as an index: it would be copied to a GPU, which no captured graph may do.
+        return torch.stack([channel for channel, used in zip(self.cells.unbind(-1), features, strict=True) if used], -1)
 
     @cached_property
     def cross_means(self) -> Tensor:
