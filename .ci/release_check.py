@@ -31,7 +31,6 @@ LARGEST_WHEEL = 16_000_000
 """Bytes. A network has 4.6 MB, everything else less than 2 MB together."""
 BELONGS_INSIDE = (
     "causal_arrow/py.typed",
-    "causal_arrow/network/weights/arrow-any/model.safetensors",
     "causal_arrow/network/weights/arrow-base/model.safetensors",
     "causal_arrow/network/weights/arrow-strict/model.safetensors",
     "causal_arrow/examples/data/hospital.csv",

@@ -47,7 +47,7 @@ from causal_arrow.benchmarks.summaries import Entry, RowSummary, Summary, paired
 from causal_arrow.benchmarks.training import LOG_FILE, draw_trajectory, read_trajectory
 from causal_arrow.benchmarks.trust import calibration_blocks, pooled_by_tables, share_right, sure_directions
 from causal_arrow.benchmarks.wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table
-from causal_arrow.network.bundled import FOR_EVERY_TABLE, bundled_models
+from causal_arrow.network.bundled import DEFAULT_MODEL, bundled_models
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -64,14 +64,10 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("sachs", 100, "--methods arrow:arrow-strict --scale given"),
     ),
     "any-table": (
-        ("textbook independent", 100, "--methods arrow,arrow:arrow-any"),
-        ("symmetries", 5, "--methods arrow,arrow:arrow-any"),
-        (
-            "mixed missing interventional instruments measurement-error hidden",
-            25,
-            "--methods arrow,arrow:arrow-any",
-        ),
-        ("discrete", 10, "--methods arrow,arrow:arrow-any"),
+        ("textbook independent", 100, ""),
+        ("symmetries", 5, ""),
+        ("mixed missing interventional instruments measurement-error hidden", 25, ""),
+        ("discrete", 10, ""),
     ),
     "limit": (("limit", 200, ""),),
 }
@@ -103,18 +99,16 @@ STRICT = "arrow-strict"
 
 MODELS = {
     "arrow-base": (
-        "the default for complete tables of 10 to 256 columns of numbers. Half of its training tasks are as in the "
-        "paper, the others have raw structural equations and wider choices of graphs, equations, noise and signal "
-        "strength. The mixture was chosen with the benchmark suites networks, sachs and herman in view."
-    ),
-    "arrow-any": (
-        "the default for every other table: it also reads categories, missing cells, experiments and several sites, "
-        "and says which pairs may share a hidden common cause. Training went on from arrow-base, with columns of every "
-        "kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 observations or 256 "
-        "variables."
+        "the default, for every table: numbers, categories, missing cells, experiments, several sites. It says which "
+        "pairs may share a hidden common cause. Training began with complete tables of numbers: half of them as in the "
+        "paper, the others with raw structural equations and wider choices of graphs, equations, noise and signal "
+        "strength, a mixture that was chosen with the benchmark suites networks, sachs and herman in view. It went on "
+        "with columns of every kind, missing cells, experiments, hidden causes, and some tables of up to 10,000 "
+        "observations or 256 variables."
     ),
     STRICT: (
-        "for research: the encoder of arrow-base, trained on the paper's tasks and shapes alone (section 4.1), with "
+        "for research: the encoder of arrow-base without its inputs beyond complete tables of numbers, trained on the "
+        "paper's tasks and shapes alone (section 4.1), with "
         "settings fixed beforehand. It tells what the encoder gives from what the training mixture gives. It has "
         "hardly seen tables with no more observations than variables, and should not be asked about them."
     ),
@@ -387,12 +381,12 @@ def wide_sentence() -> str:
     """What becomes of accuracy when a table has far more variables than in training, by the network that reads it."""
     lines = (DOCS / "evidence" / "records" / "scale.jsonl").read_text(encoding="utf-8").splitlines()
     wide = [record for record in map(json.loads, lines) if record["kind"] == "wide" and "f1" in record]
-    records = [record for record in wide if record["method"] == f"arrow:{FOR_EVERY_TABLE}"]
+    records = [record for record in wide if record["method"] == "arrow"]
     sizes = sorted({record["variables"] for record in records})[-2:]
     means = [fmean(record["f1"] for record in records if record["variables"] == size) for size in sizes]
     return (
         f"**Very wide tables.** F1 is {means[0]:.2f} at {sizes[0]:,} variables and {means[1]:.2f} at "
-        f"{sizes[1]:,} with {FOR_EVERY_TABLE}, which has seen some tables of up to 256 ([scale](scale.md))."
+        f"{sizes[1]:,} with {DEFAULT_MODEL}, which has seen some tables of up to 256 ([scale](scale.md))."
     )
 
 

@@ -287,7 +287,19 @@ def test_check_shows_kinds_and_every_detection_can_be_overruled(
     assert "have both 'city' and 'dose'" in out
     assert "--kind zip=category" in out
     assert run("check", file)[0] == 0
-    assert run("check", file, "--model", "arrow-base")[0] == 1  # which reads numbers only
+    assert run("check", file, "--model", "arrow-strict")[0] == 1  # which reads numbers only
+
+
+def test_the_default_network_takes_no_notice_of_signs_and_units(usual_model: str) -> None:
+    if usual_model != "arrow-base":
+        pytest.skip("a checkout without weights")
+    random = np.random.default_rng(3)
+    values = random.normal(size=(200, 12))
+    values[:, 1:] += 0.8 * values[:, :-1]
+    arrow = Arrow().fit(values)
+    other = Arrow().fit(values * random.choice([-30.0, 0.02], size=12))
+    np.testing.assert_allclose(arrow.edge_probabilities_, other.edge_probabilities_, atol=1e-4)
+    np.testing.assert_allclose(arrow.confounding_probabilities_, other.confounding_probabilities_, atol=1e-4)
 
 
 def test_check_knows_what_a_model_reads_without_loading_it(
@@ -298,7 +310,7 @@ def test_check_knows_what_a_model_reads_without_loading_it(
         assert able == abilities(folder, load_model(folder))
 
 
-# What arrow-base cannot read
+# What a network of numbers cannot read
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_reading_in_chunks_changes_only_the_rounding() -> None:
 
 
 def test_weights_of_0_1_answer_as_before_in_a_network_for_any_table() -> None:
-    base = load_model("arrow-base")
+    base = load_model("arrow-strict")  # which has the inputs of 0.1
     assert isinstance(base.config.encoder, PairwiseConfig)
     config = dataclasses.replace(
         base.config.encoder,

@@ -411,7 +411,7 @@ def test_models_lists_what_is_bundled(run: Run) -> None:
     seen = sum(run["tasks"] for run in [training, *training["earlier"]])
     assert len(training["earlier"]) > 0
     assert f"trained on {seen:,} tasks" in " ".join(run("models")[1].split())
-    assert "arrow-any all others" in " ".join(run("models")[1].split())
+    assert "arrow-base is the default and reads every table" in " ".join(run("models")[1].split())
 
 
 def test_pretrain_passes_everything_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ RUN_HERE = [page for page in PAGES if page not in outputs.pages() and any(block.
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
     page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if "arrow-any" not in bundled_models():
+    if "arrow-base" not in bundled_models():
         pytest.skip("needs the networks that come with the package")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -161,7 +161,7 @@ def run(tests: list[doctest.DocTest]) -> None:
 
 @pytest.fixture
 def with_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if "arrow-any" not in bundled_models():
+    if "arrow-base" not in bundled_models():
         pytest.skip("needs the networks that come with the package")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

@@ -30,7 +30,7 @@ from causal_arrow.tables.report import TrainingRange, inspect_table
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Abilities, Finding
 
-NUMBERS_ONLY = Abilities("the model arrow-base", frozenset())
+NUMBERS_ONLY = Abilities("the model arrow-strict", frozenset())
 OPTION = re.compile(r"--\w+")
 ARGUMENT = re.compile(r"\w+=|\w+\(|\[\.\.\.\]")
 
@@ -137,7 +137,7 @@ def test_the_advice_in_python_works(nasty: pd.DataFrame) -> None:
 
 def test_command_line_users_read_only_of_options(run: Run, nasty: pd.DataFrame, tmp_path: Path) -> None:
     nasty.to_csv(tmp_path / "t.csv", index=False)
-    numbers_only = (tmp_path / "t.csv", "--model", "arrow-base")
+    numbers_only = (tmp_path / "t.csv", "--model", "arrow-strict")
     outputs = [run("discover", *numbers_only), run("check", *numbers_only)]
     outputs += [run("check", *numbers_only, "--json"), run("discover", *numbers_only, "--drop", "zzz")]
     assert [status for status, _, _ in outputs] == [2, 1, 1, 2]
@@ -189,7 +189,7 @@ def test_check_takes_every_reading_option(run: Run, tmp_path: Path) -> None:
     assert status == 0
     assert (content["observations"], content["variables"], content["usable"]) == (60, 2, True)
     assert content["columns"] == [{"name": name, "kind": "number", "levels": []} for name in ("x1", "x2")]
-    assert run(*arguments, "--na", "?", "--drop", "x3", "--model", "arrow-base")[0] == 1
+    assert run(*arguments, "--na", "?", "--drop", "x3", "--model", "arrow-strict")[0] == 1
 
 
 def test_check_says_when_too_few_observations_are_complete(run: Run, tmp_path: Path) -> None:
@@ -234,10 +234,10 @@ def test_columns_with_line_breaks_can_be_dropped(run: Run, tmp_path: Path) -> No
 def test_check_knows_the_training_range_of_the_default_model(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check_module._facts_of("arrow-base") == (NUMBERS_ONLY, TrainingRange((20, 2000), (2, 110)))
-    wide = pd.DataFrame(np.random.default_rng(1).normal(size=(600, 111)))
+    assert check_module._facts_of("arrow-strict") == (NUMBERS_ONLY, TrainingRange((100, 2000), (2, 100)))
+    wide = pd.DataFrame(np.random.default_rng(1).normal(size=(600, 257)))
     wide.to_csv(tmp_path / "t.csv", index=False)
-    assert "111 variables are more than the network has learned from (2 to 110)" in run("check", tmp_path / "t.csv")[1]
+    assert "257 variables are more than the network has learned from (2 to 256)" in run("check", tmp_path / "t.csv")[1]
     folder = tmp_path / "weights" / "arrow-base"
     folder.mkdir(parents=True)
     monkeypatch.setattr(check_module, "BUNDLED_FOLDER", folder.parent)

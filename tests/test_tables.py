@@ -25,7 +25,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(np.random.default_rng(0).normal(size=(120, 4)).round(6), columns=list(NAMES))
 
 
-NUMBERS_ONLY = Abilities("the model arrow-base", frozenset())
+NUMBERS_ONLY = Abilities("the model arrow-strict", frozenset())
 
 
 def kinds(table: Table) -> set[str]:
@@ -245,7 +245,7 @@ def test_all_unusable_columns_are_named_in_one_error(tmp_path, frame):
             read_table(source, abilities=NUMBERS_ONLY)
         message = refusal.value.worded(COMMAND_LINE)
         for words in (
-            "'city' (3 different values, such as 'Rome') is text: the model arrow-base reads numbers only",
+            "'city' (3 different values, such as 'Rome') is text: the model arrow-strict reads numbers only",
             "hold",
             "'when'",
             "'nothing' has no values",
@@ -290,7 +290,7 @@ def test_missing_values_that_the_model_cannot_read_are_counted_and_located(frame
     for how in ({"abilities": NUMBERS_ONLY}, {"missing": "error"}):
         with pytest.raises(TableError, match=r"17 values are missing \('age' 10, 'höhe' 7\).*108 of 120 remain"):
             read_table(with_gaps(frame), **how)
-    with pytest.raises(TableError, match=r'^The model arrow-base cannot read missing values.*missing="drop"'):
+    with pytest.raises(TableError, match=r'^The model arrow-strict cannot read missing values.*missing="drop"'):
         read_table(with_gaps(frame), missing="model", abilities=NUMBERS_ONLY)
     assert np.array_equal(read_table(with_gaps(frame)).observed, with_gaps(frame).notna().to_numpy())
 
@@ -463,7 +463,7 @@ def test_the_training_range_comes_from_the_record_in_the_weights():
     for record in ({}, {"shapes": None}, {"shapes": {"observations": [1, 2]}}, {"shapes": {**shapes, "variables": 3}}):
         assert TrainingRange.from_record(record) is None
     config = json.loads((bundled_models()["arrow-base"] / "config.json").read_text(encoding="utf-8"))
-    assert TrainingRange.from_record(config["extra"]["training"]) == TrainingRange((20, 2000), (2, 110))
+    assert TrainingRange.from_record(config["extra"]["training"]) == TrainingRange((20, 10_000), (2, 256))
 
 
 def test_few_observations_for_the_number_of_variables_are_reported():

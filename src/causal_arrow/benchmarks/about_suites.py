@@ -25,9 +25,9 @@ ABOUT = {
         "the kind of equation, or the noise (section 6.2 and appendix E.2 of the paper).",
     ),
     "broad": About(
-        "The training mixture of arrow-base",
-        "Tables drawn from the wider mixture of synthetic tasks that arrow-base learned from: half of them as in the "
-        "paper, the others with raw structural equations and with wider choices of everything.",
+        "A wider mixture of numbers",
+        "Tables drawn from the mixture of synthetic tasks that the training of arrow-base began with: half of them as "
+        "in the paper, the others with raw structural equations and with wider choices of everything.",
     ),
     "shifted": About(
         "Shifted tasks",
@@ -54,13 +54,13 @@ ABOUT = {
     ),
     "wide": About(
         "More variables than in training",
-        "The paper's tasks with 1,000 observations of 100, 200 and 500 variables. The networks were trained on at most "
-        "110 variables.",
+        "The paper's tasks with 1,000 observations of 100, 200 and 500 variables. arrow-base has seen "
+        "some of up to 256 variables in training, arrow-strict of up to 100.",
     ),
     "long": About(
         "More observations than in training",
-        "The paper's tasks with 20 variables and 2,000 to 100,000 observations. The networks were trained on at most "
-        "2,000 (arrow-any on a few tables of up to 10,000).",
+        "The paper's tasks with 20 variables and 2,000 to 100,000 observations. arrow-base has seen a "
+        "few of up to 10,000 in training, arrow-strict none of more than 2,000.",
     ),
     "small": About("Few observations", "The paper's tasks with 20 variables and 20, 50 and 100 observations."),
     "confounded": About(
@@ -137,9 +137,8 @@ ABOUT = {
         "paper; the true effects are known by intervening in the equations. linear, nonlinear: numbers alone. mixed: "
         "linear relations between numbers, yes/no, ordered levels and categories. yes-no-treatment: the same with "
         "perceptrons and yes/no treatments. level-of-outcome: the outcome is the share of one level of a category. "
-        "hidden: linear, with one hidden cause of two or three variables for every five variables. Arrow is "
-        "arrow-base, which reads categories as codes. “Best graph, DoWhy” is our most probable graph with DoWhy's "
-        "regression.",
+        "hidden: linear, with one hidden cause of two or three variables for every five variables. “Best "
+        "graph, DoWhy” is our most probable graph with DoWhy's regression.",
     ),
     "experiments": About(
         "Experiments, measured",
@@ -147,7 +146,7 @@ ABOUT = {
         "`next_experiment`, all five at once, at random, or by the number of edges in the graph that is shown. Tables "
         "have 200 observations of 10 or 20 variables, drawn as in section 4.1 of the paper with up to two edges per "
         "variable; each experiment sets one variable at random over its usual range. All policies learn from the same "
-        "observations of the same experiment, with arrow-base.",
+        "observations of the same experiment.",
     ),
 }
 

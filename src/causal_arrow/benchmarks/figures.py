@@ -63,7 +63,7 @@ STYLES = {
     "class-oracle": ("#000000", "_"),
     "exact-bayes": ("#000000", "d"),
 }
-STYLES_OF_NETWORKS = {"arrow:arrow-strict": ("#E7298A", "o"), "arrow:arrow-any": ("#1B9E77", "o")}
+STYLES_OF_NETWORKS = {"arrow:arrow-strict": ("#E7298A", "o")}
 SPARE_STYLES = (("#1B9E77", "8"), ("#E7298A", "*"), ("#66A61E", "H"), ("#A6761D", "s"))
 
 # As in the paper, the nSHD axis ends here when some method is far worse than saying nothing; in its curves over n and p

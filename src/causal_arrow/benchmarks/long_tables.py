@@ -30,7 +30,7 @@ from causal_arrow.benchmarks.scale_page import replace_section
 from causal_arrow.discovery.arranged import OBSERVATIONS_READ
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.graphs.metrics import average_precision, f1
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.synthetic.tasks import TaskDistribution
 
 # N observations, P variables
@@ -98,7 +98,7 @@ def accuracy(tasks: int, observations: int, variables: int, first_seed: int) -> 
                 nll = answer.distribution.skeleton_order.composite_nll(torch.from_numpy(arranged))
                 yield {
                     "kind": "accuracy",
-                    "model": FOR_NUMBERS,
+                    "model": DEFAULT_MODEL,
                     "seed": seed,
                     "observations": observations,
                     "variables": variables,
@@ -153,7 +153,7 @@ def speed(
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         yield {
             "kind": "speed",
-            "model": FOR_NUMBERS,
+            "model": DEFAULT_MODEL,
             "observations": observations,
             "variables": variables,
             "file": ending,

@@ -36,7 +36,6 @@ AS_GIVEN = {("sachs", "pooled-raw"): "given"}
 
 TRIVIAL = ("Empty graph", "Random graph", "R² sorting")
 
-ANY_TABLE = "arrow:arrow-any"
 ARROW = "arrow"
 
 
@@ -168,7 +167,7 @@ NETWORKS_EXPLAINED = {
     ),
     "base": (
         "**arrow-base**: our encoder, trained on wider tasks that were chosen with the rows networks, sachs and herman "
-        "in view. Complete tables of 10 to 256 columns of numbers get this network by default."
+        "in view, and on tables of every kind. It is the default for every table."
     ),
 }
 

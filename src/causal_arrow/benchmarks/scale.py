@@ -33,7 +33,7 @@ from causal_arrow.benchmarks.datasets import BoolArray, Dataset, FloatArray, unn
 from causal_arrow.benchmarks.evaluate import WORKER_VARIABLES
 from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 
 RECORDS = Path("docs/evidence/records/scale.jsonl")
 OBSERVATIONS = 1000
@@ -73,7 +73,7 @@ def measure_wide(variables: int, method: str, precision: str, index: int) -> Rec
     """Time, memory and accuracy of one method on one table; for a process of its own."""
     dataset = draw_wide_dataset(variables, index)
     name, _, model = method.partition(":")
-    solve = _arrow(precision, model or FOR_NUMBERS) if name == "arrow" else _rival(method)
+    solve = _arrow(precision, model or DEFAULT_MODEL) if name == "arrow" else _rival(method)
     solve(np.random.default_rng(0).standard_normal((50, 5)))  # what is done once per process
     started, spent = time.perf_counter(), time.process_time()
     adjacency, scores = solve(dataset.data)
@@ -150,7 +150,8 @@ def measure_precision(suite: str, row: str, index: int) -> Record:
 
     dataset = suite_named(suite).row(row).dataset(index)
     answers = [
-        discover(dataset.table, Settings(model=FOR_NUMBERS, precision=name)).answer for name in ("float32", "bfloat16")
+        discover(dataset.table, Settings(model=DEFAULT_MODEL, precision=name)).answer
+        for name in ("float32", "bfloat16")
     ]
     off_diagonal = ~np.eye(len(dataset.names), dtype=bool)
     exact, rough = (answer.edge_probabilities[off_diagonal] for answer in answers)

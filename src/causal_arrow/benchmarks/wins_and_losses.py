@@ -10,11 +10,9 @@ from statistics import fmean
 from causal_arrow.benchmarks.about_suites import ABOUT, short_role
 from causal_arrow.benchmarks.document import Cell, Grid
 from causal_arrow.benchmarks.overview import (
-    ANY_TABLE,
     ARROW,
     known_entry,
     mean_of,
-    network_name,
     our_entry,
     row_named,
 )
@@ -84,14 +82,13 @@ def judged_measures(suite: str, entry: Entry) -> list[str]:
 
 
 def tallies(summaries: Sequence[Summary]) -> dict[str, Tally]:
-    """How the network that such tables get fares in each suite that asks for graphs."""
+    """How arrow-base fares in each suite that asks for graphs."""
     found = {}
     for summary in summaries:
         for suite in summary.suites:
             rows = summary.of_suite(suite)
-            method = ANY_TABLE if any(row.entry_of(ANY_TABLE) for row in rows) else ARROW
             if SUITES[suite].judged_by == "graphs":
-                found[suite] = tally(rows, method)
+                found[suite] = tally(rows, ARROW)
     return found
 
 
@@ -110,7 +107,7 @@ def tally_table(found: Mapping[str, Tally]) -> Grid:
 
 
 def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Mapping[str, str]) -> Grid:
-    """One line per suite: what it is, what it was used for, and how the network that such tables get fares."""
+    """One line per suite: what it is, what it was used for, and how arrow-base fares."""
     lines = []
     for suite in suites:
         one = found.get(suite)
@@ -119,12 +116,11 @@ def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Map
             (
                 Cell(f"[{ABOUT[suite].title}]({page_of[suite]})"),
                 Cell(short_role(suite)),
-                Cell(network_name(one.method) if one else "–"),
                 *(Cell(str(count)) for count in ((one.rows, one.ahead) if one else ("–", "–"))),
                 Cell(behind),
             )
         )
-    return Grid(("Suite", "Used for", "Network", "Rows", "Ahead of all", "Behind some"), tuple(lines), text_columns=3)
+    return Grid(("Suite", "Used for", "Rows", "Ahead of all", "Behind some"), tuple(lines), text_columns=2)
 
 
 def _most_often(behind: Mapping[str, str]) -> str:
@@ -146,13 +142,13 @@ def losses(found: Mapping[str, Summary], limit_records: Sequence[Record], calibr
 
 def _discrete(any_table: Summary) -> str:
     rows = any_table.of_suite("discrete")
-    found = tally(rows, ANY_TABLE)
+    found = tally(rows, ARROW)
     names = " or ".join(_most_often(found.behind).split("; "))
     datasets = least_to_most([len(row.entries[0].records) for row in rows])
-    shares = {label: _mean_over(rows, label, "f1") for label in ("arrow-any", "PC, χ²", "BOSS, indicators")}
+    shares = {label: _mean_over(rows, label, "f1") for label in ("Arrow", "PC, χ²", "BOSS, indicators")}
     means = "; ".join(f"{share:.2f} for {label}" for label, share in shares.items())
     return (
-        "**Tables of categories.** On discrete networks from the literature some other method is ahead of arrow-any "
+        "**Tables of categories.** On discrete networks from the literature some other method is ahead of Arrow "
         f"in at least one measure in {len(found.behind)} of {found.rows} rows, most often {names}; with {datasets} "
         f"datasets per row only large differences show. Mean F1 over all rows: {means}."
     )
@@ -198,19 +194,17 @@ def _linear_normal(limit: Summary, records: Sequence[Record]) -> str:
 
 def _instruments(any_table: Summary) -> str:
     row = row_named(any_table, "instruments", "3-each-alone")
-    edges = {
-        label: known_entry(labeled(row, label), row).estimate("shd").mean for label in ("Arrow", "arrow-any", "FCI")
-    }
+    edges = {label: known_entry(labeled(row, label), row).estimate("shd").mean for label in ("Arrow", "FCI")}
     return (
         "**Several columns that measure the same thing.** Where three instruments read each of six unmeasured "
-        f"variables there is no causal edge between columns. arrow-base shows {edges['Arrow']:.0f} edges, arrow-any "
-        f"{edges['arrow-any']:.0f}, FCI {edges['FCI']:.0f}."
+        f"variables there is no causal edge between columns. Arrow shows {edges['Arrow']:.0f} edges, FCI "
+        f"{edges['FCI']:.0f}."
     )
 
 
 def _effects(effects: Summary) -> str:
     shares = {
-        row.row: (known_entry(row.entry_of(ANY_TABLE), row), known_entry(row.entry_of("true-graph"), row))
+        row.row: (known_entry(row.entry_of(ARROW), row), known_entry(row.entry_of("true-graph"), row))
         for row in effects.of_suite("effects")
     }
     name = "coverage_of_effects"
@@ -238,11 +232,11 @@ def _weak_networks(summary: Summary) -> str:
 
 
 def kinds_table(any_table: Summary, page_of: Mapping[str, str]) -> Grid:
-    """The development suites: arrow-base, arrow-any and the best other method, by the first measure of each suite."""
+    """The development suites: arrow-base and the best other method, by the first measure of each suite."""
     lines = []
     for suite in any_table.suites:
         rows = any_table.of_suite(suite)
-        measure = judged_measures(suite, known_entry(rows[0].entry_of(ANY_TABLE), rows[0]))[0]
+        measure = judged_measures(suite, known_entry(rows[0].entry_of(ARROW), rows[0]))[0]
         lower = bool(MEASURES[measure].lower_is_better)
         means = {
             entry.variant.label: _mean_over(rows, entry.variant.label, measure)
@@ -250,17 +244,14 @@ def kinds_table(any_table: Summary, page_of: Mapping[str, str]) -> Grid:
             if entry.variant.method not in (*ORACLES, "boss-better")
             and all(labeled(row, entry.variant.label) for row in rows)
         }
-        others = {
-            label: mean for label, mean in means.items() if label not in ("Arrow", "arrow-any") and not math.isnan(mean)
-        }
+        others = {label: mean for label, mean in means.items() if label != "Arrow" and not math.isnan(mean)}
         best = (min if lower else max)(others, key=lambda label: others[label])
         lines.append(
             (
                 Cell(f"[{ABOUT[suite].title}]({page_of[suite]})"),
                 Cell(MEASURES[measure].title + (" ↓" if lower else " ↑")),
                 Cell(f"{means['Arrow']:.2f}"),
-                Cell(f"{means['arrow-any']:.2f}"),
                 Cell(f"{others[best]:.2f} ({best})"),
             )
         )
-    return Grid(("Tables", "Measure", "arrow-base", "arrow-any", "Best other method"), tuple(lines), text_columns=2)
+    return Grid(("Tables", "Measure", "Arrow", "Best other method"), tuple(lines), text_columns=2)

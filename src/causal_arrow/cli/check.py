@@ -12,7 +12,7 @@ from rich.markup import escape
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 from causal_arrow.errors import COMMAND_LINE
-from causal_arrow.network.bundled import AUTO, BUNDLED_FOLDER, DEFAULT_MODEL, FOR_EVERY_TABLE
+from causal_arrow.network.bundled import BUNDLED_FOLDER, DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from causal_arrow.tables.report import TrainingRange
@@ -46,7 +46,6 @@ def check(
     Exits with status 1 if `discover` would refuse the table as it is, else 0.
     """
     from causal_arrow.discovery.progress_bar import progress_bar
-    from causal_arrow.discovery.suited import suited_model
     from causal_arrow.tables.reading import read_table
     from causal_arrow.tables.report import inspect_table
 
@@ -64,11 +63,9 @@ def check(
         interventions=interventions,
         environments=environments,
     )
-    able, trained_on = _facts_of(FOR_EVERY_TABLE if model == AUTO else model)
+    able, trained_on = _facts_of(model)
     with progress_bar() as tell:
         read = read_table(table, **how, abilities=able, strict=False, progress=tell)
-    if model == AUTO:
-        able, trained_on = _facts_of(suited_model(model, read))
     report = inspect_table(read, trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:

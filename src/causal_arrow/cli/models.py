@@ -11,15 +11,14 @@ from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 
 CHOICE = (
-    "By default (--model auto) arrow-base reads complete tables of 10 to 256 columns of numbers, and arrow-any all "
-    "others: tables with fewer or more columns, with categories, missing cells, experiments or environments. "
-    "arrow-strict is for comparisons: the same network as arrow-base, trained on the paper's tasks alone. It fails on "
-    "tables with no more rows than columns, since the paper's training tasks hardly have any."
+    "arrow-base is the default and reads every table: numbers, categories, missing cells, experiments, environments. "
+    "arrow-strict is for comparisons: a network like it for complete tables of numbers, trained on the paper's tasks "
+    "alone. It fails on tables with no more rows than columns, since the paper's training tasks hardly have any."
 )
 
 LIMITS = (
-    "arrow-base assumes that every common cause is in the table; arrow-any says which pairs may share one that is not. "
-    "No model allows for feedback. Outside the range of sizes it was trained on, and on data unlike its training "
+    "arrow-base says which pairs may share a common cause that is not in the table; arrow-strict assumes that there is "
+    "none. No model allows for feedback. Outside the range of sizes it was trained on, and on data unlike its training "
     "tasks, its probabilities may be off."
 )
 

@@ -152,9 +152,7 @@ Observations = Annotated[
 ]
 Model = Annotated[
     str,
-    typer.Option(
-        help="A bundled model (see `models`), a folder, or a file; auto: the bundled one that suits the table."
-    ),
+    typer.Option(help="A bundled model (see `models`), a folder, or a file."),
 ]
 Require = Annotated[
     list[str] | None,

@@ -8,13 +8,13 @@ import typer
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 
 SHAPES = ("500x50", "2000x100")
 
 
 def speed(
-    model: Annotated[str, typer.Option(help="A bundled name, a folder or a file.")] = FOR_NUMBERS,
+    model: Annotated[str, typer.Option(help="A bundled name, a folder or a file.")] = DEFAULT_MODEL,
     shape: Annotated[
         list[str] | None,
         typer.Option(help=f"Observations x variables; can be given several times. [default: {' '.join(SHAPES)}]"),

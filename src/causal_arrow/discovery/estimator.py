@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from causal_arrow.discovery import exports, inference, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause, edge_record
-from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, settle
+from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, read_for
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
@@ -52,9 +52,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ----------
     model
         The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
-        `ArrowModel`. "auto", the default, is the bundled one that suits the table: "arrow-base" for complete tables of
-        10 to 256 columns of numbers, "arrow-any", which also reads categories, missing cells and experiments, for all
-        others.
+        `ArrowModel`. The default, "arrow-base", reads every table.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
     decode
@@ -185,7 +183,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         Examples
         --------
-        >>> Arrow(model="arrow-any").fit(table).answer_.observations
+        >>> Arrow(model="arrow-base").fit(table).answer_.observations
         800
         """
         _refuse_sparse_and_complex(table)
@@ -615,8 +613,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
-        settings, read = settle(table, settings, self._beside_)
         network = inference.ready_model(settings.model, settings.device)
+        read = read_for(inference.abilities(settings.model, network), table, settings, **self._beside_)
         return uncertainty.bootstrap(
             answer,
             network,
@@ -888,7 +886,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Examples
         --------
         >>> print(arrow.summary().splitlines()[0])
-        800 observations of 7 variables, read by arrow-any
+        800 observations of 7 variables, read by arrow-base
         """
         return summary.to_text(self._answer, more=self._fit_in_words())
 

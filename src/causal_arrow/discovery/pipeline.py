@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ from causal_arrow.discovery.answer import Answer, with_environment
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
 from causal_arrow.discovery.progress_bar import progress_bar
-from causal_arrow.discovery.suited import suited_model
 from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.network.bundled import AUTO, DEFAULT_MODEL, FOR_EVERY_TABLE
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.precision import PRECISIONS
 from causal_arrow.progress import Progress, unheard
@@ -41,8 +40,7 @@ class Settings:
     Parameters
     ----------
     model
-        The name of a bundled model, a folder or file written by `save_model`, or an `ArrowModel`; "auto" is the bundled
-        model that suits the table.
+        The name of a bundled model, a folder or file written by `save_model`, or an `ArrowModel`.
     device
         "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
     decode
@@ -178,7 +176,7 @@ class Discovery:
     >>> from causal_arrow import discover, load_example
     >>> found = discover(load_example("hospital"))
     >>> found.table.observations, found.answer.model
-    (800, 'arrow-any')
+    (800, 'arrow-base')
     """
 
     table: Table
@@ -292,9 +290,9 @@ class ReadyTable:
 def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progress: Progress = unheard) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
     knowledge = as_knowledge(settings.knowledge)
-    settings, table = settle(source, settings, {**reading, "progress": progress})
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
+    table = read_for(able, source, settings, **reading, progress=progress)
     arranged = arrange(table, settings.observations)
     read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
     work = workload(network, read, table.variables, settings.observations_per_chunk)
@@ -316,17 +314,6 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
         settings,
         work,
     )
-
-
-def settle(source: Any, settings: Settings, reading: Mapping[str, Any]) -> tuple[Settings, Table]:
-    """The table in a source, and the settings with the model that is to read it: one of the bundled ones for "auto"."""
-    able = (
-        Abilities(f"the model {FOR_EVERY_TABLE}")
-        if settings.model == AUTO
-        else abilities(settings.model, ready_model(settings.model, settings.device))
-    )
-    table = read_for(able, source, settings, **reading)
-    return replace(settings, model=suited_model(settings.model, table)), table
 
 
 def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:

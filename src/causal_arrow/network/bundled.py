@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FOR_NUMBERS, FOR_EVERY_TABLE = "arrow-base", "arrow-any"
-"""The best for complete tables of numbers, and the one that reads every table."""
-
-AUTO = DEFAULT_MODEL = "auto"
-"""No model, but leave to choose between the two, see discovery/suited.py; before a table is read, it is the second."""
+DEFAULT_MODEL = "arrow-base"
+"""Reads every table."""
 
 BUNDLED_FOLDER = Path(__file__).parent / "weights"
 

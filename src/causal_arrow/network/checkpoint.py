@@ -30,7 +30,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError
-from causal_arrow.network.bundled import AUTO, FOR_EVERY_TABLE, bundled_models
+from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.encoders.paper import from_arrowfm
 from causal_arrow.network.model import ArrowConfig, ArrowModel
@@ -125,7 +125,7 @@ def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowM
     Examples
     --------
     >>> from causal_arrow import load_model
-    >>> load_model("arrow-any").config.encoder.confounding_head
+    >>> load_model("arrow-base").config.encoder.confounding_head
     True
     """
     path = find_model(source)
@@ -154,7 +154,6 @@ def read_extra(source: str | Path) -> dict[str, Any]:
 def find_model(source: str | Path) -> Path:
     """The folder or file that `source` names: a bundled model by its name, anything else by its path."""
     bundled = bundled_models()
-    source = FOR_EVERY_TABLE if source == AUTO else source
     if isinstance(source, str) and source in bundled:
         return bundled[source]
     names = ", ".join(bundled) or "there are none in this installation"

@@ -21,7 +21,7 @@ from torch import Tensor
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.checkpoint import load_model
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
@@ -44,7 +44,7 @@ Model = Callable[[TableBatch], GraphDistribution]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m causal_arrow.network.latency", description=__doc__.split("\n")[0])
-    parser.add_argument("--model", default=FOR_NUMBERS, help="a bundled name, a folder or a file")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="a bundled name, a folder or a file")
     parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     parser.add_argument("--repeats", type=int, default=20, help="passes that are timed; the median is shown")
     parser.add_argument("--wide", action="store_true", help="also tables of 500 and 1000 variables")

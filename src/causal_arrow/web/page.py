@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +13,6 @@ from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import Discovery, Settings, discover
 from causal_arrow.discovery.uncertainty import resampled_distributions
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.bundled import AUTO, FOR_EVERY_TABLE, FOR_NUMBERS
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.tables.overview import source_columns
 from causal_arrow.tables.reading import read_table
@@ -79,12 +77,10 @@ class Page:
 
     def abilities(self) -> Abilities:
         """What the network reads beside numbers."""
-        return abilities(self.settings.model, ready_model(self.settings.model, self.settings.device))
+        return abilities(self.settings.model, self._network())
 
-    def _networks(self) -> list[ArrowModel]:
-        """Those of which one will read the table."""
-        models = (FOR_NUMBERS, FOR_EVERY_TABLE) if self.settings.model == AUTO else (self.settings.model,)
-        return [ready_model(model, self.settings.device) for model in models]
+    def _network(self) -> ArrowModel:
+        return ready_model(self.settings.model, self.settings.device)
 
     def start(self, session: Session, choices: Choices) -> None:
         """Put the table of a session in line for the network, unless it has answered the same before."""
@@ -97,9 +93,7 @@ class Page:
             return
 
         def work() -> Discovery:
-            with ExitStack() as stops:
-                for network in self._networks():
-                    stops.enter_context(stopped_when_unwanted(network, lambda: job))
+            with stopped_when_unwanted(self._network(), lambda: job):
                 return discover(session.file, self._settings_for(choices), **choices.beside_settings())
 
         job: Job[Discovery] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))

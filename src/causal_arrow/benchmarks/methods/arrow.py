@@ -22,7 +22,7 @@ from causal_arrow.benchmarks.methods.protocol import (
     timed,
 )
 from causal_arrow.errors import BenchmarkError, check_choice
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Table
 
@@ -55,7 +55,7 @@ def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str
 
 def arrow_settings(argument: str, options: MethodOptions) -> tuple[str, str, dict[str, str]]:
     """Where the weights are, what to call them, and what a record says of them."""
-    source = argument or options.weights or FOR_NUMBERS
+    source = argument or options.weights or DEFAULT_MODEL
     label = weights_label(source)
     return source, label, {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
 

@@ -19,7 +19,7 @@ from causal_arrow.discovery.inference import infer, infer_together, ready_model,
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.discovery.uncertainty import bootstrap
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.bundled import FOR_NUMBERS
+from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.tables.table import Table
 
 SHAPES = ((100, 5), (100, 10), (200, 10), (200, 20), (500, 20))
@@ -103,7 +103,7 @@ def least_seconds(works: list[Callable[[], Any]], clock: Callable[[], float]) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m causal_arrow.discovery.many", description=__doc__)
-    parser.add_argument("--model", default=FOR_NUMBERS)
+    parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
