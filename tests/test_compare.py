@@ -56,11 +56,27 @@ def test_what_is_no_causal_graph_is_refused_on_either_side(
         assert err.count("\n") == 1
 
 
-def test_hidden_common_causes_are_not_compared_in_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "hidden.txt").write_text("dag { a -> b b <-> c }")
-    status, _, err = compare(capsys, graph_file(tmp_path / "good.json", ["ab"]), tmp_path / "hidden.txt")
-    assert status == 2
-    assert "two heads" in err
+def test_hidden_common_causes_are_listed_below_the_measures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def hidden(name: str, text: str) -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    silent = graph_file(tmp_path / "silent.json", ["ab"])
+    none = graph_file(tmp_path / "none.json", ["ab"], hidden_causes=[])
+    some = hidden("some.txt", "dag { a -> b b <-> c }")
+    others = hidden("others.txt", "dag { a -> b c <-> b a <-> c }")
+    status, out, _ = compare(capsys, silent, some)
+    assert status == 0
+    assert "hidden common causes, of which silent.json says nothing (1): b ↔ c" in out
+    out = compare(capsys, some, others)[1]
+    assert "hidden common causes in both (1): b ↔ c" in out
+    assert "extra hidden common causes (1): a ↔ c" in out
+    assert "missing" not in out.partition("sid")[2]
+    assert "missing hidden common causes (1): b ↔ c" in compare(capsys, some, none)[1]
+    assert "↔" not in compare(capsys, silent, none)[1]
+    content = json.loads(compare(capsys, none, others, "--json")[1])
+    assert content["hidden_causes"] == {"first": [], "second": [["a", "c"], ["b", "c"]]}
+    assert json.loads(compare(capsys, silent, none, "--json")[1])["hidden_causes"] == {"first": None, "second": []}
 
 
 def test_a_cpdag_is_compared_edge_by_edge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

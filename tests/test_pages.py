@@ -100,7 +100,7 @@ MESSAGES: list[tuple[Callable[[], pd.DataFrame], str]] = [
     (lambda: frame()[:15], "discover table.csv"),
     (lambda: frame(set=["dose" if n % 2 else "" for n in range(N)]), "discover table.csv --interventions set"),
     (frame, "discover table.csv --drop agee"),
-    (frame, "discover table.csv --model arrow-base"),
+    (frame, "discover table.csv --model arrow-strict"),
     (frame, "discover table.csv --require drug->stay --require stay->drug"),
     (frame, "discover table.csv --forbid drugs->stay"),
     (frame, "discover table.csv --device cuda"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -35,26 +36,22 @@ def compare(
 
     Files may be graph.json, an edge list or a matrix in CSV, GraphML, GML, Graphviz or DAGitty text. Both graphs must
     be about the same variables, in any order, and have no directed cycle. Undirected edges, as a CPDAG has them, are
-    edges in both directions.
+    edges in both directions. Measures are about edges; hidden common causes (<->) are listed below them.
     """
-    from causal_arrow.errors import GraphError
     from causal_arrow.graphs.differences import edge_differences
     from causal_arrow.graphs.files import compatible, read_graph
     from causal_arrow.graphs.metrics import evaluate
 
     truth, estimate = compatible(read_graph(first), read_graph(second))
-    for path, graph in ((first, truth), (second, estimate)):
-        if graph.bidirected is not None:
-            raise GraphError(
-                f"{path.name!r} has edges with two heads (<->), for hidden common causes, which cannot be compared "
-                "yet: remove them."
-            )
     measures = evaluate(truth.adjacency, estimate.adjacency, scores=estimate.probabilities)
     differences = edge_differences(set(truth.edges()), set(estimate.edges()))
     counts = [len({frozenset(edge) for edge in graph.edges()}) for graph in (truth, estimate)]
+    hidden = (truth.hidden_causes(), estimate.hidden_causes())
     if as_json:
         numbers = {name: None if math.isnan(measures[name]) else measures[name] for name in MEASURES}
-        print(json.dumps({"measures": numbers, "edges": counts, **differences}, indent=2))
+        pairs_of = dict(zip(("first", "second"), hidden, strict=True))
+        content = {"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of}
+        print(json.dumps(content, indent=2))
         return
     screen = console()
     screen.print(
@@ -68,8 +65,31 @@ def compare(
     screen.print(measured)
     for kind, edges in differences.items():
         if edges:
-            listing = ", ".join(f"{visible(cause)} → {visible(effect)}" for cause, effect in edges)
-            screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(listing)}")
+            screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(_listing(edges, '→'))}")
+    for kind, pairs in _hidden_causes(*hidden, first.name, second.name).items():
+        if pairs:
+            screen.print(f"[bold]{escape(kind)}[/bold] ({len(pairs)}): {escape(_listing(pairs, '↔'))}")
+
+
+def _listing(edges: Sequence[tuple[str, str]], arrow: str) -> str:
+    return ", ".join(f"{visible(one)} {arrow} {visible(other)}" for one, other in edges)
+
+
+def _hidden_causes(
+    ours: Sequence[tuple[str, str]] | None, theirs: Sequence[tuple[str, str]] | None, first: str, second: str
+) -> dict[str, list[tuple[str, str]]]:
+    """Pairs with a hidden cause in both graphs and in one of them; where one says nothing of them, what the other says.
+
+    Both lists are in the order of the same variables.
+    """
+    if ours is None or theirs is None:
+        silent, pairs = (first, theirs) if ours is None else (second, ours)
+        return {f"hidden common causes, of which {silent} says nothing": list(pairs or [])}
+    return {
+        "hidden common causes in both": [pair for pair in ours if pair in theirs],
+        "missing hidden common causes": [pair for pair in ours if pair not in theirs],
+        "extra hidden common causes": [pair for pair in theirs if pair not in ours],
+    }
 
 
 EXAMPLES = {

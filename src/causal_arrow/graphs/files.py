@@ -71,7 +71,8 @@ class NamedGraph:
         """
         here, there = set(self.names), set(names)
         if here < there and not self.lists_all:
-            return graph_from_edges(self.edges(), names)
+            wider = graph_from_edges(self.edges(), names)
+            return wider if self.bidirected is None else _with_pairs(wider, self.hidden_causes() or [])
         if here != there:
             only = "; ".join(
                 f"only the {which} has {listed(sorted(some), most=5)}"
@@ -101,6 +102,23 @@ class NamedGraph:
         [('smoking', 'cancer')]
         """
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
+
+    def hidden_causes(self) -> list[Edge] | None:
+        """The pairs that share a hidden common cause, by their names.
+
+        Returns
+        -------
+        list of pairs
+            Each pair once, in the order of the variables. None for a graph that says nothing of hidden causes.
+
+        Examples
+        --------
+        >>> graph.hidden_causes() is None
+        True
+        """
+        if self.bidirected is None:
+            return None
+        return [(self.names[j], self.names[k]) for j, k in np.argwhere(np.triu(self.bidirected))]
 
     def causal_graph(self) -> CausalGraph:
         """The graph without its names; GraphError if it has undirected edges.
@@ -251,7 +269,12 @@ def _with_hidden_causes(graph: NamedGraph, pairs: Any) -> NamedGraph:
             raise GraphError(f"Expected hidden causes with 'first' and 'second', got {shown(pair)}.")
         edges.append((_name(ends[0]), _name(ends[1])))
     _refuse_unlisted(edges, graph.names)
-    one_way = _matrix(edges, graph.names)
+    return _with_pairs(graph, edges)
+
+
+def _with_pairs(graph: NamedGraph, pairs: Iterable[Edge]) -> NamedGraph:
+    """The graph with a bidirected edge for each pair."""
+    one_way = _matrix(pairs, graph.names)
     return replace(graph, bidirected=one_way | one_way.T)
 
 
@@ -377,8 +400,7 @@ def _read_dot(text: str) -> NamedGraph:
     graph = graph_from_edges(statements.edges, statements.names)
     if not statements.bidirected:
         return graph
-    one_way = _matrix(statements.bidirected, graph.names)
-    return replace(graph, bidirected=one_way | one_way.T)
+    return _with_pairs(graph, statements.bidirected)
 
 
 class _DotStatements:
