@@ -81,7 +81,7 @@ def test_the_hidden_temperature_is_detected_and_the_trial_settles_what_the_recor
     )
     assert found
     assert seen == [["ice_cream", "swimmers"]]
-    assert detected >= 10  # "about half of the beaches" and more
+    assert detected >= 14  # "in most of the tables"
     assert suspected < 0.5  # "not enough to show it"
     assert first > 0.5  # "no effect", which is wrong
     assert told > 0.9 > ignored
