@@ -64,10 +64,10 @@ ABOUT = {
     ),
     "small": About("Few observations", "The paper's tasks with 20 variables and 20, 50 and 100 observations."),
     "confounded": About(
-        "Hidden common causes, ignored",
+        "Hidden common causes and edges",
         "The paper's tasks with up to four common causes removed, so that some columns share a cause that is not in "
-        "the table. The methods shown here assume that there is no such cause; see [hidden](hidden.md) for those that "
-        "allow for it.",
+        "the table. All methods but Arrow assume that there is no such cause, and only edges are judged; see "
+        "[hidden](hidden.md) for the causes.",
     ),
     "controls": About(
         "Independent columns",

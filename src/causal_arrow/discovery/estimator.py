@@ -301,7 +301,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Raises
         ------
         ConfigurationError
-            If the model says nothing about hidden common causes, as arrow-base does not.
+            If the model says nothing about hidden common causes, as arrow-strict does not.
 
         Examples
         --------

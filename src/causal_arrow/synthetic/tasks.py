@@ -190,7 +190,7 @@ class TaskDistribution:
 
     @classmethod
     def broad(cls) -> TaskDistribution:
-        """What arrow-base learned from: half of the tasks as in the paper, half beyond it.
+        """What the training of arrow-base began with: half of the tasks as in the paper, half beyond it.
 
         It is also the yardstick of validation and of the benchmark, and stays as it is; a run that wants other weights
         for some components sets them, as the configuration `base` does.

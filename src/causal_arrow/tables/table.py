@@ -32,7 +32,7 @@ class Abilities:
     Examples
     --------
     >>> from causal_arrow.tables.table import Abilities
-    >>> "levels" in Abilities(model="arrow-base", parts=frozenset())
+    >>> "levels" in Abilities(model="arrow-strict", parts=frozenset())
     False
     """
 
