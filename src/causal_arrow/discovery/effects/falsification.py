@@ -237,8 +237,11 @@ class Falsification:
             (self.unsupported_edges, "Edges that the data do not ask for", "→", ("source", "target")),
         ):
             if len(frame):
-                pairs = dict.fromkeys(f"{a} {sign} {b}" for a, b in zip(*(frame[end] for end in ends), strict=True))
-                named = list(pairs)[:MOST_NAMED]
+                pairs: dict[object, str] = {}
+                for a, b in zip(*(frame[end] for end in ends), strict=True):
+                    # A pair without a direction may be tested from either end, and is named once.
+                    pairs.setdefault(frozenset((a, b)) if sign == "–" else (a, b), f"{a} {sign} {b}")
+                named = list(pairs.values())[:MOST_NAMED]
                 more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
                 sentences.append(f"{words}: {', '.join(named)}{more}.")
         return " ".join(sentences)
