@@ -356,7 +356,7 @@ def test_simulated_tables_of_any_kind_are_written_as_people_have_them(run: Run, 
         if marks.any():
             for text, row in zip(table["intervened"].fillna(""), marks.tolist(), strict=True):
                 assert text == ";".join(f"x{place + 1}" for place in range(4) if row[place])
-        pairs = {frozenset(pair) for pair in content.get("hidden_common_causes", [])}
+        pairs = {frozenset(pair.values()) for pair in content["hidden_causes"]}
         assert pairs == {frozenset((f"x{j + 1}", f"x{k + 1}")) for j, k in confounded[number].nonzero().tolist()}
     assert kinds == {"number", "binary", "ordered", "category"}
 

@@ -183,14 +183,14 @@ def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> di
 
 
 def _beyond_numbers(batch: TaskBatch, number: int) -> dict[str, Any]:
-    """Kinds of columns and pairs with a hidden common cause, where there are any."""
+    """Kinds of columns, where some are no numbers, and pairs with a hidden common cause, as answers have them."""
     names, columns = _names(batch), _columns(batch, number)
     found: dict[str, Any] = {}
     if any(column.levels for column in columns):
         found["columns"] = [
             {"name": column.name, "kind": column.kind, "levels": list(column.levels)} for column in columns
         ]
-    if batch.truth.confounded is not None and batch.truth.confounded[number].any():
-        pairs = batch.truth.confounded[number].triu().nonzero().tolist()
-        found["hidden_common_causes"] = [[names[j], names[k]] for j, k in pairs]
+    confounded = batch.truth.confounded
+    pairs = [] if confounded is None else confounded[number].triu().nonzero().tolist()
+    found["hidden_causes"] = [{"first": names[j], "second": names[k]} for j, k in pairs]
     return found
