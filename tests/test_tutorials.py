@@ -48,16 +48,20 @@ def test_the_first_table_comes_out_right_and_sixty_patients_are_too_few() -> Non
 
 
 def test_knowledge_turns_edges_around_and_does_not_find_missing_ones() -> None:
-    counts, required, later_above = results(
+    counts, first, then, required, later_above = results(
         "what-you-know",
         "counts",
+        "[e.direction_probability for e in arrow.edges_ if (e.source, e.target) == ('raf', 'mek')]",
+        "[e.direction_probability for e in informed.edges_ if (e.source, e.target) == ('raf', 'mek')]",
         "[[e.source, e.target] for e in required.edges_ if e.required]",
         "[[e.source, e.target] for e in informed.edges_ if (e.source, e.target) in {('mek', 'raf'), ('erk', 'mek')}]",
     )
     alone, cascade, order, two = counts.values()
     assert alone["reversed"] >= 2  # the cautionary tale
-    assert alone["reversed"] > cascade["reversed"] > order["reversed"]
-    assert alone["right"] < cascade["right"] < order["right"]
+    assert alone == cascade  # "nothing moved"
+    assert (round(first[0], 2), then) == (0.72, [1.0])
+    assert cascade["reversed"] > order["reversed"]
+    assert cascade["right"] < order["right"]
     assert abs(order["edges"] - alone["edges"]) <= 1
     assert min(count["missing"] for count in counts.values()) > 17 / 2  # most of the consensus
     assert sorted(required) == [["mek", "erk"], ["raf", "mek"]]
