@@ -108,9 +108,9 @@ MODELS = {
     ),
     STRICT: (
         "for research: the encoder of arrow-base without its inputs beyond complete tables of numbers, trained on the "
-        "paper's tasks and shapes alone (section 4.1), with "
-        "settings fixed beforehand. It tells what the encoder gives from what the training mixture gives. It has "
-        "hardly seen tables with no more observations than variables, and should not be asked about them."
+        "paper's tasks and shapes alone (section 4.1), with settings fixed beforehand. It tells what the encoder gives "
+        "from what the training mixture gives. It has hardly seen tables with no more observations than variables, and "
+        "should not be asked about them."
     ),
 }
 """What each network that may be bundled is for, and what it has seen."""

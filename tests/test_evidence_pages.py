@@ -244,9 +244,9 @@ def test_a_row_is_won_against_all_and_lost_to_one() -> None:
     worse = [record("pc", i, **place, nshd=0.6 + 0.011 * i, f1=0.4 + 0.01 * i, ap=0.3) for i in range(5)]
     mixed = [record("boss", i, **place, nshd=0.6 + 0.011 * i, f1=0.9 + 0.01 * i, ap=0.3) for i in range(5)]
     oracle = [record("class-oracle", i, **place, nshd=0.0, f1=1.0, ap=1.0) for i in range(5)]
-    won = tally(summarize(ours + worse + oracle).rows, "arrow")
+    won = tally(summarize(ours + worse + oracle).rows)
     assert (won.rows, won.ahead, won.behind) == (1, 1, {})
-    lost = tally(summarize(ours + worse + mixed).rows, "arrow")
+    lost = tally(summarize(ours + worse + mixed).rows)
     assert (lost.rows, lost.ahead, lost.behind) == (1, 0, {"all": "BOSS"})
 
 

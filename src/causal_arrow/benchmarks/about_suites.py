@@ -54,13 +54,13 @@ ABOUT = {
     ),
     "wide": About(
         "More variables than in training",
-        "The paper's tasks with 1,000 observations of 100, 200 and 500 variables. arrow-base has seen "
-        "some of up to 256 variables in training, arrow-strict of up to 100.",
+        "The paper's tasks with 1,000 observations of 100, 200 and 500 variables. arrow-base has seen some of "
+        "up to 256 variables in training, arrow-strict of up to 100.",
     ),
     "long": About(
         "More observations than in training",
-        "The paper's tasks with 20 variables and 2,000 to 100,000 observations. arrow-base has seen a "
-        "few of up to 10,000 in training, arrow-strict none of more than 2,000.",
+        "The paper's tasks with 20 variables and 2,000 to 100,000 observations. arrow-base has seen a few of up "
+        "to 10,000 in training, arrow-strict none of more than 2,000.",
     ),
     "small": About("Few observations", "The paper's tasks with 20 variables and 20, 50 and 100 observations."),
     "confounded": About(

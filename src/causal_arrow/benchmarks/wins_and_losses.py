@@ -34,26 +34,25 @@ from causal_arrow.benchmarks.trust import pooled_by_tables, share_right
 
 @dataclass(frozen=True)
 class Tally:
-    """In how many rows of a suite a network is ahead of every other method, and in how many behind at least one."""
+    """In how many rows of a suite Arrow is ahead of every other method, and in how many behind at least one."""
 
     suite: str
-    method: str
     rows: int
     ahead: int
     behind: dict[str, str]  # row → the method that leads it most clearly
 
 
-def tally(rows: Sequence[RowSummary], method: str) -> Tally:
+def tally(rows: Sequence[RowSummary]) -> Tally:
     """Ahead: better than all others in every measure. Behind: worse than some other method in at least one measure.
 
     Better and worse by more than two standard errors of the paired difference; oracles do not compete.
     """
     ahead, behind, counted_rows = 0, {}, 0
     for row in rows:
-        ours = row.entry_of(method)
+        ours = row.entry_of(ARROW)
         others = [
             entry
-            for entry in compared_with(row, method)
+            for entry in compared_with(row, ARROW)
             if entry.complete
             and entry.variant.method not in ORACLES
             and not entry.variant.method.startswith(ARROW)
@@ -67,7 +66,7 @@ def tally(rows: Sequence[RowSummary], method: str) -> Tally:
         winners = [other for other in others for name in measures if leads(other, ours, name)]
         if winners:
             behind[row.row] = max(winners, key=winners.count).variant.label
-    return Tally(rows[0].suite, method, counted_rows, ahead, behind)
+    return Tally(rows[0].suite, counted_rows, ahead, behind)
 
 
 def judged_measures(suite: str, entry: Entry) -> list[str]:
@@ -88,7 +87,7 @@ def tallies(summaries: Sequence[Summary]) -> dict[str, Tally]:
         for suite in summary.suites:
             rows = summary.of_suite(suite)
             if SUITES[suite].judged_by == "graphs":
-                found[suite] = tally(rows, ARROW)
+                found[suite] = tally(rows)
     return found
 
 
@@ -142,7 +141,7 @@ def losses(found: Mapping[str, Summary], limit_records: Sequence[Record], calibr
 
 def _discrete(any_table: Summary) -> str:
     rows = any_table.of_suite("discrete")
-    found = tally(rows, ARROW)
+    found = tally(rows)
     names = " or ".join(_most_often(found.behind).split("; "))
     datasets = least_to_most([len(row.entries[0].records) for row in rows])
     shares = {label: _mean_over(rows, label, "f1") for label in ("Arrow", "PC, χ²", "BOSS, indicators")}
