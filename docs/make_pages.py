@@ -68,6 +68,7 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("symmetries", 5, ""),
         ("mixed missing interventional instruments measurement-error hidden", 25, ""),
         ("discrete", 10, ""),
+        ("interventional", 25, "--methods arrow-unmarked"),
     ),
     "limit": (("limit", 200, ""),),
 }
@@ -114,7 +115,7 @@ MODELS = {
     ),
 }
 """What each network that may be bundled is for, and what it has seen."""
-ARROW_RULES = ("arrow-shd", "arrow-f1")
+ARROW_RULES = ("arrow-shd", "arrow-f1", "arrow-unmarked")
 
 
 def main() -> int:

@@ -183,6 +183,19 @@ def test_a_variable_that_is_set_does_not_depend_on_its_causes() -> None:
     assert abs(np.corrcoef(cause.values[2000:], effect.values[2000:])[0, 1]) < 0.08
 
 
+def test_in_class_tables_a_set_variable_follows_its_own_law_and_not_its_causes() -> None:
+    dataset = any_table.draw_class_dataset(rng(3), observations=20000, variables=4)
+    assert dataset.intervened is not None
+    assert dataset.adjacency.any()
+    free, data = ~dataset.intervened.any(axis=1), dataset.data
+    for cause, effect in zip(*np.nonzero(dataset.adjacency), strict=True):
+        was_set = dataset.intervened[:, effect]
+        assert data[was_set, effect].std() == pytest.approx(data[free, effect].std(), rel=0.1)
+        assert abs(np.corrcoef(data[was_set, cause], data[was_set, effect])[0, 1]) < 0.08
+    strongest = max(abs(np.corrcoef(data[free], rowvar=False)[dataset.adjacency]))
+    assert strongest > 0.3
+
+
 def test_the_conditions_of_sachs_say_where_each_acts() -> None:
     _, names = sachs.load_sachs()
     counts = dict(zip(names, sachs.load_conditions().sum(axis=0).tolist(), strict=True))

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from causal_arrow.benchmarks.methods import METHODS, MethodOptions, prepare
+from causal_arrow.benchmarks.methods import METHODS, MethodOptions, Observed, prepare
 from causal_arrow.benchmarks.methods.arrow import weights_label
 from causal_arrow.benchmarks.methods.baselines import explained_variances, forward_regression
 from causal_arrow.benchmarks.methods.protocol import answer_from_pdag
+from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.errors import BenchmarkError, CheckpointError
 from causal_arrow.graphs import dag
 from causal_arrow.network.checkpoint import load_model, save_model
@@ -231,6 +232,18 @@ def test_other_rules_change_the_graph_and_not_the_ranking(options: MethodOptions
         np.testing.assert_array_equal(answer.scores, answers["arrow"].scores)
     # ν(1 + q) > 1 asks for less than ν > ½ where the direction is clear, and never for an edge with ν < ½.
     assert not (answers["arrow-shd"].adjacency & ~answers["arrow"].adjacency).any()
+
+
+def test_arrow_unmarked_reads_everything_but_the_experiments() -> None:
+    dataset = SUITES["interventional"].row("class-200x10").dataset(0)
+    told = Observed(dataset.table, dataset.intervened)
+    generator = np.random.default_rng(0)
+    marked, unmarked = (prepare(name, MethodOptions()).start() for name in ("arrow", "arrow-unmarked"))
+    ignored, untold = unmarked(told, generator), marked(Observed(dataset.table), generator)
+    np.testing.assert_array_equal(ignored.scores, untold.scores)
+    assert (np.abs(marked(told, generator).scores - ignored.scores) > 0.1).any()
+    assert ignored.reading == {"experiments": "ignored"}
+    assert untold.reading is None
 
 
 def test_other_weights_are_another_method_and_no_path_is_recorded(tmp_path: Path) -> None:

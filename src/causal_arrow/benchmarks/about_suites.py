@@ -98,7 +98,8 @@ ABOUT = {
     "interventional": About(
         "Experiments with known targets",
         "Tables in which some rows come from experiments that set known variables: synthetic ones, and the cells of "
-        "Sachs et al. with their conditions.",
+        "Sachs et al. with their conditions. In the rows called class nothing but the experiments tells the members of "
+        "an equivalence class apart.",
     ),
     "hidden": About(
         "Hidden common causes, looked for",

@@ -14,6 +14,8 @@ import numpy as np
 from causal_arrow.benchmarks.datasets import BoolArray, Dataset, FloatArray, in_order, unnamed
 from causal_arrow.benchmarks.discrete_networks import DISCRETE_NETWORKS, draw_discrete_dataset
 from causal_arrow.benchmarks.drawn import FUNCTIONS, NOISES, Shown, random_graph, solve_equations, standard
+from causal_arrow.benchmarks.limit import normal_wishart_law
+from causal_arrow.benchmarks.linear_gaussian import ancestral_observations
 from causal_arrow.benchmarks.networks import draw_network_dataset
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
@@ -107,16 +109,39 @@ def draw_missing_dataset(generator: np.random.Generator, *, reason: str | None, 
 # Experiments
 
 
+def each_in_turn(observations: int, variables: int) -> BoolArray:
+    """In the second half of the observations one variable is set, each in turn.  (N, P)"""
+    intervened = np.zeros((observations, variables), dtype=bool)
+    experimental = np.arange(observations // 2, observations)
+    intervened[experimental, experimental % variables] = True
+    return intervened
+
+
 def draw_interventional_dataset(
     generator: np.random.Generator, *, observations: int, variables: int, function: str
 ) -> Dataset:
     """Half of the observations without an experiment, the others with one variable set, each variable in turn."""
     adjacency, _, noise = draw_equations(generator, variables)
-    intervened = np.zeros((observations, variables), dtype=bool)
-    experimental = np.arange(observations // 2, observations)
-    intervened[experimental, experimental % variables] = True
+    intervened = each_in_turn(observations, variables)
     shown = solve_equations(adjacency, observations, generator, function=function, noise=noise, intervened=intervened)
     return replace(as_dataset(shown, adjacency, noise=noise), intervened=intervened)
+
+
+def draw_class_dataset(generator: np.random.Generator, *, observations: int, variables: int) -> Dataset:
+    """Linear normal equations whose law tells nothing beyond the equivalence class, and experiments as above.
+
+    A variable that is set is drawn from the law that it has without experiments: its column alone shows nothing.
+    """
+    adjacency = random_graph(variables, generator)
+    model = normal_wishart_law(adjacency, generator)
+    intervened = each_in_turn(observations, variables)
+    deviations = np.sqrt(np.diag(model.covariance()))
+
+    def combine(k: int, signal: FloatArray, noise: FloatArray) -> FloatArray:
+        return np.asarray(np.where(intervened[:, k], deviations[k] * noise, signal + model.noise_deviations[k] * noise))
+
+    data = ancestral_observations(model.weights, observations, generator, combine)
+    return replace(unnamed(data, adjacency), intervened=intervened)
 
 
 # Hidden causes

@@ -38,6 +38,7 @@ STYLES = {
     "arrow": ("#D55E00", "o"),
     "arrow-shd": ("#E69F00", "p"),
     "arrow-f1": ("#8C510A", "h"),
+    "arrow-unmarked": ("#BF812D", "d"),
     "boss": ("#0072B2", "s"),
     "boss-1": ("#0072B2", "8"),
     "grasp": ("#56B4E9", "D"),

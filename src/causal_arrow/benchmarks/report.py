@@ -46,7 +46,8 @@ CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 REPORT_TITLE = "Benchmark report"
 
 
-ARROWS = ("arrow", "arrow-shd", "arrow-f1")  # the same network, read in other ways: no competitors of each other
+# The same network, read in other ways: no competitors of each other.
+ARROWS = ("arrow", "arrow-shd", "arrow-f1", "arrow-unmarked")
 
 FORMATS = {"markdown": ".md", "html": ".html"}
 

@@ -23,6 +23,7 @@ from causal_arrow.benchmarks.any_table import (
     MIXTURES,
     TEXTBOOK_GRAPHS,
     TEXTBOOK_LAWS,
+    draw_class_dataset,
     draw_hidden_dataset,
     draw_independent_columns,
     draw_instruments_dataset,
@@ -311,6 +312,16 @@ def _interventional() -> list[Row]:
         )
         for function, n, p in shapes
     ]
+    classes = [
+        Row(
+            "interventional",
+            f"class-{n}x{p}",
+            partial(draw_class_dataset, observations=n, variables=p),
+            "class",
+            {"function": "linear", "noise": "normal"},
+        )
+        for n, p in ((200, 10), (1000, 20))
+    ]
     cells = [
         Row(
             "interventional",
@@ -321,7 +332,7 @@ def _interventional() -> list[Row]:
         )
         for scale in ("raw", "log")
     ]
-    return tasks + cells
+    return tasks + classes + cells
 
 
 def _hidden() -> list[Row]:

@@ -107,6 +107,11 @@ METHODS = {
         "The same, the graph with the largest expected F1",
         partial(arrow.prepare_arrow, name="arrow-f1", rule="f1"),
     ),
+    "arrow-unmarked": MethodKind(
+        "Arrow, not told of experiments",
+        "The same as arrow, without the marks that say where an experiment set a value",
+        partial(arrow.prepare_arrow, name="arrow-unmarked", rule="map", told_of_experiments=False),
+    ),
     "boss": MethodKind(
         "BOSS",
         "Best order score search (causal-learn)",

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from causal_arrow.network.model import ArrowModel
 
 
-def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str) -> Method:
+def prepare_arrow(
+    argument: str, options: MethodOptions, *, name: str, rule: str, told_of_experiments: bool = True
+) -> Method:
     """Arrow with the weights after the colon, else those of the options, else the bundled ones."""
     check_choice("--scale", options.scale, SCALES)
     source, label, settings = arrow_settings(argument, options)
@@ -48,7 +50,7 @@ def prepare_arrow(argument: str, options: MethodOptions, *, name: str, rule: str
             **({"scale": options.scale} if options.scale != "auto" else {}),
         },
         versions={"causal-arrow": __version__},
-        start=lambda: start_arrow(source, rule, options.device, options.scale),
+        start=lambda: start_arrow(source, rule, options.device, options.scale, told_of_experiments),
         reads_tables=True,
     )
 
@@ -66,7 +68,9 @@ def weights_label(source: str) -> str:
     return names[-1] if names else source
 
 
-def start_arrow(source: str, rule: str, device: str = "cpu", scale: str = "auto") -> Solve:
+def start_arrow(
+    source: str, rule: str, device: str = "cpu", scale: str = "auto", told_of_experiments: bool = True
+) -> Solve:
     """Loads the weights, and answers a small table once so that no dataset pays for what torch does the first time."""
     import torch
 
@@ -76,7 +80,10 @@ def start_arrow(source: str, rule: str, device: str = "cpu", scale: str = "auto"
     model = ready_model(source, device)
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        estimate = infer(model, Observed.of(data), rule, scale)
+        observed = Observed.of(data)
+        unread = {} if told_of_experiments else observed.ignored
+        estimate = infer(model, replace(observed, intervened=None) if unread else observed, rule, scale)
+        estimate = replace(estimate, reading={**(estimate.reading or {}), **unread} or None)
         # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
         return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
 
