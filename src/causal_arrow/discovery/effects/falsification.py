@@ -402,11 +402,11 @@ class Functions:
         sizes = self.real.sum(axis=1)
         freedom = sizes * tested
         weight = self.observations - 1 - len(inside) - (sizes + tested + 1) / 2
-        values = _chi_square_tail(freedom, np.maximum(weight, 0.0) * ratio)
+        values = chi_square_tail(freedom, np.maximum(weight, 0.0) * ratio)
         return np.where(usable, values, np.nan)
 
 
-def _chi_square_tail(freedom: NDArray[np.integer[Any]], statistic: Floats) -> Floats:
+def chi_square_tail(freedom: NDArray[np.integer[Any]], statistic: Floats) -> Floats:
     """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)"""
     # Torch is there already; scipy would take a quarter of a second to load.
     halves = (torch.from_numpy(np.asarray(values, dtype=np.float64) / 2) for values in (freedom, statistic))
