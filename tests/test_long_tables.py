@@ -19,7 +19,7 @@ from causal_arrow import Arrow, Settings, discover, read_table, storage
 from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.cli import main
 from causal_arrow.discovery import progress_bar
-from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
+from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.discovery.inference import infer, infer_together
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.network.encoders.basis import normal_scores
@@ -407,3 +407,57 @@ def test_the_share_of_all_work_only_grows() -> None:
                 seen.append(progress_bar.share_of_all(shares))
         assert seen == sorted(seen)
         assert seen[-1] == pytest.approx(1.0)
+
+
+# About as many observations as variables
+
+
+@pytest.mark.parametrize(
+    ("observations", "variables", "read"),
+    [
+        (300, 300, 285),
+        (286, 300, 285),
+        (314, 300, 285),
+        (285, 300, 285),
+        (315, 300, 315),
+        (256, 256, 256),
+        (20, 300, 20),
+    ],
+)
+def test_a_wide_table_with_about_as_many_observations_is_read_without_some(
+    observations: int, variables: int, read: int
+) -> None:
+    table = read_table(np.random.default_rng(0).standard_normal((observations, variables)))
+    arranged = arrange(table)
+    assert isinstance(arranged, ArrangedTable)
+    assert len(arranged.values) == read
+    asked = arrange(table, observations)
+    assert isinstance(asked, ArrangedTable)
+    assert len(asked.values) == observations
+
+
+def test_which_observations_are_left_out_depends_neither_on_their_order_nor_on_signs_and_units() -> None:
+    generator = np.random.default_rng(1)
+    values = generator.standard_normal((300, 300))
+    values[:, 0] = values[:, 0] > 1
+    scales = np.where(np.arange(300) % 3, -2.0, 1.0)
+    kept = arrange(read_table(values))
+    again = arrange(read_table(values[generator.permutation(300)] * scales))
+    assert isinstance(kept, ArrangedTable)
+    assert isinstance(again, ArrangedTable)
+    first, second = ({tuple(row) for row in one.values[:, np.argsort(one.arrangement)]} for one in (kept, again))
+    assert len(first) == 285
+    assert {tuple(np.array(row) * scales) for row in first} == second
+
+
+def test_the_answer_says_that_some_observations_were_left_out() -> None:
+    values = np.random.default_rng(2).standard_normal((260, 260))
+    answer = discover(values, Settings(model=random_network())).answer
+    said = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
+    assert said == [
+        "247 of the 260 observations are read, drawn evenly: with about as many observations as variables a few less "
+        "say more."
+    ]
+    assert answer.observations == 260
+    whole = discover(values, Settings(model=random_network(), observations=260)).answer
+    assert "observations_read" not in {finding.kind for finding in whole.findings}

@@ -39,6 +39,12 @@ OBSERVATIONS_READ = 20_000
 """Observations that the network reads one by one, at most: with more, answers hardly improve (docs/evidence/scale.md).
 Its statistics of pairs are always those of all observations."""
 
+WIDE = 256
+NEARLY_AS_MANY = 0.05
+"""With about as many observations as variables the inverse of a covariance matrix is at its worst, and fewer
+observations say more. Networks have learned to live with that in tables of up to WIDE variables. In wider ones, if the
+two numbers differ by less than this share of the variables, observations are left out until there are fewer by it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
@@ -155,9 +161,30 @@ def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLo
     """The table with columns and observations sorted by their values alone (equal columns by name).
 
     One with more than `most` observations, OBSERVATIONS_READ by default, stays where it is, and as many are drawn.
+    Where `most` is not given, a wide table with about as many observations as variables is read without some.
     """
-    most = OBSERVATIONS_READ if most is None else most
-    return _arrange_long(table, most) if table.observations > most else _arrange_whole(table)
+    if table.observations > (OBSERVATIONS_READ if most is None else most):
+        return _arrange_long(table, OBSERVATIONS_READ if most is None else most)
+    count = _worth_reading(*table.values.shape) if most is None else table.observations
+    return _arrange_whole(table if count == table.observations else _some_of(table, count))
+
+
+def _worth_reading(observations: int, variables: int) -> int:
+    """How many observations say most together; see NEARLY_AS_MANY."""
+    apart = abs(observations - variables)
+    too_near = variables > WIDE and apart < NEARLY_AS_MANY * variables
+    return int((1 - NEARLY_AS_MANY) * variables) if too_near else observations
+
+
+def _some_of(table: Table, count: int) -> Table:
+    """So many observations of a table, drawn evenly."""
+    hashes = _hashes_of_numbers(table) + _hashes_of_the_rest(table)
+    drawn = np.sort(_drawn(hashes, count))
+    return replace(
+        table,
+        values=table.values[drawn],
+        intervened=None if table.intervened is None else table.intervened[drawn],
+    )
 
 
 def _arrange_whole(table: Table) -> ArrangedTable:
@@ -216,21 +243,13 @@ def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> 
 
 
 def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
-    numbers = [place for place, column in enumerate(table.columns) if column.kind != "category"]
-    others = [place for place in range(table.variables) if place not in set(numbers)]
-    rows = np.zeros(table.observations, dtype=np.uint64)
-    for hashes in _side_by_side(lambda place: _hashes_of_ranks(table.values[:, place]), numbers):
-        rows += hashes
+    others = [place for place, column in enumerate(table.columns) if column.kind == "category"]
+    rows = _hashes_of_numbers(table)
     renumbered: dict[int, Floats] = {}
     columns = list(table.columns)
     for place in others:
         renumbered[place], columns[place] = _by_frequency(table.values[:, place], table.columns[place], rows)
-    for place in others:
-        codes = table.values[:, place]
-        counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(table.columns[place].levels))
-        rows += _mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
-    if table.intervened is not None:
-        rows += _mixed(table.intervened.sum(axis=1).astype(np.uint64))
+    rows += _hashes_of_the_rest(table)
 
     def digits(place: int) -> int:
         values = _renumber(_plain(table.values[:, place]), renumbered.get(place))
@@ -238,8 +257,6 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
 
     keys = list(_side_by_side(digits, range(table.variables)))
     arrangement = tuple(sorted(range(table.variables), key=lambda place: (keys[place], table.names[place])))
-    in_order = np.argsort(rows, kind="stable")
-    chosen = np.sort(np.random.default_rng(0).choice(table.observations, size=most, replace=False))
     levels = [columns[place].levels for place in arrangement if columns[place].kind == "category"]
     together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[place] for place in arrangement]
     content = repr(([table.names[place] for place in arrangement], levels, together))
@@ -247,11 +264,39 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
         tuple(columns[place] for place in arrangement),
         arrangement,
         table,
-        in_order[chosen],
+        _drawn(rows, most),
         renumbered,
         hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         np.zeros(table.variables, dtype=bool),
     )
+
+
+def _hashes_of_numbers(table: Table) -> Hashes:
+    """For each observation a number that depends on its ranks among all of them, whatever their signs.  (N,)"""
+    numbers = [place for place, column in enumerate(table.columns) if column.kind != "category"]
+    rows = np.zeros(table.observations, dtype=np.uint64)
+    for hashes in _side_by_side(lambda place: _hashes_of_ranks(table.values[:, place]), numbers):
+        rows += hashes
+    return rows
+
+
+def _hashes_of_the_rest(table: Table) -> Hashes:
+    """The same for categories, by how frequent their levels are, and for how many variables were set.  (N,)"""
+    rows = np.zeros(table.observations, dtype=np.uint64)
+    for place, column in enumerate(table.columns):
+        if column.kind == "category":
+            codes = table.values[:, place]
+            counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(column.levels))
+            rows += _mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
+    if table.intervened is not None:
+        rows += _mixed(table.intervened.sum(axis=1).astype(np.uint64))
+    return rows
+
+
+def _drawn(hashes: Hashes, count: int) -> NDArray[np.intp]:
+    """The places of so many observations, drawn evenly by the order of their hashes.  (M,)"""
+    chosen = np.sort(np.random.default_rng(0).choice(len(hashes), size=count, replace=False))
+    return np.argsort(hashes, kind="stable")[chosen]
 
 
 def _side_by_side(work: Callable[[int], Result], places: Sequence[int]) -> Any:

@@ -268,7 +268,11 @@ class ReadyTable:
             arrangement=self.arranged.arrangement,
             observations=self.table.observations,
             model=model_name(self.settings.model),
-            findings=(*self.report.findings, *_observations_finding(self.network, self.arranged), *findings),
+            findings=(
+                *self.report.findings,
+                *_observations_finding(self.network, self.arranged, self.table.observations),
+                *findings,
+            ),
             log_columns=self.log_columns[chosen],
             columns=self.table.columns,
             experiments=_experiments(self.table),
@@ -335,10 +339,23 @@ def _experiments(table: Table) -> dict[str, int]:
     return {name: count for name, count in counts if count}
 
 
-def _observations_finding(network: ArrowModel, arranged: ArrangedTable | ArrangedLongTable) -> tuple[Finding, ...]:
-    """How many observations of a long table were read one by one."""
-    if not isinstance(arranged, ArrangedLongTable):
+def _left_out_finding(read: int, observations: int) -> tuple[Finding, ...]:
+    """How many observations of a wide table were read, where it has about as many as variables."""
+    if read == observations:
         return ()
+    message = (
+        f"{read:,} of the {observations:,} observations are read, drawn evenly: with about as many observations as "
+        "variables a few less say more."
+    )
+    return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
+
+
+def _observations_finding(
+    network: ArrowModel, arranged: ArrangedTable | ArrangedLongTable, observations: int
+) -> tuple[Finding, ...]:
+    """How many observations of a long table were read one by one, or of a wide one at all."""
+    if not isinstance(arranged, ArrangedLongTable):
+        return _left_out_finding(len(arranged.values), observations)
     drawn, count = f"{len(arranged.drawn):,}", counted(arranged.table.observations, "observation")
     message = (
         f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
