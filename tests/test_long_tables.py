@@ -455,8 +455,8 @@ def test_the_answer_says_that_some_observations_were_left_out() -> None:
     answer = discover(values, Settings(model=random_network())).answer
     said = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     assert said == [
-        "247 of the 260 observations are read, drawn evenly: with about as many observations as variables a few less "
-        "say more."
+        "247 of the 260 observations are read, drawn evenly: where there are about as many as variables, fewer say "
+        "more."
     ]
     assert answer.observations == 260
     whole = discover(values, Settings(model=random_network(), observations=260)).answer

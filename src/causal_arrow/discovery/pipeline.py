@@ -344,8 +344,8 @@ def _left_out_finding(read: int, observations: int) -> tuple[Finding, ...]:
     if read == observations:
         return ()
     message = (
-        f"{read:,} of the {observations:,} observations are read, drawn evenly: with about as many observations as "
-        "variables a few less say more."
+        f"{read:,} of the {observations:,} observations are read, drawn evenly: where there are about as many as "
+        "variables, fewer say more."
     )
     return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
 

@@ -28,8 +28,8 @@ def order_sentence(answer: Answer) -> str:
 
 
 def remarks(answer: Answer) -> list[str]:
-    """What else is good to know about the graph: what was read of a long table, scales, variables without edges, edges
-    that knowledge took away, hidden common causes, experiments and environments."""
+    """What else is good to know about the graph: what was read of a long or wide table, scales, variables without
+    edges, edges that knowledge took away, hidden common causes, experiments and environments."""
     sentences = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     if answer.log_columns:
         sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
