@@ -387,8 +387,9 @@ def wide_sentence() -> str:
     means = [fmean(record["f1"] for record in records if record["variables"] == size) for size in sizes]
     return (
         f"**Very wide tables.** F1 is {means[0]:.2f} at {sizes[0]:,} variables and {means[1]:.2f} at "
-        f"{sizes[1]:,} with {DEFAULT_MODEL}, which has seen some tables of up to 256. Beyond them it needs fewer or more "
-        "observations than variables: where there are about as many, some are left out ([scale](scale.md#wide-tables))."
+        f"{sizes[1]:,} with {DEFAULT_MODEL}, which has seen some tables of up to 256. Beyond them it needs fewer or "
+        "more observations than variables: where there are about as many, some are left out "
+        "([scale](scale.md#wide-tables))."
     )
 
 
