@@ -24,6 +24,7 @@ from causal_arrow.graphs import dag
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.checkpoint import load_model
 from causal_arrow.network.devices import resolve_device
+from causal_arrow.tables.report import groups_of_copies, inspect_table
 
 # N observations, P variables
 
@@ -103,17 +104,13 @@ def _coarse(column: FloatArray) -> np.ndarray:
 
 
 def _edges_of_copies(dataset: Dataset) -> BoolArray:
-    """Pairs that are joined in truth if a column may stand for another that says the same of every row.  (P, P)"""
-    codes = [_in_order_of_appearance(column) for column in dataset.data.T]
-    same = np.array([[np.array_equal(first, second) for second in codes] for first in codes])
+    """Pairs that are joined in truth if a column may stand for one that it is a copy of.  (P, P)"""
+    same = np.eye(len(dataset.names), dtype=bool)
+    for group in groups_of_copies(inspect_table(dataset.table).findings):
+        places = [dataset.names.index(name) for name in group]
+        same[np.ix_(places, places)] = True
     joined = (dataset.adjacency | dataset.adjacency.T).astype(int)
     return np.asarray((same.astype(int) @ joined @ same) > 0)
-
-
-def _in_order_of_appearance(column: FloatArray) -> np.ndarray:
-    """The values numbered as they come: equal for columns that differ in nothing but names.  (N,)"""
-    _, first, places = np.unique(column, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[places]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -163,8 +163,9 @@ def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLo
     One with more than `most` observations, OBSERVATIONS_READ by default, stays where it is, and as many are drawn.
     Where `most` is not given, a wide table with about as many observations as variables is read without some.
     """
-    if table.observations > (OBSERVATIONS_READ if most is None else most):
-        return _arrange_long(table, OBSERVATIONS_READ if most is None else most)
+    limit = OBSERVATIONS_READ if most is None else most
+    if table.observations > limit:
+        return _arrange_long(table, limit)
     count = _worth_reading(*table.values.shape) if most is None else table.observations
     return _arrange_whole(table if count == table.observations else _some_of(table, count))
 

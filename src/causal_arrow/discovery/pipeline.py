@@ -339,29 +339,25 @@ def _experiments(table: Table) -> dict[str, int]:
     return {name: count for name, count in counts if count}
 
 
-def _left_out_finding(read: int, observations: int) -> tuple[Finding, ...]:
-    """How many observations of a wide table were read, where it has about as many as variables."""
-    if read == observations:
-        return ()
-    message = (
-        f"{read:,} of the {observations:,} observations are read, drawn evenly: where there are about as many as "
-        "variables, fewer say more."
-    )
-    return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
-
-
 def _observations_finding(
     network: ArrowModel, arranged: ArrangedTable | ArrangedLongTable, observations: int
 ) -> tuple[Finding, ...]:
     """How many observations of a long table were read one by one, or of a wide one at all."""
-    if not isinstance(arranged, ArrangedLongTable):
-        return _left_out_finding(len(arranged.values), observations)
-    drawn, count = f"{len(arranged.drawn):,}", counted(arranged.table.observations, "observation")
-    message = (
-        f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
-        if network.encoder.has_statistics
-        else f"{drawn} of the {count} are read, drawn evenly."
-    )
+    count = counted(observations, "observation")
+    if isinstance(arranged, ArrangedLongTable):
+        drawn = f"{len(arranged.drawn):,}"
+        message = (
+            f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
+            if network.encoder.has_statistics
+            else f"{drawn} of the {count} are read, drawn evenly."
+        )
+    elif len(arranged.values) < observations:
+        message = (
+            f"{len(arranged.values):,} of the {count} are read, drawn evenly: where there are about as many as "
+            "variables, fewer say more."
+        )
+    else:
+        return ()
     return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
 
 

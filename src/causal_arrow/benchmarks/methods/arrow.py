@@ -80,10 +80,7 @@ def start_arrow(
     model = ready_model(source, device)
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        unread = {} if told_of_experiments else observed.ignored
-        estimate = infer(model, replace(observed, intervened=None) if unread else observed, rule, scale)
-        estimate = replace(estimate, reading={**(estimate.reading or {}), **unread} or None)
+        estimate = infer(model, Observed.of(data), rule, scale, told_of_experiments)
         # The rule decides on the graph alone. The probabilities are those of the plain method, and judged there.
         return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
 
@@ -91,7 +88,13 @@ def start_arrow(
     return solve
 
 
-def infer(model: ArrowModel, observed: Observed, rule: str = "map", scale: str = "auto") -> Estimate:
+def infer(
+    model: ArrowModel,
+    observed: Observed,
+    rule: str = "map",
+    scale: str = "auto",
+    told_of_experiments: bool = True,
+) -> Estimate:
     """A graph by the rule, and the probability of every edge, by a model on whatever device.
 
     What users get, by the same pipeline: `discover` does all the work.
@@ -104,7 +107,8 @@ def infer(model: ArrowModel, observed: Observed, rule: str = "map", scale: str =
     on_cpu = next(model.parameters()).device.type == "cpu"
 
     def work() -> tuple[Answer, dict[str, str]]:
-        table, reading = as_far_as_it_reads(observed, model.encoder.reads)
+        unread = frozenset() if told_of_experiments else frozenset({"intervened"})
+        table, reading = as_far_as_it_reads(observed, model.encoder.reads - unread)
         settings = Settings(model=model, decode=rule, scale=scale, precision="float32")
         return discover(table, settings).answer, reading
 
