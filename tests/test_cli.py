@@ -261,7 +261,34 @@ def test_files_of_others_are_never_touched(discover: Run, file: Path, tmp_path: 
     assert discover(file, "--output", answer, "--overwrite")[0] == 0
     assert (answer / "notes.txt").read_text() == "mine"
     assert "causal-arrow-graph" in (answer / "graph.json").read_text()
-    assert_refused(discover(file, "--output", answer / "notes.txt"), "is a file")
+    assert_refused(discover(file, "--output", answer / "notes.txt"), "is there already")
+    assert_refused(discover(file, "--output", answer / "notes.txt" / "new"), "is a file")
+    assert (answer / "notes.txt").read_text() == "mine"
+
+
+def test_a_name_with_the_ending_of_a_file_writes_that_file_alone(discover: Run, file: Path, tmp_path: Path) -> None:
+    discover(file, "--output", tmp_path / "all")
+    for ending in (".png", ".svg", ".pdf", ".json", ".csv", ".graphml", ".gml", ".dot", ".txt", ".JSON"):
+        alone = tmp_path / f"new{ending}" / f"mine{ending}"
+        status, _, err = discover(file, "--output", alone)
+        assert status == 0
+        assert "Wrote" in err
+        assert list(alone.parent.iterdir()) == [alone]
+        twins = [path for path in (tmp_path / "all").glob(f"*{ending.lower()}") if path.stem != "probabilities"]
+        assert [path.read_bytes() for path in twins] == [alone.read_bytes()] * (ending != ".pdf")
+    assert (tmp_path / "new.pdf" / "mine.pdf").read_bytes().startswith(b"%PDF")
+    assert_refused(
+        discover(file, "--output", alone), "is there already: name another file, or replace it with --overwrite"
+    )
+    assert discover(file, "--output", alone, "--overwrite")[0] == 0
+
+
+def test_a_table_is_never_replaced_by_its_answer(discover: Run, file: Path, tmp_path: Path) -> None:
+    before = file.read_bytes()
+    assert_refused(discover(file, "--output", file, "--overwrite"), "is the table itself")
+    assert file.read_bytes() == before
+    (tmp_path / "folder.png").mkdir()
+    assert "Wrote 10 files" in discover(file, "--output", tmp_path / "folder.png")[2]
 
 
 @pytest.mark.parametrize("blow", [KeyboardInterrupt, ConfigurationError("no"), MemoryError])

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     from causal_arrow.graphs.knowledge import Knowledge
 
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
+BY_ENDING = {
+    ".json": "graph.json",
+    ".csv": "edges.csv",
+    ".graphml": "graph.graphml",
+    ".gml": "graph.gml",
+    ".dot": "graph.dot",
+    ".txt": "graph.dagitty.txt",
+    ".png": "graph.png",
+    ".svg": "graph.svg",
+    ".pdf": "graph.pdf",
+}
+"""Which file is meant by an output that is no folder, by the ending of its name."""
 MOST_INDIRECT = 10
 
 
@@ -36,7 +48,12 @@ def discover(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write graph, edges and pictures to this folder.", parser=folder, show_default=False
+            "--output",
+            "-o",
+            help="Write graph, edges and pictures to this folder. A name with the ending of one of them, such as "
+            "graph.png, writes that file alone.",
+            parser=folder,
+            show_default=False,
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -114,9 +131,9 @@ def discover(
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
-    names = _file_names(samples, bootstrap)
-    if output is not None:
-        check_output(output, names, overwrite)
+    place, names = _destination(output, table, overwrite, samples, bootstrap)
+    if place is not None:
+        check_output(place, names, overwrite)
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
@@ -178,11 +195,14 @@ def discover(
                 cluster=cluster,
             )
 
-    if output is not None:
-        with written_together(output, names, overwrite) as unfinished:
-            _write(unfinished, answer, extras, falsify)
+    if place is not None:
+        with written_together(place, names, overwrite) as unfinished:
+            if place == output:
+                _write(unfinished, answer, extras, falsify)
+            else:
+                _write_one(unfinished / names[0], answer, extras, falsify)
     if as_json:
-        print(json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False))
+        print(_as_text(answer, extras, falsify))
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
@@ -207,6 +227,8 @@ EXAMPLES = {
 `causal-arrow discover table.csv`
 
 `causal-arrow discover table.csv --output answer`
+
+`causal-arrow discover table.csv --output graph.png`
 
 `causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"`
 
@@ -271,6 +293,33 @@ def _read_tiers(path: Path) -> Knowledge:
 # Files
 
 
+def _destination(
+    output: Path | None, table: Path, overwrite: bool, samples: int | None, bootstrap: int | None
+) -> tuple[Path | None, list[str]]:
+    """The folder to write to, and the names of the files: one where `output` names a file, else all."""
+    if output is None or not _is_one_file(output, table, overwrite):
+        return output, _file_names(samples, bootstrap)
+    return output.parent, [output.name]
+
+
+def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
+    """Whether the output is a file. ConfigurationError where it would take the place of one that nobody gave away."""
+    from causal_arrow.errors import ConfigurationError
+
+    try:
+        if output.suffix.lower() not in BY_ENDING or output.is_dir():
+            return False
+        there = output.exists()
+        itself = there and table.exists() and output.samefile(table)
+    except OSError:  # whatever is wrong with the name is said where folders are checked
+        return False
+    if itself:
+        raise ConfigurationError(f"'{output}' is the table itself: name another file for the output.")
+    if there and not overwrite:
+        raise ConfigurationError(f"'{output}' is there already: name another file, or replace it with --overwrite.")
+    return True
+
+
 def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
     text = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
     extra = [name for name, asked in (("ancestors.csv", samples), ("stability.csv", bootstrap)) if asked is not None]
@@ -280,11 +329,8 @@ def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
 def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
     from causal_arrow.discovery import exports, pictures
 
-    for name, export in exports.TEXT_FORMATS.items():
-        if name != "graph.json":  # which also holds the extras
-            (folder / name).write_text(export(answer), encoding="utf-8", newline="")
-    whole = json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "graph.json").write_text(whole + "\n", encoding="utf-8")
+    for name in exports.TEXT_FORMATS:
+        _write_text(name, folder / name, answer, extras, falsify)
     if extras.ancestors is not None:
         with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -295,6 +341,31 @@ def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
     graph_png, graph_svg, map_png, map_svg = (folder / name for name in PICTURES)
     pictures.save_graph(answer, graph_png, graph_svg)
     pictures.save_probabilities(answer, map_png, map_svg)
+
+
+def _write_text(name: str, path: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
+    """One of the files that are text, under any path."""
+    from causal_arrow.discovery import exports
+
+    if name == "graph.json":  # which also holds the extras
+        path.write_text(_as_text(answer, extras, falsify) + "\n", encoding="utf-8")
+    else:
+        path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+
+
+def _write_one(path: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
+    """The one file that its ending asks for."""
+    from causal_arrow.discovery import exports, pictures
+
+    name = BY_ENDING[path.suffix.lower()]
+    if name in exports.TEXT_FORMATS:
+        _write_text(name, path, answer, extras, falsify)
+    else:
+        pictures.save_graph(answer, path)
+
+
+def _as_text(answer: Answer, extras: Extras, falsify: bool) -> str:
+    return json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
@@ -390,4 +461,5 @@ def _print_footer(output: Path | None, names: list[str], timing: str) -> None:
     screen = console(stderr=True)
     screen.print(f"[dim]{timing}[/dim]")
     if output is not None:
-        screen.print(f"Wrote {len(names)} files to {escape(str(output))}")
+        what = f"{len(names)} files to " if len(names) > 1 else ""
+        screen.print(f"Wrote {what}{escape(str(output))}")
