@@ -32,6 +32,7 @@ from causal_arrow.network.encoders.statistics import (
     described,
 )
 from causal_arrow.network.model import ArrowConfig, ArrowModel
+from causal_arrow.progress import READING_AGAIN
 from causal_arrow.tables import files, text_files
 from small_network import random_network
 
@@ -407,6 +408,11 @@ def test_the_share_of_all_work_only_grows() -> None:
                 seen.append(progress_bar.share_of_all(shares))
         assert seen == sorted(seen)
         assert seen[-1] == pytest.approx(1.0)
+        # What nobody knew of before it began is work of its own.
+        again = [progress_bar.share_of_all({**shares, READING_AGAIN: share}) for share in (0.0, 0.5, 1.0)]
+        assert again == sorted(again)
+        assert again[0] < 1
+        assert again[-1] == pytest.approx(1.0)
 
 
 # About as many observations as variables

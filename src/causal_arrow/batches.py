@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -148,6 +148,20 @@ class TableBatch(Batch):
         """P"""
         return self.values.shape[2]
 
+    def with_columns(self, places: Tensor, columns: Tensor) -> TableBatch:
+        """The tables in these places (T,) with some of their columns, as many of each: (T, K)."""
+        cells, rows = places[:, None, None], torch.arange(self.observations)[None, :, None]
+
+        def of_cells(part: Tensor | None) -> Tensor | None:
+            return None if part is None else part[cells, rows, columns[:, None, :]]
+
+        def of_columns(part: Tensor | None) -> Tensor | None:
+            return None if part is None else part[places[:, None], columns]
+
+        values = self.values[cells, rows, columns[:, None, :]]
+        levels, ordered = of_columns(self.levels), of_columns(self.ordered)
+        return TableBatch(values, of_cells(self.observed), of_cells(self.intervened), levels, ordered, self.most_levels)
+
     def widest(self) -> int:
         """The number of levels that no category exceeds; 0 without categories."""
         if self.levels is None:
@@ -182,6 +196,18 @@ class LongTable:
     def variables(self) -> int:
         """P"""
         return len(self.levels)
+
+    def with_columns(self, columns: Tensor) -> LongTable:
+        """The table with some of its columns.  (K,)"""
+        places = columns.tolist()
+        intervened = None if self.intervened is None else self.intervened[:, columns]
+        return replace(
+            self,
+            column=lambda place: self.column(places[place]),
+            levels=self.levels[columns],
+            ordered=self.ordered[columns],
+            intervened=intervened,
+        )
 
     def observations_drawn(self) -> TableBatch:
         """The observations that are read one by one, as a table of their own."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 READING = "Reading the table"
 MEASURING = "Measuring all observations"
 READING_CELLS = "Reading cells"
+READING_AGAIN = "Reading again without columns that stand alone"
 
 Progress = Callable[[str, float], None]
 """Hears the stage, in words, and which share of it is done, from 0 to 1."""

@@ -15,15 +15,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from causal_arrow.batches import TableBatch, concatenated
+from causal_arrow.batches import LongTable, TableBatch, concatenated
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable
+from causal_arrow.discovery.bystanders import bystanders, read_without
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.precision import computing_in, resolve_precision
 from causal_arrow.network.replay import ReplayedModel, replayed
-from causal_arrow.progress import Progress, unheard
+from causal_arrow.progress import READING_AGAIN, READING_CELLS, Progress, unheard
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.table import Abilities
 
@@ -105,13 +106,35 @@ def infer(
 ) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged, on the CPU."""
     if isinstance(arranged, ArrangedLongTable):
-        shape = len(arranged.drawn), len(arranged.read)
-        step = observations_per_chunk or chunk_size(model, *shape)
-        with _arithmetic(model, precision, *shape):
-            said = model.forward_long(arranged.for_network(model.encoder.reads), step, progress).to("cpu")[0]
-        return said.with_copies(arranged.read_as)
+        return _infer_long(model, arranged, observations_per_chunk, precision, progress).with_copies(arranged.read_as)
     tables = _batch(arranged, _all_rows(arranged), model.encoder.reads)
     return _infer_pass(model, tables, observations_per_chunk, precision)[0].with_copies(arranged.read_as)
+
+
+def _infer_long(
+    model: ArrowModel,
+    arranged: ArrangedLongTable,
+    observations_per_chunk: int | None,
+    precision: str,
+    progress: Progress,
+) -> GraphDistribution:
+    """What the network says of a long table, of the columns that it reads; without bystanders the second time."""
+
+    def one_pass(table: LongTable, progress: Progress) -> GraphDistribution:
+        shape = len(table.drawn), table.variables
+        with _arithmetic(model, precision, *shape):
+            step = observations_per_chunk or chunk_size(model, *shape)
+            return model.forward_long(table, step, progress).to("cpu")
+
+    def again(stage: str, share: float) -> None:
+        progress(READING_AGAIN, (share + (stage == READING_CELLS)) / 2)
+
+    table = arranged.for_network(model.encoder.reads)
+    said = one_pass(table, progress)
+    kept = (~bystanders(said)).nonzero()[:, 1]
+    if model.encoder.reads and len(kept) < table.variables:
+        said = said.with_part(torch.tensor([0]), kept[None], one_pass(table.with_columns(kept), again))
+    return said[0]
 
 
 # Many tables
@@ -192,6 +215,19 @@ def infer_rows(
 
 @torch.inference_mode()
 def _infer_pass(
+    model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None, precision: str
+) -> GraphDistribution:
+    """What the network says of tables of one shape; the answer on the CPU.
+
+    One pass, and another one for tables with bystanders, without these.
+    """
+    said = _one_pass(model, tables, observations_per_chunk, precision)
+    if not model.encoder.reads:
+        return said
+    return read_without(tables, said, lambda part: _one_pass(model, part, observations_per_chunk, precision))
+
+
+def _one_pass(
     model: ArrowModel, tables: TableBatch, observations_per_chunk: int | None, precision: str
 ) -> GraphDistribution:
     """One pass of the network over tables of one shape, on the device of the network; the answer on the CPU."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from causal_arrow.progress import MEASURING, READING, READING_CELLS, Progress, is_watched, unheard
+from causal_arrow.progress import MEASURING, READING, READING_AGAIN, READING_CELLS, Progress, is_watched, unheard
 
 WEIGHTS = {READING: 4.0, MEASURING: 3.0, READING_CELLS: 3.0}
 """The stages of a long table, in their order, and about how long each takes."""
+AGAIN = {READING_AGAIN: 6.0}
+"""What a table may need beyond them; nobody knows before it begins."""
 
 
 @contextlib.contextmanager
@@ -42,6 +44,6 @@ def progress_bar(wanted: bool | None = None) -> Iterator[Progress]:
 def share_of_all(shares: dict[str, float]) -> float:
     """The share of all the work that is done, given that of each stage so far. A stage before the first
     one that is heard of is not there at all."""
-    first = min((list(WEIGHTS).index(stage) for stage in shares), default=0)
-    to_do = dict(list(WEIGHTS.items())[first:])
+    first = min((list(WEIGHTS).index(stage) for stage in shares if stage in WEIGHTS), default=0)
+    to_do = dict(list(WEIGHTS.items())[first:]) | {stage: AGAIN[stage] for stage in shares if stage in AGAIN}
     return sum(to_do[stage] * share for stage, share in shares.items()) / sum(to_do.values())

@@ -56,6 +56,24 @@ class GraphDistribution:
         confounding = None if self.confounding_logits is None else self.confounding_logits[rows, columns]
         return GraphDistribution(SkeletonOrder(logits[rows, columns], scores[places]), confounding)
 
+    def with_part(self, places: Tensor, variables: Tensor, part: GraphDistribution) -> GraphDistribution:
+        """The distributions for a batch, where `part` (T,) says anew what holds for some variables of some tables.
+
+        `places` (T,) are these tables, `variables` (T, K) the variables; what concerns any other stays.
+        """
+        tables, rows, columns = places[:, None, None], variables[:, :, None], variables[:, None, :]
+        logits, scores = self.skeleton_order.skeleton_logits.clone(), self.skeleton_order.order_scores.clone()
+        logits[tables, rows, columns] = part.skeleton_order.skeleton_logits.to(logits.dtype)
+        # Only differences between scores mean something: the new ones are put where the old ones were.
+        before, after = scores[places[:, None], variables], part.skeleton_order.order_scores.to(scores.dtype)
+        shift = before.mean(dim=1, keepdim=True) - after.mean(dim=1, keepdim=True)
+        scores[places[:, None], variables] = after + shift
+        confounding = self.confounding_logits
+        if confounding is not None and part.confounding_logits is not None:
+            confounding = confounding.clone()
+            confounding[tables, rows, columns] = part.confounding_logits.to(confounding.dtype)
+        return GraphDistribution(SkeletonOrder(logits, scores), confounding)
+
     def with_copies(self, read_as: Sequence[int]) -> GraphDistribution:
         """The distribution for one table that also has copies of its variables, which nothing tells from them.
 

@@ -1,0 +1,66 @@
+"""Columns that have nothing to do with the others are set aside: what is said of the others should not depend on them.
+
+How many columns a table has and how many of them are joined tells a network how likely edges are in it. So a column of
+noise would move the edges of all others. The network reads a table with such columns again without them; what it said
+of them the first time stays. A network of complete numbers alone, such as the paper's, is asked once.
+"""
+
+# B tables, P variables
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from causal_arrow.batches import TableBatch
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+
+BYSTANDER = 0.2
+"""A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
+MOST_SET_ASIDE = 0.5
+"""Of a table, at most. Where most columns are noise, their number says how much a dependence means."""
+MOST_VARIABLES = 256
+"""In wider tables one column more or less hardly matters, and reading twice takes long."""
+
+
+def bystanders(said: GraphDistribution) -> Tensor:
+    """Which columns to set aside, given what a network says of whole tables.  (B, P) bool"""
+    joined = _largest(torch.sigmoid(said.skeleton_order.skeleton_logits.float()))
+    hidden = said.confounding_probabilities()
+    if hidden is not None:
+        joined = torch.maximum(joined, _largest(hidden))
+    aside = joined < BYSTANDER
+    if aside.shape[-1] > MOST_VARIABLES:
+        return torch.zeros_like(aside)
+    share = aside.float().mean(dim=-1, keepdim=True)
+    enough = (~aside).sum(dim=-1, keepdim=True) >= 2  # a network reads no table of one column
+    return aside & (share <= MOST_SET_ASIDE) & enough
+
+
+def _largest(probabilities: Tensor) -> Tensor:
+    """Of each variable with any other.  (..., P)"""
+    itself = torch.eye(probabilities.shape[-1], dtype=torch.bool, device=probabilities.device)
+    return probabilities.masked_fill(itself, 0.0).amax(dim=-1)
+
+
+def read_without(
+    tables: TableBatch, said: GraphDistribution, read: Callable[[TableBatch], GraphDistribution]
+) -> GraphDistribution:
+    """What was `said` of the tables, where `read` may say it again of those with bystanders, without these."""
+    aside = bystanders(said)
+    if not aside.any():
+        return said
+    for places, kept in _alike(~aside):
+        said = said.with_part(places, kept, read(tables.with_columns(places, kept)))
+    return said
+
+
+def _alike(kept: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Tables that keep as many columns as each other, and fewer than all: their places (T,) and columns (T, K)."""
+    counts = kept.sum(dim=1)
+    for count in counts.unique().tolist():
+        if count < kept.shape[1]:
+            places = (counts == count).nonzero()[:, 0]
+            yield places, kept[places].nonzero()[:, 1].reshape(len(places), count)
