@@ -19,8 +19,9 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 
 BYSTANDER = 0.2
 """A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
-MOST_SET_ASIDE = 0.5
-"""Of a table, at most. Where most columns are noise, their number says how much a dependence means."""
+MOST_SET_ASIDE = 0.25
+"""Of a table, at most. Where many columns are noise, their number says how much a dependence means: without the others,
+two of them that happen to go together would look as if they were meant to."""
 MOST_VARIABLES = 256
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
