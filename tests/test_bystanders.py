@@ -48,8 +48,9 @@ def test_a_bystander_has_neither_a_probable_edge_nor_a_probable_hidden_cause() -
 
 
 def test_a_table_with_much_noise_is_left_whole() -> None:
-    assert bystanders(said_of({(0, 1): 0.9, (2, 3): 0.5, (4, 5): 0.5}, 8, {})).sum() == 2
-    assert not bystanders(said_of({(0, 1): 0.9, (2, 3): 0.5}, 6, {})).any()
+    for variables, alone, aside in [(3, 1, 0), (4, 1, 1), (5, 2, 0), (19, 1, 1), (19, 2, 0), (20, 2, 2), (20, 3, 0)]:
+        pairs = {(j, (j + 1) % (variables - alone)): 0.9 for j in range(variables - alone)}
+        assert bystanders(said_of(pairs, variables, {})).sum() == aside
     assert not bystanders(said_of({}, 5, {})).any()
 
 

@@ -19,9 +19,10 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 
 BYSTANDER = 0.2
 """A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
-MOST_SET_ASIDE = 0.25
-"""Of a table, at most. Where many columns are noise, their number says how much a dependence means: without the others,
-two of them that happen to go together would look as if they were meant to."""
+MOST_SET_ASIDE = 0.1
+"""Of a table, at most, or one column of FEW or more. Where many columns stand alone, their number says how much a
+dependence means, and not all of them do: the network misses what is weak."""
+FEW = 4
 MOST_VARIABLES = 256
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
@@ -35,9 +36,8 @@ def bystanders(said: GraphDistribution) -> Tensor:
     aside = joined < BYSTANDER
     if aside.shape[-1] > MOST_VARIABLES:
         return torch.zeros_like(aside)
-    share = aside.float().mean(dim=-1, keepdim=True)
-    enough = (~aside).sum(dim=-1, keepdim=True) >= 2  # a network reads no table of one column
-    return aside & (share <= MOST_SET_ASIDE) & enough
+    most = max(MOST_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
+    return aside & (aside.sum(dim=-1, keepdim=True) <= most)
 
 
 def _largest(probabilities: Tensor) -> Tensor:
