@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import check_output, console, folder, grid, written_together
-from causal_arrow.errors import COMMAND_LINE
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -211,7 +211,6 @@ def discover(
 def _check_workers(bootstrap: int | None, backend: str, cluster: str | None) -> None:
     """ConfigurationError for workers that have nothing to do, or that there are not."""
     from causal_arrow.discovery.many.workers import check_backend
-    from causal_arrow.errors import ConfigurationError
 
     if bootstrap is None:
         raise ConfigurationError(
@@ -304,8 +303,6 @@ def _destination(
 
 def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
     """Whether the output is a file. ConfigurationError where it would take the place of one that nobody gave away."""
-    from causal_arrow.errors import ConfigurationError
-
     try:
         if output.suffix.lower() not in BY_ENDING or output.is_dir():
             return False

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from causal_arrow.batches import TableBatch
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 
 BYSTANDER = 0.2
@@ -29,32 +28,24 @@ MOST_VARIABLES = 256
 
 def bystanders(said: GraphDistribution) -> Tensor:
     """Which columns to set aside, given what a network says of whole tables.  (B, P) bool"""
-    joined = _largest(torch.sigmoid(said.skeleton_order.skeleton_logits.float()))
+    joined = said.skeleton_order.skeleton_probabilities()
     hidden = said.confounding_probabilities()
     if hidden is not None:
-        joined = torch.maximum(joined, _largest(hidden))
-    aside = joined < BYSTANDER
+        joined = torch.maximum(joined, hidden)
+    aside = joined.amax(dim=-1) < BYSTANDER
     if aside.shape[-1] > MOST_VARIABLES:
         return torch.zeros_like(aside)
     most = max(MOST_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
     return aside & (aside.sum(dim=-1, keepdim=True) <= most)
 
 
-def _largest(probabilities: Tensor) -> Tensor:
-    """Of each variable with any other.  (..., P)"""
-    itself = torch.eye(probabilities.shape[-1], dtype=torch.bool, device=probabilities.device)
-    return probabilities.masked_fill(itself, 0.0).amax(dim=-1)
+def read_without(said: GraphDistribution, read: Callable[[Tensor, Tensor], GraphDistribution]) -> GraphDistribution:
+    """What was `said` of tables, said again of those with bystanders, without these.
 
-
-def read_without(
-    tables: TableBatch, said: GraphDistribution, read: Callable[[TableBatch], GraphDistribution]
-) -> GraphDistribution:
-    """What was `said` of the tables, where `read` may say it again of those with bystanders, without these."""
-    aside = bystanders(said)
-    if not aside.any():
-        return said
-    for places, kept in _alike(~aside):
-        said = said.with_part(places, kept, read(tables.with_columns(places, kept)))
+    `read` is asked of the tables in some places (T,) with some of their columns (T, K).
+    """
+    for places, kept in _alike(~bystanders(said)):
+        said = said.with_part(places, kept, read(places, kept))
     return said
 
 

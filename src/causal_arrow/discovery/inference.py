@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.batches import LongTable, TableBatch, concatenated
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable
-from causal_arrow.discovery.bystanders import bystanders, read_without
+from causal_arrow.discovery.bystanders import read_without
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.devices import resolve_device
@@ -131,9 +131,8 @@ def _infer_long(
 
     table = arranged.for_network(model.encoder.reads)
     said = one_pass(table, progress)
-    kept = (~bystanders(said)).nonzero()[:, 1]
-    if model.encoder.reads and len(kept) < table.variables:
-        said = said.with_part(torch.tensor([0]), kept[None], one_pass(table.with_columns(kept), again))
+    if model.encoder.reads:
+        said = read_without(said, lambda _, kept: one_pass(table.with_columns(kept[0]), again))
     return said[0]
 
 
@@ -221,10 +220,14 @@ def _infer_pass(
 
     One pass, and another one for tables with bystanders, without these.
     """
-    said = _one_pass(model, tables, observations_per_chunk, precision)
-    if not model.encoder.reads:
-        return said
-    return read_without(tables, said, lambda part: _one_pass(model, part, observations_per_chunk, precision))
+
+    def one_pass(tables: TableBatch) -> GraphDistribution:
+        return _one_pass(model, tables, observations_per_chunk, precision)
+
+    said = one_pass(tables)
+    if model.encoder.reads:
+        said = read_without(said, lambda places, kept: one_pass(tables.with_columns(places, kept)))
+    return said
 
 
 def _one_pass(
