@@ -22,7 +22,7 @@ MOST_SET_ASIDE = 0.1
 """Of a table, at most, or one column of FEW or more. Where many columns stand alone, their number says how much a
 dependence means, and not all of them do: the network misses what is weak."""
 FEW = 4
-MOST_VARIABLES = 256
+MOST_VARIABLES = 64
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
 
