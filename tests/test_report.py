@@ -421,6 +421,7 @@ def test_every_method_has_a_style_of_its_own() -> None:
     for name, kind in METHODS.items():
         assert style_of(Variant(kind.title, name, {}, {})) == STYLES[name]
     assert style_of(Variant("Arrow (run)", "arrow:run", {}, {})) != STYLES["arrow"]
+    assert style_of(Variant("Arrow, scale given", "arrow", {"scale": "given"}, {})) != STYLES["arrow"]
 
 
 def test_each_panel_of_a_suite_gets_its_figure_and_the_same_records_the_same_file(tmp_path: Path) -> None:
@@ -434,6 +435,18 @@ def test_each_panel_of_a_suite_gets_its_figure_and_the_same_records_the_same_fil
     for path in (tmp_path / "first.svg", tmp_path / "second.svg"):
         save_figure(plans["in-distribution-observations"].draw(), path)
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+
+
+def test_accuracy_and_runtime_over_several_rows_show_methods_that_were_run_in_all_of_them() -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.figures import benchmark_figures
+
+    everywhere = [record(row, 0, method) for row in ("ECOLI70", "ARTH150") for method in ("arrow", "boss")]
+    summary = summarize([*everywhere, record("ECOLI70", 0, "ges")])
+    plans = {plan.name: plan for plan in benchmark_figures(summary)}
+    legend = plans["networks-pareto"].draw().legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["Arrow", "BOSS"]
+    assert "of the methods that were run in each" in plans["networks-pareto"].caption
 
 
 def test_methods_that_take_no_time_are_drawn_without_their_time(
@@ -486,13 +499,54 @@ def test_what_an_interrupted_run_did_after_its_last_save_is_forgotten(tmp_path: 
     assert [one["step"] for one in trajectory.validations] == [20]
 
 
-def test_a_rolling_mean_is_the_mean_of_the_last_values() -> None:
+@pytest.mark.parametrize(("every", "records"), [(1, 25), (4, 6), (5, 5), (10, 2), (20, 1), (50, 1)])
+def test_a_rolling_mean_is_of_the_records_that_come_nearest_to_its_iterations(every: int, records: int) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     from causal_arrow.benchmarks.training import rolling_mean
 
     values = np.random.default_rng(5).standard_normal(60)
-    expected = [values[max(0, end - 25) : end].mean() for end in range(1, 61)]
-    np.testing.assert_allclose(rolling_mean(values, 25), expected)
+    means, covered = rolling_mean(values, np.full(60, every), 25)
+    np.testing.assert_allclose(means, [values[max(0, end - records) : end].mean() for end in range(1, 61)])
+    np.testing.assert_array_equal(covered, [every * min(end, records) for end in range(1, 61)])
+
+
+def test_in_a_rolling_mean_every_iteration_counts_the_same() -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.training import rolling_mean
+
+    means, covered = rolling_mean(np.array([1.0, 4.0, 2.0]), np.array([20, 4, 20]), 25)
+    np.testing.assert_allclose(means, [1.0, (20 * 1.0 + 4 * 4.0) / 24, (4 * 4.0 + 20 * 2.0) / 24])
+    np.testing.assert_array_equal(covered, [20, 24, 24])
+
+
+def test_a_loss_is_of_the_iterations_since_the_last_start_validation_or_loss(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.training import read_trajectory
+
+    events = [{"event": "start", "step": 500}, step(520, 3.0), step(540, 2.0), validation(548, 1.9), step(560, 1.8)]
+    events += [validation(574, 1.7), {"event": "start", "step": 574}, step(580, 1.5)]
+    trajectory = read_trajectory(write_log(tmp_path, events) / "log.jsonl")
+    assert [one["iterations"] for one in trajectory.steps] == [20, 20, 12, 6]
+
+
+@pytest.mark.parametrize(
+    ("every", "said"),
+    [
+        (1, ["training, each iteration", "training, mean of 25 iterations"]),
+        (10, ["training, mean of 10 iterations", "training, mean of 20 iterations"]),
+        (20, ["training, mean of 20 iterations"]),
+        (50, ["training, mean of 50 iterations"]),
+    ],
+)
+def test_the_legend_says_over_how_many_iterations_each_line_is_a_mean(
+    every: int, said: list[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    from causal_arrow.benchmarks.training import draw_trajectory, read_trajectory
+
+    events = [step(every * number, 1 + 1 / number) for number in range(1, 60)]
+    axis = draw_trajectory(read_trajectory(write_log(tmp_path, events) / "log.jsonl")).axes[0]
+    assert [line.get_label() for line in axis.get_lines()] == said
 
 
 def test_runs_are_compared_by_what_differs_and_where_they_ended(tmp_path: Path) -> None:

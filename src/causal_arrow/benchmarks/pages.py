@@ -22,6 +22,7 @@ from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragra
 from causal_arrow.benchmarks.figures import benchmark_figures
 from causal_arrow.benchmarks.methods import title_of
 from causal_arrow.benchmarks.published import PublishedResults, PublishedTable
+from causal_arrow.benchmarks.records import Record
 from causal_arrow.benchmarks.remarks import readings, remarks_of_suite
 from causal_arrow.benchmarks.report import (
     ARROWS,
@@ -80,7 +81,7 @@ def suite_page(
         *(Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, None)),
         *_readings(rows),
         *_figures(pictures),
-        *_paired(rows, [name for name in names if MEASURES[name].lower_is_better is not None]),
+        *_paired(rows, [name for name in names if MEASURES[name].lower_is_better is not None], only_empty),
         *_times(rows, on_gpu.of_suite(suite) if on_gpu is not None else []),
         *_published(rows, paper),
         *_datasets(rows),
@@ -109,15 +110,34 @@ def _introduction(rows: Sequence[RowSummary], suite: str, csv_file: str, protoco
         Heading(about.title, 1),
         Paragraph(about.text),
         Paragraph(role_of(suite, with_strict)),
+        *(_what_was_run(rows) if SUITES[suite].frozen else []),
         Paragraph(
-            f"{_shapes(rows)} Entries are means over datasets, with the standard error in parentheses; bold marks the "
-            f"best ([protocol]({protocol}#bold)).{names}"
+            f"{_shapes(rows)} Entries are means over datasets, with the [standard error]"
+            f"({protocol}#pairing-and-standard-errors) in parentheses; [bold]({protocol}#bold) marks the best. The "
+            f"protocol says [how answers are scored]({protocol}#measures).{names}"
         ),
         Paragraph(
             f"[All measures as CSV]({csv_file}) · repeat with `causal-arrow benchmark {suite} --methods "
             f"{','.join(named[:3])} --datasets 5`"
         ),
     ]
+
+
+def _what_was_run(rows: Sequence[RowSummary]) -> list[Block]:
+    """The version of this package that each method of ours was part of, its weights, and when it was run."""
+    records: dict[str, list[Record]] = {}
+    for entry in (entry for row in rows for entry in row.entries if "causal-arrow" in entry.variant.versions):
+        records.setdefault(entry.variant.label, []).extend(entry.records)
+    lines = []
+    for label, members in records.items():
+        said = [f"causal-arrow {members[0].versions['causal-arrow']}"]
+        settings = members[0].settings
+        if "weights" in settings:
+            said.append(f"weights {settings['weights']} (checksum {settings['weights_checksum']})")
+        if days := sorted({str(record.run["date"]) for record in members if "date" in record.run}):
+            said.append(f"run on {' to '.join(dict.fromkeys((days[0], days[-1])))}")
+        lines.append(f"- {label}: {', '.join(said)}")
+    return [Paragraph("\n".join(lines))] if lines else []
 
 
 def _shapes(rows: Sequence[RowSummary]) -> str:
@@ -139,9 +159,15 @@ def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Bl
         return Cell(text, bold=bool(text) and label in best[row.row])
 
     better = {True: " (lower is better)", False: " (higher is better)", None: ""}[MEASURES[name].lower_is_better]
-    title = CONTROL_TITLES.get(name) if only_empty else None
-    explained = [] if title or name not in MEASURES_EXPLAINED else [Paragraph(MEASURES_EXPLAINED[name])]
-    return [Heading((title or MEASURES[name].title) + better), *explained, *narrow_tables(rows, labels_of(rows), cell)]
+    title = _title(name, only_empty)
+    plain = title == MEASURES[name].title and name in MEASURES_EXPLAINED
+    explained = [Paragraph(MEASURES_EXPLAINED[name])] if plain else []
+    return [Heading(title + better), *explained, *narrow_tables(rows, labels_of(rows), cell)]
+
+
+def _title(name: str, only_empty: bool) -> str:
+    """The title of a measure; of some another, where every true graph is empty."""
+    return CONTROL_TITLES.get(name, MEASURES[name].title) if only_empty else MEASURES[name].title
 
 
 def _readings(rows: Sequence[RowSummary]) -> list[Block]:
@@ -153,7 +179,7 @@ def _figures(pictures: Sequence[Picture]) -> list[Block]:
     return [Heading("Figures"), *pictures] if pictures else []
 
 
-def _paired(rows: Sequence[RowSummary], names: Sequence[str]) -> list[Block]:
+def _paired(rows: Sequence[RowSummary], names: Sequence[str], only_empty: bool) -> list[Block]:
     """Arrow minus each other method on common datasets, and arrow-strict minus each where it was run."""
     blocks: list[Block] = []
     for ours in ("arrow", STRICT_METHOD):
@@ -164,7 +190,7 @@ def _paired(rows: Sequence[RowSummary], names: Sequence[str]) -> list[Block]:
             if any(
                 char.isdigit() for table in tables for line in table.rows for cell in line[1:] for char in cell.text
             ):
-                what = "squared error" if MEASURES[name].root else MEASURES[name].title
+                what = "squared error" if MEASURES[name].root else _title(name, only_empty)
                 blocks += [Heading(f"{title_of(ours)} minus others: {what}", 3), *tables]
     if not blocks:
         return []

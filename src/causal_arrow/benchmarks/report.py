@@ -220,8 +220,8 @@ def compared_with(row: RowSummary, ours: str) -> list[Entry]:
 
 
 def signed(difference: Estimate, measure: str) -> str:
-    """A difference with its sign and its standard error."""
-    text = format_estimate(difference, measure)
+    """A difference with its sign and its standard error, with two decimals or more: differences are small."""
+    text = format_estimate(difference, measure, least_decimals=2)
     return f"+{text}" if difference.mean > 0 else text.replace("-", "−")
 
 
@@ -249,11 +249,11 @@ def _further_blocks(summary: Summary, suite: str) -> list[Block]:
     return [Heading(f"{suite}: further measures", 3), Grid(header, tuple(lines), text_columns=2)]
 
 
-def format_estimate(estimate: Estimate, measure: str) -> str:
+def format_estimate(estimate: Estimate, measure: str, least_decimals: int = 0) -> str:
     """Mean and standard error as in the paper, 0.59 (0.01); short times with a digit more."""
     if math.isnan(estimate.mean):
         return "–"
-    decimals = MEASURES[measure].decimals
+    decimals = max(MEASURES[measure].decimals, least_decimals)
     if measure == "seconds" and estimate.mean < 0.1:
         decimals = 3
     error = "–" if math.isnan(estimate.standard_error) else f"{estimate.standard_error:.{decimals}f}"

@@ -547,7 +547,7 @@ SUITES = {
                 *_by_component("in-distribution"),
             ),
         ),
-        Suite("broad", "The mixture that the bundled model learned from", tuple(_broad())),
+        Suite("broad", "The mixture of tasks that the training of arrow-base began with", tuple(_broad())),
         Suite(
             "shifted",
             "Small-world graphs, spline functions, gamma noise: never trained on (section 6.3)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,11 +63,17 @@ MEASURES = {
 }
 # These know the answer, or the law that graphs were drawn by: a line to compare with, and not a competitor.
 ORACLES = ("class-oracle", "exact-bayes", "true-graph", "true-graph-curved")
+# These know nothing of causes: a row with no other rival says little.
+TRIVIAL = ("varsort", "r2sort", "random", "empty")
 # These do not look at the table. That they are fast is no achievement.
 INSTANT = ("empty", "random", "class-oracle")
 
-# A method with several documented settings gets, in each row, the one that does better there.
-BETTER_OF = {"boss-better": ("BOSS, better of two", ("boss", "boss-1"))}
+# A method with several documented settings gets, in each row and by each measure, the one that does better there.
+BETTER_OF = {
+    "boss-better": ("BOSS, better of two", ("boss", "boss-1")),
+    "pc-better": ("PC, better of two", ("pc", "pc-0.01")),
+    "ges-better": ("GES, better of two", ("ges", "ges-1")),
+}
 
 # They compare with true edges. Where there are none they are left out, all alike, unless no graph of a row has any.
 MEASURES_OF_EDGES = frozenset(("nshd", "f1", "ap", "graph_ap", "skeleton_f1", "orientation_accuracy"))
@@ -130,7 +137,8 @@ def paired_difference(first: Entry, second: Entry, measure: str) -> Estimate:
 
 
 def best_paired(entries: Mapping[str, Entry], measure: str) -> set[str]:
-    """The names that no other beats by more than two standard errors of their difference, paired on common datasets.
+    """The names that no other beats: by more than two standard errors of their difference, paired on common datasets,
+    or in so many more of these than it loses that a coin would hardly do it.
 
     None, where that leaves all of them: then nothing was told apart.
     """
@@ -139,9 +147,23 @@ def best_paired(entries: Mapping[str, Entry], measure: str) -> set[str]:
     least = min(2, max(counts.values(), default=0))
     known = {name: entry for name, entry in entries.items() if counts[name] >= max(1, least)}
     unbeaten = {
-        name for name, entry in known.items() if not any(leads(other, entry, measure) for other in known.values())
+        name
+        for name, entry in known.items()
+        if not any(leads(other, entry, measure) or outnumbers(other, entry, measure) for other in known.values())
     }
     return set() if len(unbeaten) == len(known) else unbeaten
+
+
+def outnumbers(first: Entry, second: Entry, measure: str) -> bool:
+    """Whether the first has the better mean and wins more datasets than it loses by two standard errors of a coin.
+
+    Where one dataset with an enormous value makes the standard error of the difference enormous, this still tells.
+    """
+    sign = -1 if MEASURES[measure].lower_is_better else 1
+    values = [entry.by_index(measure) for entry in (first, second)]
+    apart = [sign * (values[0][index] - values[1][index]) for index in values[0] if index in values[1]]
+    wins, losses = (sum(one * side > 1e-12 for one in apart) for side in (1, -1))
+    return float(np.nansum(apart)) > 0 and wins - losses > 2 * math.sqrt(wins + losses)
 
 
 def leads(first: Entry, second: Entry, measure: str) -> bool:
@@ -232,6 +254,36 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
+class BetterOf(Entry):
+    """A method with several settings: by each measure the setting whose mean is better on their common datasets.
+
+    The choice knows the result, which favors the method. Its `records` are those of the setting with the fewest.
+    """
+
+    settings: tuple[Entry, ...]
+
+    def chosen(self, measure: str) -> Entry:
+        """The setting that stands for the method; where a measure has no better and worse, that of the first one."""
+        if measure == "seconds" or MEASURES[measure].lower_is_better is None:
+            measure = measure_of_choice(self.settings[0])
+        means = np.array(_means_on_common_datasets(self.settings, measure))
+        return self.settings[int(np.argmin(means if MEASURES[measure].lower_is_better else -means))]
+
+    def values(self, measure: str) -> list[float]:
+        """Of the setting that is chosen by this measure."""
+        return self.chosen(measure).values(measure)
+
+    def by_index(self, measure: str) -> dict[int, float]:
+        """Of the setting that is chosen by this measure."""
+        return self.chosen(measure).by_index(measure)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every setting answered every dataset."""
+        return all(entry.complete for entry in self.settings)
+
+
+@dataclass(frozen=True, eq=False)
 class RowSummary:
     """All methods on one row."""
 
@@ -253,13 +305,13 @@ class RowSummary:
             entry.variant.label: entry
             for entry in self.entries
             if entry.complete
+            and len(entry.records) >= self.fewest_compared
             and entry.variant.method not in ORACLES
             and not (measure == "seconds" and entry.variant.method in INSTANT)
         }
         if self.in_the_paper:
             return best_of({label: entry.estimate(measure) for label, entry in compared.items()}, lower_is_better)
-        enough = {label: entry for label, entry in compared.items() if len(entry.records) >= self.fewest_compared}
-        return best_paired(enough, measure)
+        return best_paired(compared, measure)
 
     @property
     def fewest_compared(self) -> float:
@@ -327,7 +379,7 @@ def _measured(record: Record, measure: str) -> float:
 
 
 def _with_better_settings(row: RowSummary) -> RowSummary:
-    """The row with a further entry per method of BETTER_OF: the setting that does better in this row.
+    """The row with a further entry per method of BETTER_OF.
 
     Only where all settings were run on enough datasets to be compared.
     """
@@ -335,18 +387,11 @@ def _with_better_settings(row: RowSummary) -> RowSummary:
         found = [entry for method in methods if (entry := row.entry_of(method)) is not None]
         entries = [entry for entry in found if entry.finished and len(entry.records) >= row.fewest_compared]
         if len(entries) == len(methods):
-            chosen = better_of(entries)
-            better = Entry(replace(chosen.variant, label=label, method=name), chosen.records)
+            fewest = min(entries, key=lambda entry: len(entry.finished))
+            better = BetterOf(replace(fewest.variant, label=label, method=name), fewest.records, tuple(entries))
             after = max(place for place, entry in enumerate(row.entries) if entry in entries) + 1
             row = replace(row, entries=(*row.entries[:after], better, *row.entries[after:]))
     return row
-
-
-def better_of(entries: Sequence[Entry]) -> Entry:
-    """The entry with the better mean of the suite's first measure, on the datasets that all of them answered."""
-    measure = measure_of_choice(entries[0])
-    means = np.array(_means_on_common_datasets(entries, measure))
-    return entries[int(np.nanargmin(means if MEASURES[measure].lower_is_better else -means))]
 
 
 def measure_of_choice(entry: Entry) -> str:
@@ -404,7 +449,8 @@ def _variants(records: Iterable[Record]) -> dict[str, Variant]:
     first: dict[str, Record] = {}
     for record in records:
         first.setdefault(record.method_identity, record)
-    places = sorted(first, key=lambda identity: _place_of_variant(first[identity]))
+    newest_first = sorted(first, key=lambda identity: _age(first[identity]), reverse=True)
+    places = sorted(newest_first, key=lambda identity: _place_of_variant(first[identity]))
     short = Counter(title_of_variant(first[identity], with_device=False) for identity in places)
     by_title: dict[str, list[str]] = {}
     for identity in places:
@@ -429,6 +475,13 @@ def title_of_variant(record: Record, *, with_device: bool = True) -> str:
 
 def _place_of_variant(record: Record) -> tuple[int, str, int]:
     return (*_place_of_method(record.method), len(record.settings))
+
+
+def _age(record: Record) -> tuple[list[int], bool, list[int]]:
+    """Greater for a newer version of this package; a development version comes before its release."""
+    base, _, development = record.versions.get("causal-arrow", "").partition(".dev")
+    numbers = [[int(digits) for digits in re.findall(r"\d+", part)] for part in (base, development)]
+    return numbers[0], not development, numbers[1]
 
 
 def _place_of_method(name: str) -> tuple[int, str]:

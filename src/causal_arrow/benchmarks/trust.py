@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph
 from causal_arrow.benchmarks.records import Record
 from causal_arrow.benchmarks.suites import SUITES
-from causal_arrow.benchmarks.summaries import summarize
+from causal_arrow.benchmarks.summaries import DEVELOPMENT, summarize
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.calibration import FINE_BINS
 from causal_arrow.graphs.metrics import Reliability, pool
@@ -94,8 +94,8 @@ def calibration_blocks(records: Sequence[Record]) -> list[Block]:
         ]
         if question.name == "directions":
             blocks += _worst_and_best(tables)
-    steered = [name for name, suite in SUITES.items() if suite.steered]
-    return [*blocks, Paragraph(f"Suites that steered development: {', '.join(steered)}.")]
+    steered = [name for name, suite in SUITES.items() if suite.steered or name in DEVELOPMENT]
+    return [*blocks, Paragraph(f"Suites by which choices were made: small (in part), {', '.join(steered)}.")]
 
 
 def _range(low: float, high: float) -> str:

@@ -290,6 +290,7 @@ EXAMPLES = {
 `causal-arrow benchmark sachs --scale given`
 
 `causal-arrow benchmark all --device cuda`
+
 `causal-arrow benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50`
 
 `causal-arrow benchmark experiments --methods arrow,chance,degree --datasets 50`

@@ -91,6 +91,13 @@ def _of_tables(
     return method_of_package(name, distribution, settings, start, reads_tables=True, extra=extra)
 
 
+def _other_setting(
+    name: str, start: Callable[[Mapping[str, Any]], Solve], settings: Mapping[str, Any]
+) -> Callable[[str, MethodOptions], Method]:
+    """The `prepare` of a method of causal-learn with other settings than the package's own."""
+    return method_of_package(name, "causal-learn", settings, partial(start, settings))
+
+
 METHODS = {
     "arrow": MethodKind(
         "Arrow",
@@ -120,12 +127,7 @@ METHODS = {
     "boss-1": MethodKind(
         "BOSS, λ = 1",
         "BOSS with half the penalty on edges (causal-learn)",
-        method_of_package(
-            "boss-1",
-            "causal-learn",
-            causal_learn.BOSS_1_SETTINGS,
-            partial(causal_learn.start_boss, causal_learn.BOSS_1_SETTINGS),
-        ),
+        _other_setting("boss-1", causal_learn.start_boss, causal_learn.BOSS_1_SETTINGS),
     ),
     "grasp": MethodKind(
         "GRaSP",
@@ -137,10 +139,20 @@ METHODS = {
         "Conditional independence tests (causal-learn)",
         method_of_package("pc", "causal-learn", causal_learn.PC_SETTINGS, causal_learn.start_pc),
     ),
+    "pc-0.01": MethodKind(
+        "PC, α = 0.01",
+        "PC with tests at a fifth of the level (causal-learn)",
+        _other_setting("pc-0.01", causal_learn.start_pc, causal_learn.PC_001_SETTINGS),
+    ),
     "ges": MethodKind(
         "GES",
         "Greedy equivalence search (causal-learn)",
         method_of_package("ges", "causal-learn", causal_learn.GES_SETTINGS, causal_learn.start_ges),
+    ),
+    "ges-1": MethodKind(
+        "GES, λ = 1",
+        "GES with twice the penalty on edges (causal-learn)",
+        _other_setting("ges-1", causal_learn.start_ges, causal_learn.GES_1_SETTINGS),
     ),
     "direct-lingam": MethodKind(
         "DirectLiNGAM",

@@ -25,7 +25,9 @@ BOSS_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2}
 BOSS_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # half the penalty on edges
 GRASP_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2, "depth": 3}
 PC_SETTINGS = {"test": "fisherz", "alpha": 0.05}
+PC_001_SETTINGS = {"test": "fisherz", "alpha": 0.01}  # fewer edges: a test must be surer that two variables depend
 GES_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 0.5}
+GES_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # twice the penalty on edges
 DIRECT_LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
 
 
@@ -56,19 +58,19 @@ def start_grasp() -> Solve:
     )
 
 
-def start_pc() -> Solve:
+def start_pc(settings: Mapping[str, Any] = PC_SETTINGS) -> Solve:
     """Peter and Clark's search by conditional independence tests (Spirtes et al. 2001)."""
     pc = import_module("causallearn.search.ConstraintBased.PC").pc
     return _solve_by_graph(
-        lambda data: pc(data, alpha=PC_SETTINGS["alpha"], indep_test=PC_SETTINGS["test"], show_progress=False).G
+        lambda data: pc(data, alpha=settings["alpha"], indep_test=settings["test"], show_progress=False).G
     )
 
 
-def start_ges() -> Solve:
+def start_ges(settings: Mapping[str, Any] = GES_SETTINGS) -> Solve:
     """Greedy equivalence search (Chickering 2002)."""
     ges = import_module("causallearn.search.ScoreBased.GES").ges
     return _solve_by_graph(
-        lambda data: ges(data, score_func=GES_SETTINGS["score"], lambda_value=GES_SETTINGS["lambda_value"])["G"]
+        lambda data: ges(data, score_func=settings["score"], lambda_value=settings["lambda_value"])["G"]
     )
 
 
