@@ -514,6 +514,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def parent_set_frequencies(self, variable: str, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """How often each set of direct causes of a variable occurs in sampled graphs.
 
+        Given the network's output, edges of the skeleton are drawn independently of each other. So these sets cannot
+        express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
+        quarter of the graphs has both edges, and another quarter neither.
+
         Parameters
         ----------
         variable
