@@ -38,8 +38,8 @@ lint: .venv/test
 resolve:
 	.ci/resolve $(PYTHONS)
 
-# Everything that can be asked before a release: versions, packages, an installation from nothing, the demo, the documents.
-# RELEASE=--final refuses a development version; STEPS="versions documents" asks less.
+# Everything that can be asked before a release: versions, the frozen suite, packages, an installation from nothing, the demo,
+# the documents. RELEASE=--final refuses a development version, or one without held-out; STEPS="versions documents" asks less.
 RELEASE ?=
 STEPS ?=
 release-check: .venv/docs

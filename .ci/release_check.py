@@ -1,6 +1,7 @@
 """Is this checkout fit to be released? `make release-check` asks everything that can be asked before publishing.
 
     versions     _version.py, CHANGELOG.md and CITATION.cff say the same; --final also wants a release, not "unreleased"
+    held-out     the frozen suite was run with this version and the bundled weights; without --final it is only said
     packages     the wheel and the source distribution build, and a package host will show README
     contents     the wheel has the weights, nothing that belongs to the repository alone, and a size as expected
     install      the wheel installs into an empty environment, through constraints.txt, and the demo runs from it
@@ -22,6 +23,7 @@ import tempfile
 import time
 import venv
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,8 @@ BELONGS_INSIDE = (
     "causal_arrow/pretraining/configs/base.toml",
     "causal_arrow/web/static/index.html",
 )
+HELD_OUT_DATASETS = 100
+"""Of each row: whoever stops earlier may have stopped because the results were good."""
 STAYS_OUTSIDE = re.compile(r"(^|/)(tests?|docs|records|runs|\.ci|\.github)(/|$)|\.jsonl|\.pyc$|(^|/)test_")
 
 
@@ -50,7 +54,7 @@ class NotFit(Exception):
 
 def disagreements(root: Path, final: bool = False) -> list[str]:
     """What the files of a checkout say differently about its version; nothing if they agree."""
-    version = _only(root / "src" / "causal_arrow" / "_version.py", r'^__version__ = "(.+)"$')
+    version = version_of(root)
     title = _only(root / "CHANGELOG.md", r"^## (.+)$", first=True)
     cited = _only(root / "CITATION.cff", r"^version: (.+)$")
     dates = re.findall(r"^date-released: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
@@ -73,11 +77,52 @@ def disagreements(root: Path, final: bool = False) -> list[str]:
     return found
 
 
+def version_of(root: Path) -> str:
+    """The version of a checkout."""
+    return _only(root / "src" / "causal_arrow" / "_version.py", r'^__version__ = "(.+)"$')
+
+
 def _only(path: Path, pattern: str, first: bool = False) -> str:
     matches = re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
     if not matches or (len(matches) > 1 and not first):
         raise NotFit(f"{path.name} has {len(matches)} lines like {pattern}: expected one.")
     return str(matches[0]).strip('"')
+
+
+# The frozen suite
+
+
+def lacks_held_out(root: Path) -> str:
+    """What is lacking of the frozen suite, run with this version and the bundled weights; nothing if it is whole.
+
+    A dataset on which Arrow failed counts as run: that is a result too.
+    """
+    from causal_arrow.benchmarks.collected import read_records
+    from causal_arrow.benchmarks.methods.protocol import file_checksum
+    from causal_arrow.benchmarks.suites import SUITES
+
+    version = version_of(root)
+    checksum = file_checksum(root / "src" / "causal_arrow" / "network" / "weights" / "arrow-base" / "model.safetensors")
+    path = root / "docs" / "evidence" / "records" / "held-out.jsonl.gz"
+    run = Counter(
+        record.row
+        for record in (read_records(path) if path.exists() else [])
+        if (record.suite, record.method, record.versions.get("causal-arrow")) == ("held-out", "arrow", version)
+        and record.settings.get("weights_checksum") == checksum
+        and "scale" not in record.settings
+    )
+    rows = [row.name for row in SUITES["held-out"].rows()]
+    lacking = [row for row in rows if run[row] < HELD_OUT_DATASETS]
+    if not lacking:
+        return ""
+    # Whoever sees its results before everything is decided has no frozen suite any more.
+    first = "set the version of the release, " if ".dev" in version else ""
+    return (
+        f"The suite held-out has not been run with causal-arrow {version} and the bundled weights of arrow-base "
+        f"(checksum {checksum}) on {HELD_OUT_DATASETS} datasets in {len(lacking)} of its {len(rows)} rows: {first}run "
+        f"`causal-arrow benchmark held-out --methods arrow --datasets {HELD_OUT_DATASETS} --output held-out-records`, "
+        "then `python docs/make_pages.py --add held-out-records held-out`."
+    )
 
 
 # Packages
@@ -105,7 +150,13 @@ class Check:
     def versions(self) -> str:
         if found := disagreements(ROOT, self.final):
             raise NotFit(" ".join(found))
-        return _only(ROOT / "src" / "causal_arrow" / "_version.py", r'^__version__ = "(.+)"$')
+        return version_of(ROOT)
+
+    def held_out(self) -> str:
+        lacking = lacks_held_out(ROOT)
+        if lacking and self.final:
+            raise NotFit(lacking)
+        return f"Needed for --final. {lacking}" if lacking else f"run with {version_of(ROOT)}"
 
     def packages(self) -> str:
         tools = self._environment("tools")
@@ -165,6 +216,7 @@ class Check:
 
 STEPS: dict[str, Callable[[Check], str]] = {
     "versions": Check.versions,
+    "held-out": Check.held_out,
     "packages": Check.packages,
     "contents": Check.contents,
     "install": Check.install,
@@ -190,7 +242,7 @@ def run(python: Path, *arguments: str, cwd: Path = ROOT) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}; all by default")
-    parser.add_argument("--final", action="store_true", help="refuse a development version")
+    parser.add_argument("--final", action="store_true", help="refuse a development version, or one without held-out")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"there is no step {unknown[0]}: expected some of {', '.join(STEPS)}")

@@ -9,7 +9,8 @@
     causal-arrow benchmark networks --methods boss,boss-1,pc --output records
     python docs/make_pages.py --add records benchmarks
 
-Times on a GPU are kept apart: `--add records h200` for records of `causal-arrow benchmark ... --device cuda`.
+Times on a GPU are kept apart: `--add records h200` for records of `causal-arrow benchmark ... --device cuda`. So is the
+frozen suite, which `--run` never runs: `--add records held-out`, once per release, gives it a page.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from causal_arrow.benchmarks.overview import (
     networks_compared,
     sachs_remark,
     shift_blocks,
+    worst_shifts,
 )
 from causal_arrow.benchmarks.packed import write_packed
-from causal_arrow.benchmarks.pages import pictures_of, suite_csv, suite_page
+from causal_arrow.benchmarks.pages import least_to_most, pictures_of, suite_csv, suite_page
 from causal_arrow.benchmarks.published import property_tables, published_results
 from causal_arrow.benchmarks.records import Record
 from causal_arrow.benchmarks.remarks import machines
@@ -74,7 +76,9 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
 }
 
 FILES = ("benchmarks", "limit", "any-table", "effects-evidence", "experiments-evidence")
-"""Packed records with pages of their suites."""
+"""Packed records with pages of their suites. That of the frozen suite comes to them once it is there."""
+FROZEN = "held-out"
+"""Suite and file of records. Not in RUNS: whoever runs Arrow anew is choosing weights, and must not see it."""
 
 FIGURES = DOCS / "evidence" / "suites" / "figures"
 FIGURES_OF = (
@@ -127,9 +131,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     if arguments.add:
-        source, name = arguments.add
-        before = records_of(name) if packed(name).exists() else []
-        keep(name, [*before, *read_records(Path(source))])
+        add(*arguments.add)
     if arguments.run:
         if arguments.only is None:
             packed("calibration").unlink(missing_ok=True)  # the new records will say it too
@@ -152,6 +154,22 @@ def packed(name: str) -> Path:
 
 def records_of(name: str) -> list[Record]:
     return read_records(packed(name))
+
+
+def files_with_pages() -> list[str]:
+    """Files of records whose suites have pages."""
+    return [*FILES, *([FROZEN] if packed(FROZEN).exists() else [])]
+
+
+def add(source: str, name: str) -> None:
+    """Put the records of a folder into a packed file."""
+    new = read_records(Path(source))
+    if strays := sorted({record.suite for record in new if (record.suite == FROZEN) != (name == FROZEN)}):
+        raise SystemExit(
+            f"{source} has records of {', '.join(strays)}, which do not belong in {packed(name).name}: those of the "
+            f"frozen suite, and no others, are kept in {packed(FROZEN).name}."
+        )
+    keep(name, [*(records_of(name) if packed(name).exists() else []), *new])
 
 
 def calibration_records() -> list[Record]:
@@ -218,7 +236,7 @@ def differing_pages() -> list[Path]:
 @cache
 def summaries() -> dict[str, Summary]:
     """What each file of records says."""
-    return {name: summarize(kept_records(name)) for name in FILES}
+    return {name: summarize(kept_records(name)) for name in files_with_pages()}
 
 
 @cache
@@ -300,13 +318,18 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
             "losses": [Paragraph("\n".join(f"- {text}" for text in [*sentences, wide_sentence()]))],
         },
         evidence / "benchmarks.md": {
-            "suites": [suites_table([suite for one in found.values() for suite in one.suites], counted_wins, links)]
+            "suites": [suites_table([suite for one in found.values() for suite in one.suites], counted_wins, links)],
+            "held-out": [Paragraph(frozen_sentence())],
         },
         evidence / "any-table.md": {"kinds": [kinds_table(any_table, links)]},
         evidence / "protocol.md": {
             "methods": methods_and_settings(list(found.values())),
             "machines": [
-                Paragraph(machines([record for name in (*FILES, *on_gpu_files()) for record in kept_records(name)]))
+                Paragraph(
+                    machines(
+                        [record for name in (*files_with_pages(), *on_gpu_files()) for record in kept_records(name)]
+                    )
+                )
             ],
         },
         evidence / "calibration.md": {"calibration": calibration_page()},
@@ -323,6 +346,10 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
                 *main_result(benchmarks),
                 Paragraph(f"{datasets_and_errors(benchmarks)} {sachs_remark(benchmarks)}"),
                 *networks_compared(benchmarks, paper, main_rows(benchmarks)),
+                Paragraph(
+                    "Which shift hurts most, the paper's question, asked of graphs, functions and noise never trained "
+                    f"on (`shifted`)? {worst_shifts(benchmarks)}"
+                ),
             ]
         },
     }
@@ -378,16 +405,33 @@ def models_blocks() -> list[Block]:
     return [Grid(header, tuple(lines)), Paragraph("\n".join(said))]
 
 
+def frozen_sentence() -> str:
+    """What the frozen suite is, and with which versions it was run."""
+    what = (
+        "The suite `held-out` is frozen: its graph families, mechanisms and noise laws are in no training mixture, it "
+        "is run once per release, and"
+    )
+    variants = summaries()[FROZEN].variants if FROZEN in summaries() else ()
+    versions = dict.fromkeys(variant.versions["causal-arrow"] for variant in variants if "weights" in variant.settings)
+    if not versions:
+        return f"{what} it has not been run yet."
+    page = relative(page_of(FROZEN), DOCS / "evidence")
+    return f"{what} [its results]({page}) are published whatever they are. Run with causal-arrow {', '.join(versions)}."
+
+
 def wide_sentence() -> str:
     """What becomes of accuracy when a table has far more variables than in training, by the network that reads it."""
     lines = (DOCS / "evidence" / "records" / "scale.jsonl").read_text(encoding="utf-8").splitlines()
     wide = [record for record in map(json.loads, lines) if record["kind"] == "wide" and "f1" in record]
     records = [record for record in wide if record["method"] == "arrow"]
     sizes = sorted({record["variables"] for record in records})[-2:]
-    means = [fmean(record["f1"] for record in records if record["variables"] == size) for size in sizes]
+    found = {size: [record for record in records if record["variables"] == size] for size in sizes}
+    means = [fmean(record["f1"] for record in members) for members in found.values()]
+    tasks = least_to_most([len({record["dataset"] for record in members}) for members in found.values()])
     return (
         f"**Very wide tables.** F1 is {means[0]:.2f} at {sizes[0]:,} variables and {means[1]:.2f} at "
-        f"{sizes[1]:,} with {DEFAULT_MODEL}, which has seen some tables of up to 256. Beyond them it needs fewer or "
+        f"{sizes[1]:,} with {DEFAULT_MODEL} (tasks of each size: {tasks}), which has seen some tables of up to 256 in "
+        "training. Beyond them it needs fewer or "
         "more observations than variables: where there are about as many, some are left out "
         "([scale](scale.md#wide-tables))."
     )

@@ -14,6 +14,7 @@ from causal_arrow.benchmarks.about_suites import ABOUT, role_of, short_role
 from causal_arrow.benchmarks.collected import read_records
 from causal_arrow.benchmarks.document import Grid, Heading, to_markdown
 from causal_arrow.benchmarks.overview import main_result, networks_compared, shift_blocks
+from causal_arrow.benchmarks.packed import write_packed
 from causal_arrow.benchmarks.pages import MOST_COLUMNS, even_parts, short_seconds, suite_csv, suite_page
 from causal_arrow.benchmarks.published import published_results
 from causal_arrow.benchmarks.records import Record
@@ -139,17 +140,117 @@ def test_the_csv_of_a_suite_holds_the_means_of_its_records() -> None:
 
 
 def test_every_suite_says_what_it_is_and_whether_it_steered_anything() -> None:
-    assert set(ABOUT) == set(SUITES) - {"held-out"}
+    assert set(ABOUT) == set(SUITES)
     assert "steered development" in role_of("networks")
     assert "fixed beforehand" in role_of("networks", with_strict=True)
     assert "development suite" in role_of("discrete")
-    assert "No network's training" in role_of("shifted")
+    assert "No part of any network's training" in role_of("shifted")
     assert {suite for suite in ABOUT if short_role(suite) == "steering arrow-base"} == {
         "networks",
         "herman",
         "sachs",
         "small",
     }
+
+
+def test_the_page_of_every_suite_is_in_the_navigation() -> None:
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    entries = re.findall(r"^ +- .*: (\S+)$", navigation, re.MULTILINE)
+    for path in (DOCS / "evidence" / "suites").glob("*.md"):
+        assert path.relative_to(DOCS).as_posix() in entries, path.name
+
+
+# The frozen suite
+
+
+def frozen_records(version: str, nshd: float = 0.2, day: str = "2030-01-02") -> list[Record]:
+    """Made-up answers of Arrow and of the empty graph: nobody looks at real ones before a release."""
+    settings = {"weights": "arrow-base", "weights_checksum": f"sum of {version}", "rule": "map"}
+    return [
+        Record(
+            **{
+                **vars(one),
+                "settings": settings if one.method == "arrow" else {},
+                "versions": {"causal-arrow": version},
+                "run": {**RUN, "date": day},
+            }
+        )
+        for one in rows_of("held-out", {"arrow": nshd, "empty": 1.0}, datasets=2)
+    ]
+
+
+def test_the_page_of_the_frozen_suite_says_which_version_was_run_and_when() -> None:
+    text = page(summarize(frozen_records("9.8.7")), "held-out")
+    assert text.startswith("# Held-out tasks\n")
+    assert "frozen" in role_of("held-out")
+    assert role_of("held-out") in text
+    assert "- Arrow: causal-arrow 9.8.7, weights arrow-base (checksum sum of 9.8.7), run on 2030-01-02\n" in text
+    assert "- Empty graph: causal-arrow 9.8.7, run on 2030-01-02\n" in text
+    for row in SUITES["held-out"].rows():
+        assert row.name in text
+    assert short_role("held-out") not in {short_role(suite) for suite in ABOUT if suite != "held-out"}
+    assert "9.8.7" not in page(summarize([*frozen_records("9.8.7"), *rows_of("shifted", {"arrow": 0.3})]), "shifted")
+
+
+@pytest.mark.parametrize("older", ["9.8.6", "9.7.10", "9.8.7.dev3"])
+def test_of_several_releases_the_newest_is_compared_and_all_stay_on_the_page(older: str) -> None:
+    summary = summarize([*frozen_records(older, 0.4, "2029-01-02"), *frozen_records("9.8.7")])
+    for row in summary.rows:
+        newest = row.entry_of("arrow")
+        assert newest is not None
+        assert newest.variant.versions == {"causal-arrow": "9.8.7"}
+    text = page(summary, "held-out")
+    assert "- Arrow #1: causal-arrow 9.8.7," in text
+    assert f"- Arrow #2: causal-arrow {older}," in text
+
+
+@pytest.fixture
+def make_pages(tmp_path: Path) -> ModuleType:
+    """The script of pages with records of the frozen suite alone, in a place of their own; there are none yet."""
+    script: ModuleType = load_script("make_pages")
+    script.packed = lambda name: tmp_path / f"{name}.jsonl.gz"  # type: ignore[attr-defined]
+    script.FILES = ()  # type: ignore[attr-defined]
+    return script
+
+
+def test_the_frozen_suite_has_a_page_once_its_records_are_added(make_pages: ModuleType, tmp_path: Path) -> None:
+    assert make_pages.summaries() == {}
+    assert make_pages.frozen_sentence().endswith("it has not been run yet.")
+    for version in ("9.8.6", "9.8.7"):
+        write_packed(frozen_records(version), tmp_path / version / "kept.jsonl.gz")
+        make_pages.add(str(tmp_path / version), "held-out")
+    make_pages.summaries.cache_clear()
+    assert make_pages.frozen_sentence().endswith(
+        "[its results](suites/held-out.md) are published whatever they are. Run with causal-arrow 9.8.7, 9.8.6."
+    )
+    (summary,) = make_pages.summaries().values()
+    texts = {path.name: text for path, text in make_pages.texts_of_suite(summary, "held-out").items()}
+    assert set(texts) == {"held-out.md", "held-out.csv"}
+    assert "- Arrow #1: causal-arrow 9.8.7," in texts["held-out.md"]
+    lines = list(csv.DictReader(io.StringIO(texts["held-out.csv"])))
+    assert {line["row"] for line in lines} == {row.name for row in SUITES["held-out"].rows()}
+
+
+def test_without_records_of_the_frozen_suite_no_page_speaks_of_its_results() -> None:
+    if (DOCS / "evidence" / "records" / "held-out.jsonl.gz").exists():
+        pytest.skip("it has been run")
+    assert not (DOCS / "evidence" / "suites" / "held-out.md").exists()
+    assert "it has not been run yet" in (DOCS / "evidence" / "benchmarks.md").read_text(encoding="utf-8")
+
+
+def test_records_of_the_frozen_suite_are_kept_apart(make_pages: ModuleType, tmp_path: Path) -> None:
+    write_packed(frozen_records("9.8.7"), tmp_path / "frozen" / "kept.jsonl.gz")
+    write_packed(rows_of("shifted", {"arrow": 0.3}), tmp_path / "others" / "kept.jsonl.gz")
+    for folder, name, told in (("frozen", "benchmarks", "held-out"), ("others", "held-out", "shifted")):
+        with pytest.raises(SystemExit, match=f"has records of {told}, which do not belong in {name}"):
+            make_pages.add(str(tmp_path / folder), name)
+
+
+def test_running_arrow_anew_leaves_the_frozen_suite_alone() -> None:
+    runs = load_script("make_pages").RUNS
+    named = {suite for parts in runs.values() for suites, _, _ in parts for suite in suites.split()}
+    assert "shifted" in named
+    assert "held-out" not in named
 
 
 # arrow-strict
@@ -248,6 +349,8 @@ def test_a_row_is_won_against_all_and_lost_to_one() -> None:
     assert (won.rows, won.ahead, won.behind) == (1, 1, {})
     lost = tally(summarize(ours + worse + mixed).rows)
     assert (lost.rows, lost.ahead, lost.behind) == (1, 0, {"all": "BOSS"})
+    trivial = [record("varsort", i, **place, nshd=0.6 + 0.011 * i, f1=0.4, ap=0.3) for i in range(5)]
+    assert tally(summarize(ours + trivial + oracle).rows).rows == 0  # no rival that anybody would use
 
 
 def test_wins_and_losses_are_counted_by_what_suites_were_used_for() -> None:
@@ -277,7 +380,7 @@ def test_the_main_result_is_bold_where_methods_are_told_apart() -> None:
     make_pages: ModuleType = load_script("make_pages")
     summary = make_pages.summaries()["benchmarks"]
     (table,) = [block for block in main_result(summary) if isinstance(block, Grid)]
-    assert len(table.rows) == 6
+    assert len(table.rows) == 7
     by_row = {row[0].text: row for row in table.rows}
     assert by_row["networks/ECOLI70"][2].bold  # Arrow
     assert not by_row["networks/MAGIC-NIAB"][2].bold  # here it loses

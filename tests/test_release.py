@@ -5,11 +5,18 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from causal_arrow.benchmarks.methods.protocol import file_checksum
+from causal_arrow.benchmarks.packed import write_packed
+from causal_arrow.benchmarks.records import Record
+from causal_arrow.benchmarks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
 FILES = ("src/causal_arrow/_version.py", "CHANGELOG.md", "CITATION.cff")
@@ -73,6 +80,91 @@ def test_a_file_that_was_forgotten_is_named(
 ) -> None:
     change(released(checkout) / name, pattern, new)
     assert told in " ".join(release_check.disagreements(checkout, final=True))
+
+
+# The frozen suite
+
+
+def with_held_out(checkout: Path, **changes: Any) -> Path:
+    """The checkout with other weights, and with made-up records of the frozen suite: 100 datasets of each row."""
+    weights = checkout / "src/causal_arrow/network/weights/arrow-base/model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"made up")
+    settings = {"weights_checksum": file_checksum(weights), **changes.pop("settings", {})}
+    facts = {"method": "arrow", "settings": settings, "versions": {"causal-arrow": "9.8.7"}, "status": "ok", **changes}
+    datasets = facts.pop("datasets", 100)
+    dataset = {"observations": 100, "variables": 10, "edges": 9}
+    write_packed(
+        [
+            Record(**{"suite": "held-out", "row": row.name, "index": index, "dataset": dataset, **facts})
+            for row in SUITES["held-out"].rows()
+            for index in range(datasets)
+        ],
+        checkout / "docs/evidence/records/held-out.jsonl.gz",
+    )
+    return checkout
+
+
+def test_a_release_has_run_the_frozen_suite_with_its_version_and_its_weights(
+    release_check: ModuleType, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(release_check, "ROOT", with_held_out(released(checkout)))
+    assert release_check.main(["--final", "held-out"]) == 0
+    assert "held-out: run with 9.8.7" in capsys.readouterr().out
+
+
+def test_a_dataset_on_which_arrow_failed_is_a_result_too(release_check: ModuleType, checkout: Path) -> None:
+    failed = with_held_out(released(checkout), status="failed", error="Out of memory.")
+    assert release_check.lacks_held_out(failed) == ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"versions": {"causal-arrow": "9.8.6"}},
+        {"versions": {"causal-arrow": "9.8.7.dev0"}},
+        {"settings": {"weights_checksum": "0123456789ab"}},
+        {"settings": {"scale": "given"}},
+        {"method": "empty"},
+        {"method": "arrow:arrow-strict"},
+        {"suite": "shifted"},
+        {"row": "all"},  # one row alone
+        {"datasets": 99},
+        None,  # no file at all
+    ],
+)
+def test_a_release_without_the_frozen_suite_is_refused_and_told_what_to_run(
+    release_check: ModuleType,
+    checkout: Path,
+    changes: dict[str, Any] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with_held_out(released(checkout), **(changes or {}))
+    if changes is None:
+        (checkout / "docs/evidence/records/held-out.jsonl.gz").unlink()
+    monkeypatch.setattr(release_check, "ROOT", checkout)
+    told = "The suite held-out has not been run with causal-arrow 9.8.7 and the bundled weights"
+    command = "run `causal-arrow benchmark held-out --methods arrow --datasets 100 --output held-out-records`"
+    assert release_check.main(["--final", "held-out"]) == 1
+    refused = capsys.readouterr().out
+    assert f"held-out: NOT FIT. {told}" in refused
+    assert command in refused
+    assert release_check.main(["held-out"]) == 0  # which only says so
+    assert f"held-out: Needed for --final. {told}" in capsys.readouterr().out
+
+
+def test_a_development_version_is_not_told_to_run_the_frozen_suite(release_check: ModuleType, checkout: Path) -> None:
+    with_held_out(released(checkout, version="9.8.8.dev0"))
+    assert ": set the version of the release, run `" in release_check.lacks_held_out(checkout)
+
+
+def test_the_command_that_is_named_is_one_that_the_program_knows(release_check: ModuleType, checkout: Path) -> None:
+    with_held_out(released(checkout), datasets=1)
+    words = re.findall(r"`causal-arrow (.+?)`", release_check.lacks_held_out(checkout))[0].split()
+    told = [sys.executable, "-m", "causal_arrow", words[0], "--help"]  # nothing is run
+    known = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--[a-z-]+", known))
 
 
 def test_a_wheel_without_weights_or_with_tests_is_noticed(release_check: ModuleType) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from causal_arrow.benchmarks.datasets import FloatArray
 from causal_arrow.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
 from causal_arrow.benchmarks.figures import panels, save_figure
 from causal_arrow.benchmarks.report import FORMATS, write_blocks
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOG_FILE = "log.jsonl"
-ROLLING_RECORDS = 25  # as in the paper
+ROLLING_ITERATIONS = 25  # as in the paper
 SCORES = {"nll": "NLL / p", "nshd": "nSHD", "f1": "F1", "ap": "AP"}
 RUN_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+Counts = np.ndarray[Any, np.dtype[np.int64]]
 VALIDATION_MEASURES = {"nshd": ("nSHD", "#0072B2", "s"), "f1": ("F1", "#D55E00", "o"), "ap": ("AP", "#009E73", "^")}
 
 
@@ -33,6 +35,7 @@ class Trajectory:
     """Step and validation records of a run, by step. Steps done again after going back to a saved state count once."""
 
     steps: tuple[dict[str, Any], ...]
+    """Each `loss` is a mean over as many iterations as `iterations` says."""
     validations: tuple[dict[str, Any], ...]
     start: dict[str, Any]
     """How it was started last: its configuration, and the number of parameters."""
@@ -48,6 +51,7 @@ def read_trajectory(path: Path) -> Trajectory:
     events: dict[str, dict[int, dict[str, Any]]] = {"step": {}, "validation": {}}
     start: dict[str, Any] = {}
     before = now = 0.0  # seconds in training: at this start, and at this record
+    reached = 0  # a loss is the mean since the last record of any kind
     lines = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines[:-1], start=1):
         try:
@@ -59,12 +63,15 @@ def read_trajectory(path: Path) -> Trajectory:
             for kept in events.values():
                 for step in [step for step in kept if step > record.get("step", 0)]:
                     del kept[step]
-            start = record
+            start, reached = record, record.get("step", 0)
             before = now = max(
                 (kept["seconds"] for by_step in events.values() for kept in by_step.values()), default=0.0
             )
         elif record.get("event") in events:
             now = record["seconds"] = before + record["seconds"] if "seconds" in record else now
+            if record["event"] == "step":
+                record["iterations"] = max(record["step"] - reached, 1)
+            reached = record["step"]
             events[record["event"]][record["step"]] = record
     steps, validations = (tuple(events[name][step] for step in sorted(events[name])) for name in events)
     return Trajectory(steps, validations, start)
@@ -178,14 +185,20 @@ def draw_comparison(trajectories: Mapping[str, Trajectory]) -> Figure:
 
 
 def draw_trajectory(trajectory: Trajectory) -> Figure:
-    """Training loss, faint and as a rolling mean, with validation points; beside it nSHD, F1 and AP in validation."""
+    """Training loss with validation points; beside it nSHD, F1 and AP in validation.
+
+    The dark line is a mean over about 25 iterations. Where records are of fewer, a faint line shows them as they are.
+    """
     figure, axes = panels(2, width=11, height=3.6)
     loss_axis, measure_axis = axes
     steps = np.array([record["step"] for record in trajectory.steps])
     losses = np.array([record["loss"] for record in trajectory.steps], dtype=np.float64)
-    loss_axis.plot(steps, losses, color="#0072B2", alpha=0.25, linewidth=0.8, label="training")
-    smooth = rolling_mean(losses, ROLLING_RECORDS)
-    loss_axis.plot(steps, smooth, color="#0B3C68", linewidth=1.6, label=f"training, mean of {ROLLING_RECORDS} records")
+    iterations = np.array([record["iterations"] for record in trajectory.steps])
+    smooth, covered = rolling_mean(losses, iterations, ROLLING_ITERATIONS)
+    if np.median(covered) > np.median(iterations):
+        label = f"training, {_of_iterations(iterations)}"
+        loss_axis.plot(steps, losses, color="#0072B2", alpha=0.25, linewidth=0.8, label=label)
+    loss_axis.plot(steps, smooth, color="#0B3C68", linewidth=1.3, label=f"training, {_of_iterations(covered)}")
     at = [record["step"] for record in trajectory.validations]
     means = [record["mean"] for record in trajectory.validations]
     marks: dict[str, Any] = {"linewidth": 1.1, "markersize": 5.5, "zorder": 3}
@@ -195,11 +208,11 @@ def draw_trajectory(trajectory: Trajectory) -> Figure:
     shown = np.concatenate([smooth[len(smooth) // 50 :], [mean["nll"] for mean in means]])
     low, high = min(shown.min(), np.quantile(losses, 0.02)), np.quantile(shown, 0.98)
     loss_axis.set_ylim(low - 0.08 * (high - low + 1e-9), high + 0.25 * (high - low + 1e-9))
-    loss_axis.set(xlabel="Step", ylabel="Negative log-likelihood / p")
+    loss_axis.set(xlabel="Iteration", ylabel="Negative log-likelihood / p")
     for name, (title, color, marker) in VALIDATION_MEASURES.items():
         if means:
             measure_axis.plot(at, [mean[name] for mean in means], color=color, marker=marker, label=title, **marks)
-    measure_axis.set(xlabel="Step", ylabel="Validation", ylim=(0, max(1.02, measure_axis.get_ylim()[1])))
+    measure_axis.set(xlabel="Iteration", ylabel="Validation", ylim=(0, max(1.02, measure_axis.get_ylim()[1])))
     measure_axis.set_xlim(loss_axis.get_xlim())
     for axis in axes:
         axis.ticklabel_format(axis="x", style="plain")
@@ -212,12 +225,26 @@ def draw_trajectory(trajectory: Trajectory) -> Figure:
     return figure
 
 
-def rolling_mean(values: np.ndarray[Any, np.dtype[np.float64]], window: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The mean of each value and those up to `window − 1` before it: fewer at the start.  (N,)"""
-    totals = np.concatenate([[0.0], np.cumsum(values)])
-    ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(ends - window, 0)
-    return np.asarray((totals[ends] - totals[starts]) / (ends - starts))
+def rolling_mean(losses: FloatArray, iterations: Counts, window: int) -> tuple[FloatArray, Counts]:
+    """The mean loss of the last iterations at each record, and of how many it is.  (N,), (N,)
+
+    Of as many whole records as come nearest to `window` iterations: of one record at least, of fewer at the start.
+    """
+    means, covered = np.empty_like(losses), np.empty_like(iterations)
+    for end in range(len(losses)):
+        first, total = end, iterations[end]
+        while first > 0 and abs(total + iterations[first - 1] - window) < abs(total - window):
+            first -= 1
+            total += iterations[first]
+        members = slice(first, end + 1)
+        means[end], covered[end] = np.average(losses[members], weights=iterations[members]), total
+    return means, covered
+
+
+def _of_iterations(counts: Counts) -> str:
+    """What a line of losses shows, most of which are means over so many iterations."""
+    usual = int(np.median(counts))
+    return "each iteration" if usual == 1 else f"mean of {usual} iterations"
 
 
 def _where_it_stands(trajectory: Trajectory) -> str:
