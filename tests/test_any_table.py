@@ -194,6 +194,30 @@ def test_nothing_causes_the_environment_and_the_answer_says_what_it_shifts(able:
     assert not refined.edge_probabilities_["environment"].any()
     with pytest.raises(KnowledgeError, match="'environment' is a root"):
         beside.refine(knowledge={"required": ["age -> environment"]})
+    with pytest.raises(KnowledgeError, match="the tiers put 'age' before it: take 'environment' out of them"):
+        beside.refine(knowledge={"tiers": [["age"], ["environment"]]})
+
+
+def test_what_an_environment_is_adjacent_to_it_causes(able: Arrow, people: pd.DataFrame) -> None:
+    site = np.random.default_rng(5).choice(["a", "b"], len(people))
+    arrow = able.fit(people.assign(site=site), environments="site")
+    adjacent = arrow.answer_.distribution.skeleton_order.skeleton_probabilities().numpy()
+    place = list(arrow.answer_.arrangement or ()).index(len(people.columns))
+    from_site = arrow.edge_probabilities_.loc["site"].to_numpy()[list(arrow.answer_.arrangement or ())]
+    assert from_site == pytest.approx(adjacent[place], abs=1e-6)  # no matter where the scores put it in the order
+    assert arrow.answer_.order[0] == "site"
+    assert not any("site" in (pair.first, pair.second) for pair in arrow.answer_.vanished)
+
+
+def test_nothing_causes_what_was_set_in_every_observation(able: Arrow, people: pd.DataFrame) -> None:
+    with pytest.warns(ArrowWarning, match="set in every observation"):
+        arrow = able.fit(people, interventions=["age; ill"] * len(people))
+    assert arrow.answer_.always_set == ("age", "ill")
+    assert not arrow.edge_probabilities_[["age", "ill"]].to_numpy().any()
+    assert set(arrow.answer_.order[:2]) == {"age", "ill"}
+    # What is known of the world without the experiment holds.
+    told = arrow.refine(knowledge={"required": ["smoker -> ill"]})
+    assert told.edge_probabilities_.loc["smoker", "ill"] == 1
 
 
 def _renamed(arrow: Arrow, name: str, other: str) -> Arrow:
@@ -222,7 +246,13 @@ def test_a_saved_answer_is_refined_as_the_live_one(able: Arrow, people: pd.DataF
     )
     known = Knowledge(no_hidden_cause=["age <-> dose"], roots=["age"])
     assert saved.refine(knowledge=known).to_dict() == live.refine(knowledge=known).to_dict()
-    for change in ({"environment": "nowhere"}, {"experiments": {"nobody": 3}}, {"experiments": 3}):
+    fewer = live.to_dict()["columns"][1:]
+    for change in (
+        {"environment": "nowhere"},
+        {"experiments": {"nobody": 3}},
+        {"experiments": 3},
+        {"columns": fewer},
+    ):
         with pytest.raises(ConfigurationError):
             Answer.from_dict({**live.to_dict(), **change})
 
@@ -603,12 +633,29 @@ def test_edges_with_two_heads_in_graphviz_are_no_directed_edges(tmp_path: Path) 
 
 
 def test_other_packages_are_told_what_is_left_out(confounded: Arrow) -> None:
-    with pytest.warns(ArrowWarning, match=r"to_lingam hands over directed edges alone: \d+ hidden common causes left"):
+    with pytest.warns(ArrowWarning, match=r"to_lingam hands over directed edges alone. Left out: \d+ pairs"):
         confounded.to_lingam()
     with pytest.warns(ArrowWarning, match="to_dowhy"):
         confounded.to_dowhy()
     pairs = confounded.to_networkx().graph["hidden_causes"]
     assert [(a, b) for a, b, _ in pairs] == [(pair.first, pair.second) for pair in confounded.hidden_causes_]
+
+
+def test_a_file_of_edges_says_that_hidden_causes_are_not_in_it(
+    confounded: Arrow, people: pd.DataFrame, tmp_path: Path, run: Run
+) -> None:
+    people.to_csv(tmp_path / "people.csv", index=False)
+    said = {}
+    for name in ("edges.csv", "graph.json"):
+        order = ("--ordered", "size=small,medium,large")
+        place = tmp_path / "out" / name
+        status, _, said[name] = run(
+            "discover", tmp_path / "people.csv", "--model", confounded.model, *order, "--output", place
+        )
+        assert status == 0
+    pair = confounded.hidden_causes_[0]
+    assert f"Left out: {len(confounded.hidden_causes_)} pairs with a hidden common cause, {pair}" in said["edges.csv"]
+    assert "Left out" not in said["graph.json"]
 
 
 def test_paths_and_adjustment_sets_say_that_hidden_causes_are_left_aside(confounded: Arrow) -> None:

@@ -496,6 +496,28 @@ def test_edge_probabilities_under_knowledge_are_conditional_marginals():
         assert np.abs(difference).max() < 0.07  # four and a half standard errors
 
 
+def test_probabilities_are_exact_where_some_variables_come_first_and_nothing_else_is_known():
+    names = [f"v{j}" for j in range(5)]
+    for seed, leading in enumerate((["v2"], ["v4", "v0"])):
+        distribution = random_distribution(5, seed, 2.0, 1.0)
+        constraints = Knowledge().compile(names).led_by(leading)
+        exact = conditional_marginals(distribution, constraints)
+        assert edge_probabilities(distribution, constraints) == pytest.approx(exact, abs=1e-12)
+        assert exact[:, [names.index(name) for name in leading]].max() == 0
+        assert set(decode(distribution, constraints).order[: len(leading)]) == {names.index(name) for name in leading}
+        drawn = sample_graphs(distribution, constraints, 500, generator()).graphs
+        assert all(constraints.allows(graph) for graph in drawn)
+    both = Knowledge(required=["v1 -> v3"]).compile(names).led_by(["v2"])
+    difference = edge_probabilities(distribution, both) - conditional_marginals(distribution, both)
+    assert np.abs(difference).max() < 0.07  # four and a half standard errors
+
+
+def test_what_is_known_to_have_a_cause_does_not_come_first():
+    known = Knowledge(required=["a -> b"], tiers=[["c"], ["d"]]).compile("abcd")
+    assert known.led_by(["b", "d"]) is known
+    assert known.led_by(["b", "c"]).precedence[2].tolist() == [True, True, False, True]
+
+
 def test_samples_without_knowledge_have_the_marginals_of_the_distribution():
     distribution = random_distribution(6, 1)
     drawn = sample_graphs(distribution, None, 20_000, generator())

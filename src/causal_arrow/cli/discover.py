@@ -206,6 +206,10 @@ def discover(
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
+    if place is not None and place != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
+        from causal_arrow.discovery.exports import left_out_sentence
+
+        console(stderr=True).print(escape(f"It holds directed edges alone. {left_out_sentence(answer)}"))
 
 
 def _check_workers(bootstrap: int | None, backend: str, cluster: str | None) -> None:

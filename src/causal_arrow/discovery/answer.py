@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.errors import PYTHON, ConfigurationError, Wording
+from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
 from causal_arrow.graphs.decoding import (
@@ -135,9 +135,25 @@ class HiddenCause:
         return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
 
 
-def with_environment(knowledge: Knowledge, environment: str | None) -> Knowledge:
-    """The knowledge, and that nothing in the table causes the environment."""
-    return knowledge if environment is None else knowledge | Knowledge(roots=[environment])
+def constraints_on(
+    names: Sequence[str], knowledge: Knowledge, environment: str | None, always_set: Sequence[str] = ()
+) -> Constraints:
+    """The knowledge as matrices, and what the table itself rules out.
+
+    Nothing in the table causes the environment, nor a variable that was set in every observation; so both come first in
+    the causal order, and what they are adjacent to they cause. Knowledge that speaks against that is refused for the
+    environment; for a variable that was set, it is about the world without the experiment, and holds.
+    """
+    if environment is None:
+        return knowledge.compile(names).led_by(always_set)
+    compiled = (knowledge | Knowledge(roots=[environment])).compile(names)
+    later = compiled.precedence[:, compiled.names.index(environment)]
+    if later.any():
+        raise KnowledgeError(
+            f"{environment!r} tells environments apart and comes before every other variable, but the tiers put "
+            f"{compiled.names[int(np.argmax(later))]!r} before it: take {environment!r} out of them."
+        )
+    return compiled.led_by([environment, *always_set])
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,6 +449,22 @@ class Answer:
         return tuple(sorted(pairs, key=lambda pair: (-pair.probability, pair.first, pair.second)))
 
     @property
+    def always_set(self) -> tuple[str, ...]:
+        """The variables that experiments have set in every observation: nothing in the table tells of their causes.
+
+        Returns
+        -------
+        tuple of str
+            Empty without such experiments.
+
+        Examples
+        --------
+        >>> answer.always_set
+        ()
+        """
+        return tuple(name for name, count in self.experiments.items() if count == self.observations)
+
+    @property
     def shifted(self) -> tuple[DirectedEdge, ...]:
         """The edges from the environment: what differs between environments by more than its causes do.
 
@@ -720,7 +752,7 @@ class Answer:
                 model=content["model"],
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 log_columns=tuple(content["log_columns"]),
-                columns=tuple(_column(column) for column in content["columns"]),
+                columns=_columns(content["columns"], names),
                 experiments=_experiments(content.get("experiments", {}), names),
                 environment=_environment(content.get("environment"), names),
                 table_checksum=content["table_checksum"],
@@ -764,8 +796,10 @@ class Answer:
         >>> sorted(answer.constraints_as_arranged.names) == sorted(answer.names)
         True
         """
-        known = with_environment(self.knowledge, self.environment)
-        return self.compiled or known.compile([self.names[place] for place in self._places])
+        if self.compiled is not None:
+            return self.compiled
+        names = [self.names[place] for place in self._places]
+        return constraints_on(names, self.knowledge, self.environment, self.always_set)
 
     def _put_back(self, matrices: Matrix) -> Matrix:
         """Matrices of arranged variables, in the order of `names`.  (..., P, P)"""
@@ -834,6 +868,13 @@ def _environment(name: Any, names: Sequence[str]) -> str | None:
     if name is not None and name not in names:
         raise ValueError(f"the environment {name!r} is no variable")
     return None if name is None else str(name)
+
+
+def _columns(content: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Column, ...]:
+    columns = tuple(_column(column) for column in content)
+    if columns and [column.name for column in columns] != list(names):
+        raise ValueError("the columns are not those of the variables")
+    return columns
 
 
 def _column(content: Mapping[str, Any]) -> Column:

@@ -38,6 +38,9 @@ def json_text(content: Any) -> str:
     return SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+MOST_LEFT_OUT = 5
+"""Hidden common causes that a sentence names."""
+
 EDGE_COLUMNS = (
     "source",
     "target",
@@ -235,10 +238,16 @@ def to_lingam(answer: Answer) -> NDArray[np.float64]:
 def _mention_left_out(answer: Answer, export: str) -> None:
     """An ArrowWarning if a graph is handed over without the hidden common causes that the answer has."""
     if answer.hidden_causes:
-        count = counted(len(answer.hidden_causes), "hidden common cause")
-        pairs = ", ".join(map(str, answer.hidden_causes[:5]))
-        message = f"{export} hands over directed edges alone: {count} left out, such as {pairs}."
+        message = f"{export} hands over directed edges alone. {left_out_sentence(answer)}"
         warnings.warn(message, ArrowWarning, stacklevel=4)
+
+
+def left_out_sentence(answer: Answer) -> str:
+    """Which hidden common causes are missing where there are directed edges alone; the first few of many."""
+    count = counted(len(answer.hidden_causes), "pair")
+    named = ", ".join(map(str, answer.hidden_causes[:MOST_LEFT_OUT]))
+    more = f" and {len(answer.hidden_causes) - MOST_LEFT_OUT} more" if len(answer.hidden_causes) > MOST_LEFT_OUT else ""
+    return f"Left out: {count} with a hidden common cause, {named}{more}."
 
 
 def _package(module: str, name: str) -> Any:

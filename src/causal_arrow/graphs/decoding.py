@@ -139,6 +139,9 @@ def edge_probabilities(distribution: SkeletonOrder, constraints: Constraints | N
 def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> Floats:
     before = _sigmoid(scores[:, None] - scores)
     penalty = _order_penalties(_price_of_no_edge(logits), known)
+    # Once what comes first is placed, the others are ordered as if it were not there (Luce's choice axiom).
+    leading = _leading(known)
+    penalty[leading] = penalty[:, leading] = 0.0
     if penalty.any():
         # Sorted by score first, so that the fixed seed gives the same answer however the columns were arranged.
         by_score = np.argsort(-scores, kind="stable")
@@ -148,9 +151,21 @@ def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> F
         concerned = (penalty > 0).any(axis=0) | (penalty > 0).any(axis=1)
         before[concerned] = [(position[:, j, None] < position).mean(axis=0) for j in np.flatnonzero(concerned)]
         before[:, concerned] = 1 - before[concerned].T
+    before[leading], before[:, leading] = 1.0, 0.0
     probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, _sigmoid(logits) * before))
     np.fill_diagonal(probabilities, 0.0)
     return probabilities
+
+
+def _leading(known: Constraints) -> Bools:
+    """The variables that come before all others in every order, as long as they have no edges among themselves.  (P,)
+
+    Those that precede most: if any do, they precede all of the rest.
+    """
+    followers = known.precedence.sum(axis=1)
+    leading = np.asarray((followers > 0) & (followers == followers.max(initial=0)))
+    alone = bool((known.forbidden | np.eye(len(leading), dtype=bool))[np.ix_(leading, leading)].all())
+    return leading if alone and leading.sum() + followers.max(initial=0) == len(leading) else np.zeros_like(leading)
 
 
 # Which edges to keep for an aim, from the probabilities r of directed edges and the edges that are allowed  (P, P) each

@@ -21,7 +21,7 @@ import math
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,6 +90,20 @@ class Constraints:
             and np.array_equal(self.precedence, other.precedence)
             and np.array_equal(self.unconfounded, other.unconfounded)
         )
+
+    def led_by(self, names: Iterable[str]) -> Constraints:
+        """The constraints, and that these variables come first in every causal order: nothing causes any of them.
+
+        Where something is known to come before one of them, that one is left as it is.
+        """
+        leading = np.isin(self.names, list(names)) & ~self.precedence.any(axis=0)
+        if not leading.any():
+            return self
+        before = leading[:, None] & ~leading
+        precedence = transitive_closure(self.precedence | before)
+        forbidden = self.forbidden | precedence.T | leading
+        np.fill_diagonal(forbidden, False)
+        return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
 
     def rearranged(self, places: NDArray[np.intp]) -> Constraints:
         """The same constraints with variable `places[i]` in place i."""
@@ -404,7 +418,7 @@ def parse_edge(edge: Any) -> Edge:
     two_headed = isinstance(edge, str) and TWO_HEADED_ARROW.search(edge)
     pair = None if two_headed else _two_names(edge, ARROW)
     if pair is None:
-        raise KnowledgeError(f"Expected an edge such as 'cause -> effect' or ['cause', 'effect'], got {shown(edge)}.")
+        raise KnowledgeError(f"Expected an edge such as 'cause -> effect'{_or_pair(edge)}, got {shown(edge)}.")
     if pair[0] == pair[1]:
         raise KnowledgeError(f"The edge {_arrow(pair)} joins a variable to itself: remove it.")
     return pair
@@ -418,14 +432,17 @@ def _two_names(entry: Any, arrow: re.Pattern[str]) -> Edge | None:
     return str(pair[0]), str(pair[1])
 
 
+def _or_pair(entry: Any) -> str:
+    """The other way to write two names, for whoever did not write a text: a command line knows texts alone."""
+    return "" if isinstance(entry, str) else " or a list of two names"
+
+
 def _pairs(entries: list[Any], kind: str) -> tuple[Edge, ...]:
     pairs = []
     for entry in entries:
         pair = _two_names(entry, TWO_HEADED_ARROW)
         if pair is None or pair[0] == pair[1]:
-            raise KnowledgeError(
-                f"Expected two variables such as 'a <-> b' or ['a', 'b'] in {kind}, got {shown(entry)}."
-            )
+            raise KnowledgeError(f"Expected two variables such as 'a <-> b'{_or_pair(entry)}, got {shown(entry)}.")
         pairs.append((min(pair), max(pair)))
     return tuple(dict.fromkeys(pairs))
 

@@ -102,7 +102,7 @@ def _scene(answer: Answer, most_edges: int, title: str | None) -> Scene:
         if len(drawing.edges) < len(answer.edges):
             title = f"{variables}, the {len(drawing.edges)} most probable of {len(answer.edges)} edges"
         if answer.hidden_causes:
-            title += f", {counted(len(answer.hidden_causes), 'hidden common cause')}"
+            title += f", {counted(len(answer.hidden_causes), 'pair')} with a hidden common cause"
             if len(drawing.arcs) < len(answer.hidden_causes):
                 title += f" ({len(drawing.arcs)} drawn)"
     routes = {(route.source, route.target): route for route in drawing.layout.routes}
