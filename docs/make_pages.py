@@ -62,7 +62,7 @@ RUNS: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("sachs networks", 100, "--methods arrow-shd,arrow-f1"),
         ("herman shifted", 100, "--methods arrow-f1"),
         ("sachs", 100, "--scale given"),
-        ("in-distribution broad shifted networks herman sachs", 100, "--methods arrow:arrow-strict"),
+        ("in-distribution broad shifted networks herman sachs small", 100, "--methods arrow:arrow-strict"),
         ("sachs", 100, "--methods arrow:arrow-strict --scale given"),
     ),
     "any-table": (
