@@ -204,6 +204,10 @@ enter_all(
         "semicolons": _text(lambda world, text: text.replace(",", ";")),
         "tabs": _text(lambda world, text: text.replace(",", "\t"), "table.tsv"),
         "decimal_commas": lambda world: world.write("table.csv", world.csv(sep=";", decimal=",")),
+        "rows_of_delimiters": _text(
+            lambda world, text: text + f"{',' * text.splitlines()[0].count(',')}\n" * int(world.random.integers(1, 99))
+        ),
+        "nameless_columns": _named(lambda world, p: world.pick([*"ab", "", *"cd"], ["", "x3", "", *"cd"])[:p]),
         "blank_lines_between": _text(lambda world, text: text.replace("\n", "\n\n")),
         "spaces_after_commas": _text(lambda world, text: text.replace(",", ", ")),
         "quoted_newline_in_name": _named(lambda world, p: ["first\nsecond", *"bcdef"[: p - 1]]),
@@ -263,7 +267,13 @@ enter_all(
         "unknown_ending": _text(lambda world, text: text, "table.docx"),
         "no_ending": _text(lambda world, text: text, "table"),
         "text_column": _with_column(lambda world, n: [f"town{row}" for row in range(n)]),
+        "almost_identifiers": _with_column(lambda world, n: [f"town{max(row, 1)}" for row in range(n)]),
         "dates": _with_column(lambda world, n: [f"2024-01-{1 + row % 28:02}" for row in range(n)]),
+        "dates_in_words": _with_column(
+            lambda world, n: [
+                world.pick("2024-0{}", "{} January 2024", "Jan {}", "{}:09 PM").format(1 + row % 9) for row in range(n)
+            ]
+        ),
         "constant": _with_column(lambda world, n: [world.pick(0, 1e-300, 41, -1e300)] * n),
         "all_missing": _with_column(lambda world, n: [""] * n),
         "same_name_twice": _named(lambda world, p: ["a"] * p),
@@ -395,6 +405,12 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _with_empty_rows(world: World, frame: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The frame with rows without a value among the others."""
+    length = len(frame) + count
+    return frame.set_axis(np.sort(world.random.choice(length, len(frame), replace=False))).reindex(range(length))
+
+
 def _polars(world: World) -> Any:
     import polars
 
@@ -441,6 +457,10 @@ enter_all(
             lambda world, n: [decimal.Decimal(f"{value:.5f}") for value in world.random.normal(size=n)]
         ),
         "structured_array": lambda world: world.frame().to_records(index=False),
+        "rows_without_values": lambda world: _with_empty_rows(world, world.frame(), int(world.random.integers(1, 99))),
+        "text_and_its_code": lambda world: world.frame().assign(
+            y=lambda frame: (frame["a"] > 0).map({True: 7, False: 3}), z=lambda frame: frame["a"] > 0
+        ),
         "constant_but_for_one": _column(lambda world, n: [5.0] * (n - 1) + [6.0]),
     },
 )
@@ -471,6 +491,7 @@ enter_all(
         "same_names_as_text": _renamed(lambda p: [1, "1", *"cdefg"[: p - 2]]),
         "text_column": _column(lambda world, n: [f"t{row}" for row in range(n)]),
         "dates": _column(lambda world, n: pd.date_range("2024-01-01", periods=n)),
+        "categories_of_dates": _column(lambda world, n: pd.Categorical(pd.date_range("2024-01-01", periods=n))),
         "date_objects": _column(lambda world, n: [datetime.date(2024, 1, 1 + row % 28) for row in range(n)]),
         "lists_in_cells": _column(lambda world, n: [[row] for row in range(n)]),
         "frames_in_cells": _column(lambda world, n: [pd.DataFrame({"a": [row]}) for row in range(n)]),
@@ -481,6 +502,9 @@ enter_all(
         "nullable_missing": _column(lambda world, n: pd.array([None, *range(1, n)], dtype="Int64")),
         "constant": _column(lambda world, n: [world.pick(3, 3.5, -1e300)] * n),
         "nothing_but_missing": _column(lambda world, n: [None] * n),
+        "few_rows_with_values": lambda world: _with_empty_rows(
+            world, world.frame(19), int(world.random.integers(1, 99))
+        ),
     },
 )
 enter_all(
@@ -498,6 +522,11 @@ enter_all(
         "periods": _column(lambda world, n: pd.period_range("2024-01", periods=n, freq="D")),
         "intervals": _column(lambda world, n: pd.interval_range(0, n, periods=n)),
         "unordered_categories": _column(lambda world, n: pd.Categorical([f"c{row % 4}" for row in range(n)])),
+        "ordered_categories_of_numbers": _column(
+            lambda world, n: pd.Categorical([row * 0.5 for row in range(n)], range(-9, n), ordered=True)
+        ),
+        "two_levels": _column(lambda world, n: pd.Categorical([world.pick("ja", "nein", None) for _ in range(n)])),
+        "two_numbers": _column(lambda world, n: world.random.choice([world.pick(0, -1e300, 1e-300), 7], size=n)),
         "categories_of_numbers": _column(lambda world, n: pd.Categorical([row % 4 for row in range(n)])),
         "fractions": _column(lambda world, n: [fractions.Fraction(row, 7) for row in range(n)]),
         "integers_beyond_64_bits": _column(lambda world, n: [10**30 + row**2 for row in range(n)]),
@@ -951,6 +980,7 @@ enter_all(
         ],
         "said_kinds": _said("kinds", 5, "a", [], ["a"], {"a": 5}, {"a": None}, {"z": "number"}, {None: "number"}),
         "said_order": _said("ordered", 5, "a", ["a"], {"a": 5}, {"a": []}, {"a": ["x"]}, {"a": [1, 1]}, {"z": [1, 2]}),
+        "said_no_order": _said("ordered", {"a": {1, 2}}, {"a": frozenset("xy")}, {"a": iter("xy")}, {"a": [1, 1.0]}),
         "said_interventions": _said(
             "interventions",
             5,
@@ -967,6 +997,15 @@ enter_all(
             {"a": 1},
             1j,
             [{}] * 40,
+            ["a, b"] * 40,
+            ["control"] * 40,
+            [True, False] * 20,
+            [[True, False]] * 40,
+            [[True], [False, True]] * 20,
+            pd.DataFrame({"set": ["z"] * 40}),
+            pd.DataFrame({"z": [True] * 40}),
+            pd.DataFrame(np.ones((40, 2)), columns=["a", "z"]),
+            pd.DataFrame(index=range(40)),
         ),
         "said_environments": _said(
             "environments",
@@ -982,6 +1021,9 @@ enter_all(
             1j,
             ["x"] * 20 + [None] * 20,
             np.zeros((40, 2)),
+            [f"p{place}" for place in range(40)],
+            ["NA"] * 40,
+            [{}] * 40,
         ),
         "parameter_kinds": _parameter("kinds", 5, "a", [], {"a": "text"}, {"z": "number"}),
         "parameter_ordered": _parameter("ordered", 5, "a", {"a": 5}, {"a": ["x", "y"]}),

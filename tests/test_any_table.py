@@ -24,6 +24,7 @@ from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, 
 from causal_arrow.graphs.files import read_graph
 from causal_arrow.network.checkpoint import load_model
 from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.report import inspect_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 
@@ -92,6 +93,20 @@ def test_renaming_levels_changes_nothing(able: Arrow, people: pd.DataFrame) -> N
     assert distance(usual, other) < 1e-4
     # As numbers the levels would count: the law is one that can fail.
     as_numbers = Arrow(able.model, ordered=able.ordered, kinds={"city": "number"}).fit(renumbered)
+    assert distance(usual, as_numbers) > 1e-3
+
+
+def test_the_two_values_of_a_column_change_nothing(able: Arrow, people: pd.DataFrame) -> None:
+    usual = able.fit(people)
+    for no, yes in ((0, 1), (1, 2), (0, 100), (-1, 1), (2, 1), (1e-9, 1e9), ("b", "a"), (False, True), ("0,5", "1,5")):
+        other = Arrow(able.model, ordered=able.ordered)
+        other.fit(people.assign(smoker=people["smoker"].map({"no": no, "yes": yes})))
+        assert distance(usual, other) < 1e-4
+        assert other.table_.columns[3].kind == "binary"
+        assert not other.answer_.log_columns
+    # As numbers they would be read otherwise: the law is one that can fail.
+    numbers = people.assign(smoker=people["smoker"].map({"no": 1, "yes": 2}))
+    as_numbers = Arrow(able.model, ordered=able.ordered, kinds={"smoker": "number"}).fit(numbers)
     assert distance(usual, as_numbers) > 1e-3
 
 
@@ -403,13 +418,16 @@ def test_a_model_without_that_head_says_nothing_of_hidden_causes(small_model_fol
         ({"environments": ["a", "b"]}, "for each of 160 observations, got 2 labels"),
         ({"environments": "city"}, "'city' are missing in .* the first on observation"),
         ({"environments": 7}, "one label for each observation"),
-        ({"environments": "age"}, "'age' .*has a value of its own in each row"),
+        ({"environments": "age"}, "'age' are different in each observation"),
         ({"environments": "size", "ordered": {"size": SIZES}}, "read as a category: they have no other kind"),
         ({"kinds": {"citi": "category"}}, "did you mean 'city'"),
         ({"kinds": {"city": "text"}}, "one of number, binary, ordered, category"),
         ({"kinds": ["city"]}, "Expected kinds as a mapping"),
-        ({"kinds": {"city": "number"}}, "'city' .*is text"),
+        ({"kinds": {"city": "number"}}, "'city' .*such as 'Bonn'.* holds text"),
         ({"kinds": {"city": "binary"}}, "'city' .*is not yes or no"),
+        ({"kinds": {"dose": "ordered"}}, "too many ordered levels: up to 100 .*kinds={'dose': 'number'}"),
+        ({"ordered": {"size": {*SIZES}}}, "a set has no order"),
+        ({"ordered": {"size": iter(SIZES)}}, "two or more different levels"),
         ({"kinds": {"city": "ordered"}}, "'city' .*is text without an order"),
         ({"kinds": {"size": "category"}, "ordered": {"size": SIZES}}, "choose one"),
         ({"ordered": {"size": ["small"]}}, "two or more different levels"),
@@ -427,7 +445,8 @@ def test_bad_words_about_a_table_are_one_sentence(how: dict[str, Any], words: st
     ("column", "words"),
     [
         ([f"person {n}" for n in range(160)], "has a value of its own in each row"),
-        ([f"group {n % 150}" for n in range(160)], r"\(150, such as 'group 0'\) has too many categories: up to 100"),
+        ([f"group {n % 110}" for n in range(160)], r"\(110, such as 'group 0'\) has too many categories: up to 100"),
+        ([f"person {max(n, 1)}" for n in range(160)], "158 of 160 values occur only once.* its own in most rows"),
         ([None] * 160, "has no values at all"),
         ([1.5, 2.5, 3.5] + [None] * 157, "is missing in more than 90%"),
         (["Rome"] * 160, "'extra' .*every value is 'Rome'.* is constant"),
@@ -473,6 +492,91 @@ def test_categories_that_are_copies_or_rare_are_reported(able: Arrow, people: pd
     findings = {finding.kind: finding for finding in able.fit(people).report_.findings}
     assert findings["copies"].columns == ("city", "town")
     assert "'rare' 2 of 5" in findings["rare_levels"].message
+
+
+def test_columns_of_any_kind_that_are_one_to_one_are_copies(able: Arrow, people: pd.DataFrame) -> None:
+    people = people.assign(dose=people["dose"].fillna(0.0), city=people["city"].fillna("Rome"))
+    town = people["city"].map({"Rome": 3, "Oslo": 1, "Bonn": 7, "Lima": 2})
+    told = people["smoker"].map({"yes": 2, "no": 1})
+    mass = people["size"].map({"small": 1, "medium": 10, "large": 1000})
+    ill = people["ill"].map({False: "a", True: "b"})
+    table = people.assign(a_town=town, a_smoker=told, a_mass=mass, a_illness=pd.Categorical(ill))
+    plain, found = copy(able).fit(people), copy(able).fit(table)
+    groups = {finding.columns for finding in found.report_.findings if finding.kind == "copies"}
+    # The kind that takes least for granted is read, whatever the names and the order of columns.
+    assert groups == {("city", "a_town"), ("size", "a_mass"), ("a_illness", "ill"), ("a_smoker", "smoker")}
+    shuffled = copy(able).fit(table[sorted(table.columns)])
+    assert distance(found, shuffled) == 0
+    for one, other in itertools.permutations(["age", "city", "dose", "size"], 2):
+        shares = 2 ** sum(name in ("city", "size") for name in (one, other))
+        expected = plain.edge_probabilities_.loc[one, other] / shares
+        assert found.edge_probabilities_.loc[one, other] == pytest.approx(expected, abs=1e-5)
+    renamed = people.assign(z_town=town, smoker=told, z_ill=ill)
+    other = copy(able).fit(renamed.assign(z_smoker=people["smoker"], a_mass=mass))
+    again = {frozenset(finding.columns) for finding in other.report_.findings if finding.kind == "copies"}
+    assert len(again) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda codes: codes.where(codes.index != 3),  # missing in another observation
+        lambda codes: codes.where(codes.index != 3, codes.max() - codes),  # one other value
+        lambda codes: codes.where(codes != 0, 1),  # one level less
+    ],
+)
+def test_columns_that_differ_in_one_observation_are_no_copies(change: Callable[..., Any], people: pd.DataFrame) -> None:
+    codes = people["city"].map({"Rome": 0, "Oslo": 1, "Bonn": 2, "Lima": 5})
+    people.loc[3, "city"], codes[3] = "Rome", 0
+    kinds = {finding.kind for finding in inspect_table(read_table(people.assign(code=codes))).findings}
+    assert "copies" in kinds
+    kinds = {finding.kind for finding in inspect_table(read_table(people.assign(code=change(codes)))).findings}
+    assert "copies" not in kinds
+
+
+def test_numbers_of_which_most_occur_once_are_no_copies_of_each_other() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=["a", "b", "c"])
+    frame["rounded"] = np.random.default_rng(1).permutation(90)
+    assert "copies" not in {finding.kind for finding in inspect_table(read_table(frame)).findings}
+
+
+# Tables read again
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"kinds": {"city": "category"}},
+        {"kinds": {"smoker": "category", "ill": "category"}},
+        {"kinds": {"ill": "number", "smoker": "number"}},
+        {"kinds": {"zip": "category"}},
+        {"kinds": {"zip": "ordered"}},
+        {"kinds": {"rooms": "number"}},
+        {"ordered": {"size": SIZES}},
+        {"ordered": {"city": ["Oslo", "Lima", "Rome", "Bonn"], "ill": [True, False]}},
+        {"environments": "zip"},
+    ],
+)
+def test_a_table_read_again_with_other_kinds_is_the_source_read_so(how: dict[str, Any], people: pd.DataFrame) -> None:
+    source = people.assign(zip=np.arange(160) % 3 + 5, rooms=np.arange(160) % 2)
+    direct, again = read_table(source, **how), read_table(read_table(source), **how)
+    assert again.columns == direct.columns
+    np.testing.assert_array_equal(again.values, direct.values)
+    assert {finding.columns for finding in again.findings} == {finding.columns for finding in direct.findings}
+    assert len(again.findings) == len(direct.findings)
+
+
+def test_a_table_read_again_refuses_what_its_source_refuses(able: Arrow, people: pd.DataFrame) -> None:
+    table = read_table(people)
+    for kinds in ({"city": "number"}, {"city": "binary"}, {"city": "ordered"}):
+        for source in (people, table):
+            with pytest.raises(TableError, match="'city'"):
+                read_table(source, kinds=kinds)
+    with pytest.raises(TableError, match="'city'"):
+        Arrow(able.model, kinds={"city": "number"}).fit(table)
+    # Text that looks like a number stays text: the zero in front counts.
+    codes = read_table(people.assign(code=pd.Categorical(["01", "1", "2", "10"] * 40)))
+    assert read_table(codes, kinds={"code": "category"}).columns[-1].levels == codes.columns[-1].levels
 
 
 def with_copies(people: pd.DataFrame) -> pd.DataFrame:
@@ -588,7 +692,7 @@ def test_probabilities_of_hidden_causes_are_symmetric_and_knowledge_rules_them_o
 
 @pytest.mark.parametrize("entry", ["a -> b", "a", "a <-> a", ["a"], ["a", "b", "c"], 7])
 def test_what_is_no_pair_of_variables_is_refused(entry: Any) -> None:
-    with pytest.raises(KnowledgeError, match="no_hidden_cause"):
+    with pytest.raises(KnowledgeError, match=r"Expected (two variables such as 'a <-> b'|a list for no_hidden_cause)"):
         Knowledge(no_hidden_cause=[entry] if not isinstance(entry, int) else entry)
     with pytest.raises(KnowledgeError, match="Expected an edge"):
         Knowledge(required=["a <-> b"])
@@ -664,6 +768,8 @@ def test_paths_and_adjustment_sets_say_that_hidden_causes_are_left_aside(confoun
         confounded.adjustment_set_frequencies(pair.first, pair.second, k=50)
     with pytest.warns(ArrowWarning, match="hidden common causes into account"):
         confounded.path_probability(pair.first, pair.second, k=50)
+    with pytest.warns(ArrowWarning, match=f"hidden common causes into account.*{pair.first} ↔ {pair.second}"):
+        confounded.ancestor_probabilities(k=50)
 
 
 def test_hidden_causes_are_in_words_on_every_surface(

@@ -62,7 +62,7 @@ def test_every_remedy_has_words_on_both_surfaces() -> None:
             remedy = Remedy(action, columns, "drop" if action == "missing" else "columns")
             (python,), (command,) = advice([remedy], PYTHON), advice([remedy], COMMAND_LINE)
             assert not OPTION.search(python)
-            assert not ARGUMENT.search(command.replace("--kind a=", "--kind a "))
+            assert not ARGUMENT.search(re.sub("(--kind|--ordered) a=", "", command))
             assert ARGUMENT.search(python)
             assert OPTION.search(command)
 
@@ -92,6 +92,16 @@ def test_the_advised_options_name_exactly_the_columns(names: list[str]) -> None:
     words = shlex.split(re.sub(r"^To go on: leave out (a column|columns) with ", "", sentence).removesuffix("."))
     assert words[::2] == ["--drop"] * len(names)
     assert options.several(words[1::2]) == names
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1).filter(str.strip), min_size=2))
+def test_the_advised_order_names_exactly_the_levels(levels: list[str]) -> None:
+    (sentence,) = advice([Remedy("order", ("size", *levels))], COMMAND_LINE)
+    option, value = shlex.split(sentence.partition(" with ")[2].removesuffix("."))
+    ((name, order),) = options._assignments(option, "", [value])
+    assert (option, name, options.several([order])) == ("--ordered", "size", levels)
+    (sentence,) = advice([Remedy("order", ("size", *levels))], PYTHON)
+    assert sentence.endswith(f"ordered={{'size': {levels!r}}}.")
 
 
 def test_names_with_line_breaks_can_be_given_as_options() -> None:

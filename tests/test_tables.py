@@ -166,9 +166,35 @@ def test_a_saved_index_is_named_in_a_warning(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv")
     warning = finding(read_table(tmp_path / "t.csv"), "index")
     assert warning.severity == "warning"
-    assert "--drop 'Unnamed: 0'" in warning.worded(COMMAND_LINE)
-    assert "read_table(table, drop=['Unnamed: 0'])" in warning.worded()
+    assert "--drop x1" in warning.worded(COMMAND_LINE)
+    assert "read_table(table, drop=['x1'])" in warning.worded()
+    assert "index" not in kinds(read_table(tmp_path / "t.csv", drop=["x1"]))
     assert "index" not in kinds(read_table(tmp_path / "t.csv", drop=["Unnamed: 0"]))
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_columns_of_a_file_without_a_name_are_numbered(tmp_path, frame, ending):
+    if ending == "xlsx":
+        pytest.importorskip("openpyxl")
+    frame.columns = ["a", "", "x4", ""]
+    path = tmp_path / f"t.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_excel(path, index=False)
+    table = read_table(path)
+    assert table.names == ("a", "x2", "x4", "column 4")  # which has that name already
+    assert np.array_equal(table.values, frame.to_numpy())
+    assert "without a name were given one: 'x2' and 'column 4'" in finding(table, "names").message
+    assert read_table(path, columns=["x2", "a"]).names == ("x2", "a")
+    assert read_table(frame.set_axis(["a", "Unnamed: 1", "c", "d"], axis=1)).names[1] == "Unnamed: 1"  # its own name
+
+
+def test_a_kind_is_only_advised_where_it_can_be_read(frame):
+    frame["few"] = ["x" if row == 3 else str(row % 7) for row in range(len(frame))]
+    frame["many"] = ["x" if row == 3 else str(row % 115) for row in range(len(frame))]
+    with pytest.raises(TableError) as refusal:
+        read_table(frame)
+    assert "kinds={'few': 'category'}" in str(refusal.value)
+    assert "kinds={'many'" not in str(refusal.value)
+    assert "na=['x']" in str(refusal.value)
 
 
 def test_thousands_of_columns_are_read(tmp_path):
@@ -181,7 +207,8 @@ def test_blanks_around_fields_do_not_matter(tmp_path):
     (tmp_path / "t.csv").write_text('"a", "b"\n' + '1, "2"\n 3, "4"\n' * 20)
     table = read_table(tmp_path / "t.csv")
     assert table.names == ("a", "b")
-    assert table.values[:2].tolist() == [[1, 2], [3, 4]]
+    assert [column.levels for column in table.columns] == [("1", "3"), ("2", "4")]
+    assert table.values[:2].tolist() == [[0, 0], [1, 1]]
 
 
 def test_the_first_sheet_is_read_unless_another_is_named(tmp_path, frame):
@@ -211,7 +238,229 @@ def test_true_and_false_and_yes_and_no_become_one_and_zero_with_a_note(frame):
     table = read_table(frame)
     assert np.array_equal(table.values[:, 4], (frame["age"] > 0).to_numpy(float))
     assert np.array_equal(table.values[:, 5], (frame["dose"] > 0).to_numpy(float))
-    assert [(note.kind, note.columns) for note in table.findings] == [("coding", ("flag",)), ("coding", ("smokes",))]
+    assert [(note.kind, note.columns, note.message) for note in table.findings] == [
+        ("coding", ("flag",), "Column 'flag' is true or false: True counts as 1, False as 0."),
+        ("coding", ("smokes",), "Column 'smokes' is yes or no: 'Yes' counts as 1, 'no' as 0."),
+    ]
+
+
+SIZES = np.array(["small", "medium", "large"])
+
+
+def with_column(frame, cells):
+    """The table with one more column, x, of these cells in turn."""
+    cells = pd.Series(list(cells) if isinstance(cells, map | str) else cells)
+    return frame.assign(x=cells.iloc[np.arange(len(frame)) % len(cells)].set_axis(frame.index))
+
+
+def last(table: Table):
+    return table.columns[-1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "levels"),
+    [
+        (1, 2, ("1", "2")),
+        (0, 100, ("0", "100")),
+        (-1.0, 1.0, ("-1", "1")),
+        (0.5, 1e300, ("0.5", "1e+300")),
+        (2**60, 2**60 + 3, (str(2**60), str(2**60 + 3))),
+        ("$1,000", "$2,500", ("$1,000", "$2,500")),
+        ("1.50", "2.50", ("1.50", "2.50")),
+        ("1,5", "2,5", ("1,5", "2,5")),
+        ("0.0", "1.0", ("0", "1")),
+    ],
+)
+def test_two_different_numbers_are_two_levels_whatever_their_unit(frame, low, high, levels):
+    table = read_table(with_column(frame, [low, high, high]))
+    assert (last(table).kind, last(table).levels) == ("binary", levels)
+    assert table.values[:3, -1].tolist() == [0, 1, 1]
+    assert not table.log_candidates[-1]
+    if levels != ("0", "1"):
+        assert f"{levels[1]} counts as 1, {levels[0]} as 0" in table.findings[-1].message
+
+
+def test_two_different_numbers_can_be_declared_a_number(frame):
+    table = read_table(with_column(frame, [1, 2, 2]), kinds={"x": "number"})
+    assert last(table).kind == "number"
+    assert table.values[:3, -1].tolist() == [1, 2, 2]
+    again = read_table(table, drop=["age"])  # a table that was read keeps the values it has
+    assert last(again).kind == "number"
+    assert again.values[:3, -1].tolist() == [1, 2, 2]
+
+
+def test_two_numbers_that_differ_by_rounding_are_one(frame):
+    with pytest.raises(TableError, match=r"'x' \(every value is 0.3\) is constant"):
+        read_table(with_column(frame, [0.3, 0.1 + 0.2]))
+
+
+def test_a_filled_column_of_two_numbers_keeps_its_unit(frame):
+    frame = with_column(frame, [20, 120, 120])
+    frame.loc[7, "x"] = np.nan
+    table = read_table(frame, missing="impute")
+    assert last(table).kind == "number"
+    assert table.values[:3, -1].tolist() == [0, 100, 100]  # distances from the lower one
+
+
+def test_two_texts_are_two_levels_the_later_in_the_alphabet_counts_as_one(frame):
+    for cells in (["ja", "nein", "ja"], pd.Categorical(["ja", "nein", "ja"], ["nein", "ja", "vielleicht"])):
+        table = read_table(with_column(frame, cells))
+        assert (last(table).kind, last(table).levels) == ("binary", ("ja", "nein"))
+        assert table.values[:3, -1].tolist() == [0, 1, 0]
+        assert "Column 'x' has two levels: 'nein' counts as 1, 'ja' as 0." in table.findings[-1].message
+    assert last(read_table(with_column(frame, ["ja", "nein"]), kinds={"x": "category"})).kind == "category"
+    with pytest.raises(TableError, match="write 0 and 1 to use it"):
+        read_table(with_column(frame, ["ja", "nein"]), abilities=NUMBERS_ONLY)
+
+
+def test_text_most_of_whose_values_occur_once_is_refused_unless_it_is_declared(frame):
+    names = frame.assign(x=[f"p{max(place, 50)}" for place in range(len(frame))])  # 70 levels, 69 of them once
+    with pytest.raises(TableError, match=r"69 of 120 values occur only once.*own in most rows.*drop=\['x'\]"):
+        read_table(names)
+    assert last(read_table(names, kinds={"x": "category"})).kind == "category"
+    half = frame.assign(x=[f"p{max(place, 59)}" for place in range(len(frame))])  # 60 of 120 once
+    assert last(read_table(half)).kind == "category"
+    few = frame.assign(x=["a", "b", "c", "c", "a", "d"] + [None] * 114)  # too few to say
+    assert "names" not in kinds(read_table(few, strict=False))
+
+
+def test_levels_that_do_not_occur_are_no_levels(frame):
+    usual = read_table(with_column(frame, SIZES), ordered={"x": SIZES})
+    declared = read_table(with_column(frame, SIZES), ordered={"x": ["tiny", "small", "medium", "odd", "large"]})
+    filtered = pd.Categorical(SIZES, ["tiny", "small", "medium", "odd", "large"], ordered=True)
+    by_pandas = read_table(frame.assign(x=pd.Categorical(list(filtered) * 40, filtered.categories, ordered=True)))
+    for table in (declared, by_pandas):
+        assert table.columns == usual.columns
+        assert np.array_equal(table.values, usual.values)
+    assert last(usual).levels == tuple(SIZES)
+    frame.loc[1::3, "age"] = np.nan  # where the size is medium
+    left = read_table(with_column(frame, SIZES), ordered={"x": SIZES}, missing="drop")
+    assert last(left).levels == ("small", "large")
+    assert set(left.values[:, -1]) == {0, 1}
+
+
+def test_more_than_a_hundred_ordered_levels_are_refused(frame):
+    many = frame.assign(x=np.arange(120) % 101)
+    for source, how in ((many, {"kinds": {"x": "ordered"}}), (many.astype({"x": "category"}), {})):
+        if not how:
+            source["x"] = source["x"].cat.as_ordered()
+        with pytest.raises(TableError, match=r"101 levels.*too many ordered levels: up to 100") as refusal:
+            read_table(source, **how)
+        assert "read it as a number with --kind x=number" in refusal.value.worded(COMMAND_LINE)
+    assert len(last(read_table(frame.assign(x=np.arange(120) % 100), kinds={"x": "ordered"})).levels) == 100
+
+
+def test_text_declared_a_number_is_refused_with_what_it_can_be(frame):
+    with pytest.raises(
+        TableError, match=r"'x' \(such as 'small'\) holds text: text cannot be used as numbers"
+    ) as refusal:
+        read_table(with_column(frame, SIZES), kinds={"x": "number"})
+    words = refusal.value.worded(COMMAND_LINE)
+    assert "--kind x=category" in words
+    assert "--ordered x=large,medium,small" in words
+    with pytest.raises(TableError, match=r"without an order.*ordered=\{'x': \['large', 'medium', 'small'\]\}"):
+        read_table(with_column(frame, SIZES), kinds={"x": "ordered"})
+
+
+@pytest.mark.parametrize(
+    ("cells", "order", "levels"),
+    [
+        (["01001", "01002"], ["01001", "01002"], ("01001", "01002")),
+        (["0.50", "1.00"], ["0.50", "1.00"], ("0.50", "1.00")),
+        (["0.50", "1.00"], [0.5, 1], ("0.5", "1")),
+        ([1, 2, 3], [1.0, 2.0, 3.0], ("1", "2", "3")),
+        ([1.0, 2.0, None], ["2", "1"], ("2", "1")),
+        (["1", "1.0", "2"], [2, 1], ("2", "1")),
+    ],
+)
+def test_an_order_may_name_numbers_as_the_file_or_as_python_writes_them(tmp_path, frame, cells, order, levels):
+    with_column(frame, cells).to_csv(tmp_path / "t.csv", index=False)
+    for source in (with_column(frame, cells), tmp_path / "t.csv"):
+        assert last(read_table(source, ordered={"x": order})).levels == levels
+
+
+def test_a_marker_of_missing_cells_is_the_same_number_however_it_is_written(frame):
+    for cells in (["-999", "a", "b", "c"], pd.Categorical([-999, 1, 2, 3]), ["-999.0", "a", "b", "c"]):
+        for marker in (-999.0, -999, "-999.00"):
+            table = read_table(with_column(frame, cells), na=[marker])
+            assert len(last(table).levels or "abc") == 3
+            assert np.isnan(table.values[:4, -1]).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["Yes", "YES", "no", "No"],
+        [True, False],
+        [1, 2],
+        ["1", "1.0", "2"],
+        ["ja", "nein"],
+        pd.Categorical(["a", "b"]),
+        pd.Categorical(["a", "b"], ["b", "a"]),
+    ],
+)
+def test_what_is_detected_can_be_declared(frame, cells):
+    frame = with_column(frame, cells)
+    detected, declared = read_table(frame), read_table(frame, kinds={"x": "binary"})
+    assert detected.columns == declared.columns
+    assert np.array_equal(detected.values, declared.values)
+
+
+def test_the_order_of_pandas_counts_whatever_is_declared(frame):
+    frame["x"] = pd.Categorical(np.tile(SIZES, 40), SIZES, ordered=True)
+    assert last(read_table(frame, kinds={"x": "ordered"})) == last(read_table(frame))
+    frame["x"] = pd.Categorical(["low", "high"] * 60, ["low", "high"], ordered=True)
+    table = read_table(frame, kinds={"x": "binary"})
+    assert (last(table).kind, last(table).levels) == ("binary", ("low", "high"))
+    assert table.values[:2, -1].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2020-01", "2020-02", "2020-03"],
+        ["1 January 2020", "17 May 2021", "3 Dec 2021"],
+        ["Jan 1", "Feb 14", "Mar 3"],
+        ["10:09 PM", "9:00 am", "1:30 p.m."],
+        ["2020-01-31", "2020-02-29 10:00", "unknown"],
+        ["31.1.2020", "1.2.2020", "3.2.2020"],
+        ["2020Q1", "2020Q2", "2020Q3"],
+        pd.to_datetime(["2020-01-31", "2020-02-29", "2020-03-31"]),
+    ],
+)
+def test_dates_are_no_levels_however_they_are_written(frame, cells):
+    for column in (cells, pd.Categorical(cells)):
+        with pytest.raises(TableError, match=r"'x'.* holds dates or times: turn them into a number"):
+            read_table(with_column(frame, column))
+    assert last(read_table(with_column(frame, map(str, cells)), kinds={"x": "category"})).kind == "category"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["may", "june", "july"],
+        ["1-2", "3-4", "5-6"],
+        ["10-20", "20-30", "30-40"],
+        ["2009-10", "2010-11", "2011-12"],
+        ["MARCH1", "SEPT2", "DEC1"],
+        ["Q1", "Q2", "Q3"],
+        ["1st", "2nd", "3rd"],
+        ["2020-01-31", "none", "later"],
+    ],
+)
+def test_levels_that_look_a_little_like_dates_are_levels(frame, cells):
+    assert last(read_table(with_column(frame, cells))).kind == "category"
+
+
+def test_notes_name_levels_as_text(frame):
+    frame["x"] = pd.cut(frame["age"], [-10, -0.5, 0.5, 10])
+    assert "('(-10.0, -0.5]' < '(-0.5, 0.5]' < '(0.5, 10.0]')" in read_table(frame).findings[0].message
+    message = read_table(with_column(frame, "abcdefgh")).findings[0].message
+    assert message == "Column 'x' is read as a category with 8 levels: 'a', 'b', 'c', 'd', 'e', 'f' and 2 more."
+    with pytest.raises(TableError, match="every value is True"):
+        read_table(frame.assign(x=True))
+    with pytest.raises(TableError, match=r"\(every value is 'a'\) is not yes or no"):
+        read_table(frame.assign(x="a"), kinds={"x": "binary"})
 
 
 def test_ordered_categories_become_their_ranks_with_a_note(frame):

@@ -44,12 +44,36 @@ def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Calla
 
 def as_option_value(name: str) -> str:
     """A name as a shell takes it for an option that may hold several, separated by commas."""
+    return shlex.quote(_in_quotes(name))
+
+
+def _in_quotes(name: str) -> str:
+    """A name as a list that commas separate holds it: in quotes if it has to be."""
     if not name or re.search(r'[,"\r\n]|^\s|\s$', name):
-        name = '"' + name.replace('"', '""') + '"'
-    return shlex.quote(name)
+        return '"' + name.replace('"', '""') + '"'
+    return name
 
 
-_MISSING = {"drop": "leave out incomplete observations", "impute": "fill the gaps"}
+def _in_order(levels: Callable[[str, Sequence[str]], str]) -> Callable[[Remedy], str]:
+    """Words for a remedy whose columns are a column and its levels, which may not be there if they are many."""
+
+    def words(remedy: Remedy) -> str:
+        name, *named = remedy.columns
+        return f"name its levels in their order with {levels(name, named)}"
+
+    return words
+
+
+def _order_option(name: str, levels: Sequence[str]) -> str:
+    written = ",".join(map(_in_quotes, levels)) or "LEVEL,LEVEL,..."
+    return f"--ordered {shlex.quote(f'{name}={written}')}"
+
+
+_MISSING = {
+    "model": "leave the gaps to the network",
+    "drop": "leave out incomplete observations",
+    "impute": "fill the gaps",
+}
 
 PYTHON: Wording = {
     "drop": _leave_out(
@@ -62,8 +86,12 @@ PYTHON: Wording = {
     "delimiter": lambda remedy: "name the delimiter with read_table(path, delimiter=...)",
     "decimal": lambda remedy: f"name the decimal sign with read_table(path, decimal={remedy.setting!r})",
     "header": lambda remedy: "read the file without names with read_table(path, header=False)",
-    "omit": lambda remedy: f"leave out {remedy.setting}=",
+    "omit": lambda remedy: (
+        f"leave out {remedy.setting}="
+        + (f", and the column with read_table(table, drop={list(remedy.columns)!r})" if remedy.columns else "")
+    ),
     "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
+    "order": _in_order(lambda name, levels: f"ordered={{{name!r}: {str(levels) if levels else '[...]'}}}"),
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
     "between": lambda remedy: "name them with between=(..., ...)",
     "jobs": lambda remedy: f"choose jobs={remedy.setting}",
@@ -79,10 +107,14 @@ COMMAND_LINE: Wording = {
     "delimiter": lambda remedy: "name the delimiter with --delimiter",
     "decimal": lambda remedy: f"name the decimal sign with --decimal {remedy.setting}",
     "header": lambda remedy: "read the file without names with --no-header",
-    "omit": lambda remedy: f"leave out --{remedy.setting}",
+    "omit": lambda remedy: (
+        f"leave out --{remedy.setting}"
+        + "".join(f", and the column with --drop {as_option_value(name)}" for name in remedy.columns[:1])
+    ),
     "kind": lambda remedy: (
         f"read it as a {remedy.setting} with --kind {shlex.quote(remedy.columns[0] + '=' + remedy.setting)}"
     ),
+    "order": _in_order(_order_option),
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
     "between": lambda remedy: "name them with --from and --to",
     "jobs": lambda remedy: f"choose --jobs {remedy.setting}",

@@ -137,7 +137,7 @@ def discover(
     known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
-    from causal_arrow.discovery.effects.falsification import compatibility
+    from causal_arrow.discovery.effects.falsification import compatibility, why_not_tested
 
     if backend != "loky" or jobs is not None or cluster is not None:
         _check_workers(bootstrap, backend, cluster)
@@ -173,6 +173,8 @@ def discover(
     extras = Extras()
     if falsify or not as_json:
         extras.falsification = compatibility(answer, found.table, thorough=falsify)
+    if falsify and extras.falsification is None:
+        extras.not_tested = why_not_tested(found.table)
     if samples is not None or bootstrap is not None:
         import numpy as np
         import torch
@@ -255,6 +257,8 @@ class Extras:
     """What there is beside the answer: whether its graph fits the table, and what was asked for."""
 
     falsification: Falsification | None = None
+    not_tested: str = ""
+    """Why not, where that was asked for."""
 
     samples: int = 0
     ancestors: NDArray[np.float64] | None = None
@@ -375,6 +379,8 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
     content = answer.to_dict()
     if falsify and extras.falsification is not None:
         content["falsification"] = extras.falsification.to_dict()
+    elif extras.not_tested:
+        content["falsification"] = {"tests": 0, "sentence": extras.not_tested}
     if extras.ancestors is not None:
         content["samples"] = extras.samples
         content["ancestor_probabilities"] = extras.ancestors.tolist()
@@ -408,6 +414,8 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
     if extras.falsification is not None:
         careful = "[yellow]Careful:[/yellow] " if extras.falsification.falsified else ""
         screen.print(careful + escape(str(extras.falsification)))
+    elif extras.not_tested:
+        screen.print(escape(extras.not_tested))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:

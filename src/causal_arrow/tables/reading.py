@@ -7,9 +7,11 @@ the caller says so, and the caller's own data are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +20,31 @@ from causal_arrow.errors import Remedy, TableError, check_choice
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.storage import room_for
 from causal_arrow.tables.columns import (
+    MOST_LEVELS,
     CellOptions,
     NumberColumn,
     Problem,
+    cell_text,
     column_as_numbers,
     constant_columns,
     problem_sentences,
+    unit_of_codes,
 )
 from causal_arrow.tables.experiments import (
-    check_environment,
     environment_findings,
     environment_labels,
     experiment_findings,
     intervened_cells,
+    lost_experiments,
+    missing_environments,
 )
-from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates
+from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table, in_safe_units
 from causal_arrow.text import capitalized, closest, counted, listed, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # N observations, P variables
 
@@ -47,6 +56,10 @@ MOST_VARIABLES = 5000
 MISSING_CHOICES = ("auto", "model", "error", "drop", "impute")
 MOST_MISSING = 0.9
 """Share of a column that may be missing."""
+MOSTLY_FILLED = 0.5
+"""Share of a column from which on filling its gaps gets a warning of its own."""
+LEAST_COMPLETE = 0.1
+"""Share of the observations that must be complete for leaving out the others to be advised."""
 ENVIRONMENT = "environment"
 """The name of the column that environments get which come beside a table."""
 # Imputation: rounds of predicting the gaps, and the ridge that keeps the predictions tame, in units of the variances.
@@ -75,6 +88,8 @@ def read_table(
 ) -> Table:
     """The table in a file, a data frame or an array, ready for the network.
 
+    Rows without any value are left out, and a finding says how many they were.
+
     Parameters
     ----------
     source
@@ -91,7 +106,7 @@ def read_table(
         completely at random. "impute" fills the gaps with linear predictions from the other variables, which makes
         relations look tidier than they are. "auto" is "model" if the network can do that, else "error".
     na
-        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null.
+        Values that count as missing, such as "?" or -999, beside empty cells and the usual NA, NaN, null, None.
     delimiter
         Field separator of a text file; detected by default.
     decimal
@@ -107,8 +122,8 @@ def read_table(
         Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
     interventions
         What experiments have set: for each observation the name of a variable, several separated by `;`, nothing for
-        none; or a table of true and false, a column for each variable; or the name of a column of the table with such
-        labels, which is then no variable.
+        none; or a table of true and false (a data frame, an array or lists), a column for each variable; or the name
+        of a column of the table with such labels, which is then no variable.
     environments
         Where or when each observation was made: a label for each, or the name of a column of the table. It is read as a
         category that nothing in the table causes.
@@ -142,7 +157,8 @@ def read_table(
     check_choice("missing", missing, MISSING_CHOICES)
     markers = tuple(str(marker).strip() for marker in _several(na, "na"))
     read = as_frame(source, FileOptions(delimiter, decimal, sheet, header, markers, progress))
-    if environments is not None and not isinstance(environments, str):
+    beside = environments is not None and not isinstance(environments, str)
+    if beside:
         read, environments = _with_environments(read, environments), ENVIRONMENT
     names = _names(read)
     check_duplicates(names.used, "The table")
@@ -164,9 +180,12 @@ def read_table(
     usable: list[NumberColumn] = []
     problems: list[Problem] = []
     for place in chosen:
-        column = column_as_numbers(
-            read.cells(place), names.used[place], read.where, replace(usual, **said.get(place, {}))
-        )
+        cells = read.cells(place)
+        if place in said and place < len(read.columns):
+            cells = _named_levels(cells, read.columns[place])
+        # The values of a table that was read before are numbers and codes, and stay what they are.
+        told = said.get(place, {"kind": "number"} if place < len(read.columns) else {})
+        column = column_as_numbers(cells, names.used[place], read.where, replace(usual, **told))
         if isinstance(column, Problem):
             problems.append(column)
             continue
@@ -174,31 +193,47 @@ def read_table(
         usable.append(replace(column, numbers=values[:, len(usable)]))
     values = values[:, : len(usable)]
     # A table knows what its columns hold, unless the caller knows better.
-    known = {column.name: column for column in read.columns if column.name not in {names.used[each] for each in said}}
+    declared = {names.used[place] for place in said}
+    known = {column.name: column for column in read.columns if column.name not in declared}
     draft = _Draft(
         values=values,
         columns=[known.get(column.name, column.column) for column in usable],
         problems=problems,
     )
+    carried = [each for each in read.findings if each.kind != "coding" or not declared.issuperset(each.columns)]
     draft.findings += [
-        *(finding for finding in read.findings if _concerns(finding, draft.columns)),
+        *(finding for finding in carried if _concerns(finding, draft.columns)),
         *names.findings(chosen),
-        *(Finding("coding", "note", (column.name,), column.note) for column in usable if column.note),
-        *_index_columns(values, draft.columns),
+        *(
+            Finding("coding", "note", (column.name,), column.note)
+            for column in usable
+            if column.note and (environment is None or column.name != names.used[environment])
+        ),
     ]
     if isinstance(source, Table):
         draft.carry_over(source)
-    if environment is not None:
-        draft.set_environment(names.used[environment], read.where)
     if interventions is not None:
         among = [names.used[place] for place in chosen]
-        draft.masks = intervened_cells(interventions, among, len(values), read.where)
+        others = [name for name in names.used if name not in among]
+        draft.masks = intervened_cells(interventions, among, len(values), read.where, others)
         if "intervened" not in abilities:
             draft.complaints.append(_cannot_read_experiments(abilities))
+    if environment is not None:
+        draft.set_environment(names.used[environment])
+    draft.leave_out_empty_rows()
+    draft.findings += _index_columns(draft.values, draft.columns)
+    if missing != "drop":
+        draft.complaints += missing_environments(
+            draft.environment_codes, None if beside else draft.environment_name, lambda row: read.where(draft.row(row))
+        )
     draft.complete(missing, abilities)
     in_trouble = {problem.column for problem in draft.problems}
     constant = constant_columns(draft.values, draft.columns)
     draft.problems += [problem for problem in constant if problem.column not in in_trouble]
+    if environment is not None:
+        cells = read.cells(environment)
+        unusable = isinstance(column_as_numbers(cells, draft.environment_name or "", read.where, usual), Problem)
+        draft.complain_of_environment(beside, unusable, abilities.model)
     if strict:
         _raise(draft.problems, draft.complaints, abilities.model)
     return draft.table(abilities)
@@ -214,19 +249,77 @@ class _Draft:
     findings: list[Finding] = field(default_factory=list)
     complaints: list[Finding] = field(default_factory=list)  # of more than a column
     masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)  # where each variable was set  name -> (N,)
-    environment: Column | None = None
+    environment_name: str | None = None
+    rows: NDArray[np.intp] | None = None  # the rows of the source that are left; None for all
+
+    def row(self, observation: int) -> int:
+        """Which row of the source an observation is."""
+        return observation if self.rows is None else int(self.rows[observation])
+
+    @property
+    def environment(self) -> Column | None:
+        """The column that tells environments apart, if there is one that can be read."""
+        return next((column for column in self.columns if column.name == self.environment_name), None)
+
+    @property
+    def environment_codes(self) -> Floats | None:
+        """Its codes.  (N,)"""
+        column = self.environment
+        return None if column is None else self.values[:, self.columns.index(column)]
 
     def carry_over(self, table: Table) -> None:
         """What a table says beside its values."""
         if table.intervened is not None:
             self.masks = dict(zip(table.names, table.intervened.T, strict=True))
-        self.environment = next((column for column in self.columns if column.name == table.environment), None)
+        self.set_environment(table.environment)
 
-    def set_environment(self, name: str, where: Callable[[int], str]) -> None:
+    def set_environment(self, name: str | None) -> None:
         """The column of that name tells environments apart; one that cannot be read is a problem already."""
-        self.environment = next((column for column in self.columns if column.name == name), None)
-        if self.environment is not None:
-            check_environment(self.values[:, self.columns.index(self.environment)], self.environment, where)
+        self.environment_name = name
+
+    def leave_out_empty_rows(self) -> None:
+        """Only rows that say something: none of blank lines in a file, below a sheet, or from a join."""
+        count = len(self.values)
+        empty = np.ones(count, dtype=bool)
+        places = [place for place, column in enumerate(self.columns) if column.name != self.environment_name]
+        for place in places:
+            if not empty.any():
+                return
+            empty &= np.isnan(self.values[:, place])
+        if not places or not empty.any():
+            return
+        rows = np.flatnonzero(~empty)
+        if len(rows) < FEWEST_OBSERVATIONS:
+            raise TableError(
+                f"Only {len(rows):,} of {counted(count, 'row')} {'has' if len(rows) == 1 else 'have'} any value: at "
+                f"least {FEWEST_OBSERVATIONS} are needed."
+            )
+        for place in range(len(self.columns)):  # in place, so that a long table is not there twice
+            self.values[: len(rows), place] = self.values[rows, place]
+        self.values, self.rows = self.values[: len(rows)], rows
+        left_out = count - len(rows)
+        has, was = ("has", "was") if left_out == 1 else ("have", "were")
+        self.findings.append(
+            remark(f"{left_out:,} of {counted(count, 'row')} {has} no value at all and {was} left out.")
+        )
+        self._keep_labels(~empty)
+        codes, column = self.environment_codes, self.environment
+        if codes is not None and column is not None:
+            codes[:], self.columns[self.columns.index(column)] = _used_levels(codes, column)
+
+    def _keep_labels(self, rows: NDArray[np.bool_]) -> None:
+        """What experiments set in these observations, and a word on experiments of which none is left."""
+        before = [name for name, mask in self.masks.items() if mask.any()]
+        self.masks = {name: mask[rows] for name, mask in self.masks.items()}
+        self.findings += lost_experiments(tuple(name for name in before if not self.masks[name].any()))
+
+    def complain_of_environment(self, beside: bool, unusable: bool, model: str) -> None:
+        """What is wrong with environments is a complaint of its own: dropping their column would not help."""
+        for problem in [each for each in self.problems if each.column == self.environment_name]:
+            self.problems.remove(problem)
+            complaint = _trouble_with_environments(problem, beside, unusable, self.rows is not None, model)
+            self.complaints.append(complaint)
+            self.environment_name = None
 
     def complete(self, missing: str, abilities: Abilities) -> None:
         """Do about missing values what the caller asks for."""
@@ -241,13 +334,16 @@ class _Draft:
             completed = _COMPLETE[missing](self.values, self.columns)
         except TableError as error:
             columns = tuple(self.columns[place].name for place in np.flatnonzero(gaps.any(axis=0)).tolist())
-            self.complaints.append(Finding("missing", "problem", columns, error.message, error.remedies))
+            remedies = (*_left_to_network(gaps, self.columns, abilities), *error.remedies)
+            remedies = tuple(dict.fromkeys(remedies))
+            self.complaints.append(Finding("missing", "problem", columns, error.message, remedies))
             return
         self.values, self.columns = completed.values, list(completed.columns)
         self.findings += completed.findings
         self.problems += completed.problems
         if completed.rows is not None:
-            self.masks = {name: mask[completed.rows] for name, mask in self.masks.items()}
+            self.rows = np.flatnonzero(completed.rows) if self.rows is None else self.rows[completed.rows]
+            self._keep_labels(completed.rows)
 
     def table(self, abilities: Abilities) -> Table:
         """The table, with all that stands in its way among its findings."""
@@ -260,7 +356,8 @@ class _Draft:
         nowhere = np.zeros(len(self.values), dtype=bool)
         masks = [self.masks.get(name, nowhere) for name in names]
         intervened = np.stack(masks, axis=1) if any(mask.any() for mask in masks) else None
-        environment = None if self.environment is None else self.environment.name
+        column = self.environment
+        environment = None if column is None else column.name
         findings += experiment_findings(intervened, names)
         findings += environment_findings(self.values, self.columns, environment)
         for array in (self.values, intervened):
@@ -312,6 +409,42 @@ def _with_environments(read: SourceFrame, labels: Any) -> SourceFrame:
     return replace(read, frame=read.frame.assign(**{ENVIRONMENT: cells}))
 
 
+def _named_levels(codes: pd.Series, column: Column) -> pd.Series:
+    """The cells of a column that a table holds as codes of levels: their names, or the numbers that these are."""
+    import pandas as pd
+
+    if not column.levels:
+        return codes
+    names: list[Any] = list(column.levels)
+    if all(re.fullmatch(r"0|-?[1-9]\d{0,14}", name) for name in names):
+        names = [float(name) for name in names]
+    numbers = codes.to_numpy(dtype=float)
+    cells = [None if np.isnan(number) else names[int(number)] for number in numbers.tolist()]
+    return pd.Series(cells, dtype=float if isinstance(names[0], float) else object, name=codes.name)
+
+
+def _trouble_with_environments(
+    problem: Problem, beside: bool, unusable: bool, rows_left_out: bool, model: str
+) -> Finding:
+    """Why environments cannot be told apart, and what to do: no variable is at fault that could be dropped."""
+    subject = "The environments" if beside else f"The environments in {problem.column!r}"
+    only = problem.detail.removeprefix("every value is ")
+    sentences = {
+        "identifier": f"{subject} are different in each observation: group observations into a few environments, such "
+        "as sites or years.",
+        "names": f"{subject} are different in most observations: group observations into a few environments, such as "
+        "sites or years.",
+        "levels": f"{subject} are too many ({problem.detail}): up to {MOST_LEVELS} can be told apart, so group them.",
+        "empty": f"{subject} are missing in every observation.",
+        "constant": f"All observations{' that are left' if rows_left_out else ''} come from one environment"
+        f"{f', {only}' if beside else f' ({problem.column!r} is {only} everywhere)'}: expected two or more to compare.",
+    }
+    message = sentences.get(problem.kind) or problem_sentences([problem], model)[0]
+    without = problem.kind in ("constant", "empty") or unusable
+    also = () if beside or not without else (problem.column,)
+    return Finding("environments", "problem", also, message, (Remedy("omit", also, "environments"),))
+
+
 def _declared(
     kinds: Mapping[Any, str] | None,
     ordered: Mapping[Any, Sequence[Any]] | None,
@@ -329,7 +462,7 @@ def _declared(
             raise TableError(
                 f"{names.used[place]!r} is said to have an order and to be of the kind {kind}: choose one."
             )
-        said[place] = {"order": tuple(str(level).strip() for level in levels)}
+        said[place] = {"order": tuple(map(cell_text, levels))}
     if environment is not None:
         if said.get(environment, {}).get("kind", "category") != "category" or "order" in said.get(environment, {}):
             name = names.used[environment]
@@ -349,8 +482,13 @@ def check_declared(kinds: Any, ordered: Any) -> None:
     for name, kind in (kinds or {}).items():
         check_choice(f"the kind of {shown(name)}", kind, KINDS)
     for name, levels in (ordered or {}).items():
-        several = [] if isinstance(levels, str | bytes) or not isinstance(levels, Iterable) else list(levels)
-        if len({str(level).strip() for level in several}) < max(2, len(several)):
+        if isinstance(levels, Set):
+            raise TableError(
+                f"Expected the order of {shown(name)} as a list, the smallest level first, got {shown(levels)}: a set "
+                "has no order."
+            )
+        several = [] if isinstance(levels, str | bytes | Iterator) or not isinstance(levels, Iterable) else list(levels)
+        if len(set(map(cell_text, several))) < max(2, len(several)):
             raise TableError(
                 f"Expected the order of {shown(name)} as two or more different levels, the smallest first, got "
                 f"{shown(levels)}."
@@ -367,7 +505,7 @@ def _raise(problems: Sequence[Problem], complaints: Sequence[Finding], model: st
     sentences = [*problem_sentences(problems, model), *(complaint.message for complaint in complaints)]
     raise TableError(
         " ".join(sentences),
-        [*dict.fromkeys(remedies), *(remedy for complaint in complaints for remedy in complaint.remedies)],
+        list(dict.fromkeys([*remedies, *(remedy for complaint in complaints for remedy in complaint.remedies)])),
     )
 
 
@@ -385,6 +523,7 @@ class _Names:
 
     given: tuple[Any, ...]  # (P,)
     used: tuple[str, ...]  # (P,)
+    made_up: frozenset[str]  # those of `used` that the source does not have
 
     def choose(self, columns: Iterable[Any] | None, drop: Iterable[Any] | None) -> list[int]:
         """The places of the columns to use, in the order asked for."""
@@ -421,8 +560,8 @@ class _Names:
     def findings(self, chosen: Sequence[int]) -> list[Finding]:
         """Notes on names that are not used as the source has them."""
         blanks = [place for place in chosen if isinstance(self.given[place], str) and self.given[place].strip()]
-        blanks = [place for place in blanks if self.given[place] != self.used[place]]
-        unnamed = [place for place in chosen if _is_nothing(self.given[place])]
+        unnamed = [place for place in chosen if self.used[place] in self.made_up]
+        blanks = [place for place in blanks if self.given[place] != self.used[place] and place not in unnamed]
         joined = [place for place in chosen if isinstance(self.given[place], tuple)]
         return [
             Finding("names", "note", tuple(self.used[place] for place in places), message.format(self._listed(places)))
@@ -437,7 +576,7 @@ class _Names:
     def _listed(self, places: Sequence[int]) -> str:
         """Names as given where they are text, else as used."""
         forms = [(self.given[place], self.used[place]) for place in places]
-        return listed([given if isinstance(given, str) and given.strip() else used for given, used in forms])
+        return listed([given if isinstance(given, str) and used not in self.made_up else used for given, used in forms])
 
 
 def used_names(read: SourceFrame) -> tuple[str, ...]:
@@ -447,15 +586,25 @@ def used_names(read: SourceFrame) -> tuple[str, ...]:
 
 def _names(read: SourceFrame) -> _Names:
     given = tuple(read.frame.columns.tolist())
-    used = [_used_name(name, place) for place, name in enumerate(given)]
-    return _Names(given, tuple(used))
+    used = [_used_name(name) for name in given]
+    if read.first_line is not None:  # pandas numbers the columns of a file that have no name
+        used = ["" if re.fullmatch(r"Unnamed: \d+", name) else name for name in used]
+    taken = Counter(used)
+    made_up = {}
+    for place, name in enumerate(used):
+        if not name:
+            made_up[place] = f"x{place + 1}" if f"x{place + 1}" not in taken else f"column {place + 1}"
+    return _Names(
+        given, tuple(made_up.get(place, name) for place, name in enumerate(used)), frozenset(made_up.values())
+    )
 
 
-def _used_name(name: Any, place: int) -> str:
+def _used_name(name: Any) -> str:
+    """A name as text without outer blanks; empty for none."""
     if _is_nothing(name):
-        return f"x{place + 1}"
+        return ""
     parts = [part for part in name if not _is_nothing(part)] if isinstance(name, tuple) else [name]
-    return ".".join(str(part).strip() for part in parts) or f"x{place + 1}"
+    return ".".join(str(part).strip() for part in parts)
 
 
 def _is_nothing(name: Any) -> bool:
@@ -553,13 +702,23 @@ def _refuse_gaps(values: Floats, columns: Sequence[Column]) -> Completed:
     places = ", ".join(f"{columns[place].name!r} {per_column[place]}" for place in most)
     rest = ", ..." if np.count_nonzero(per_column) > len(most) else ""
     complete, count = int((~gaps.any(axis=1)).sum()), int(gaps.sum())
+    enough = complete >= max(FEWEST_OBSERVATIONS, LEAST_COMPLETE * len(values))
     raise TableError(
         f"{counted(count, 'value')} {'is' if count == 1 else 'are'} missing ({places}{rest}); without the incomplete "
-        f"observations, {complete} of {len(values)} remain.",
-        [MISSING_DROP, MISSING_IMPUTE],
+        f"observations, {complete} of {len(values)} {'remains' if complete == 1 else 'remain'}.",
+        [MISSING_DROP, MISSING_IMPUTE] if enough else [MISSING_IMPUTE],
     )
 
 
+def _left_to_network(gaps: NDArray[np.bool_], columns: Sequence[Column], abilities: Abilities) -> list[Remedy]:
+    """That the network can read the gaps, where it can; or which columns have too many of them."""
+    sparse = tuple(columns[place].name for place in np.flatnonzero(gaps.mean(axis=0) > MOST_MISSING).tolist())
+    if sparse:
+        return [Remedy("drop", sparse, about="the missing values")]
+    return [MISSING_MODEL] if "observed" in abilities else []
+
+
+MISSING_MODEL = Remedy("missing", setting="model", about="the missing values")
 MISSING_DROP = Remedy("missing", setting="drop", about="the missing values")
 MISSING_IMPUTE = Remedy("missing", setting="impute", about="the missing values")
 
@@ -572,8 +731,9 @@ def _drop_incomplete(values: Floats, columns: Sequence[Column]) -> Completed:
         gaps = np.isnan(values).sum(axis=0)
         worst = columns[int(gaps.argmax())].name
         raise TableError(
-            f"Only {remaining} of {counted(len(values), 'observation')} have no missing value, and at least "
-            f"{FEWEST_OBSERVATIONS} are needed; {worst!r} misses most, {counted(int(gaps.max()), 'value')}.",
+            f"Only {remaining} of {counted(len(values), 'observation')} {'has' if remaining == 1 else 'have'} no "
+            f"missing value, and at least {FEWEST_OBSERVATIONS} are needed; {worst!r} misses most, "
+            f"{counted(int(gaps.max()), 'value')}.",
             [MISSING_IMPUTE, Remedy("drop", (worst,), about="the missing values")],
         )
     severity = "warning" if dropped > 0.2 * len(values) else "note"
@@ -587,27 +747,89 @@ def _drop_incomplete(values: Floats, columns: Sequence[Column]) -> Completed:
 
 
 def _without_unused_levels(values: Floats, columns: Sequence[Column]) -> tuple[Floats, list[Column]]:
-    """The table with the levels of categories that still occur, numbered anew."""
+    """The table with the levels of categories and orders that still occur, numbered anew."""
     values, kept = values.copy(), list(columns)
     for place, column in enumerate(columns):
-        if column.kind == "category":
-            found, codes = np.unique(values[:, place], return_inverse=True)
-            values[:, place] = codes
-            kept[place] = replace(column, levels=tuple(column.levels[int(code)] for code in found))
+        if column.kind in ("category", "ordered"):
+            values[:, place], kept[place] = _used_levels(values[:, place], column)
     return values, kept
 
 
+def _used_levels(codes: Floats, column: Column) -> tuple[Floats, Column]:
+    """The codes of levels (N,) and the column, with the levels that occur."""
+    there = ~np.isnan(codes)
+    found, renumbered = np.unique(codes[there], return_inverse=True)
+    codes = codes.copy()
+    codes[there] = renumbered
+    return codes, replace(column, levels=tuple(column.levels[int(code)] for code in found))
+
+
 def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
-    """The table with its gaps filled by linear predictions from the other variables, and a note on how many.
+    """The table with its gaps filled, and how many they were: numbers are predicted from the other numbers, categories
+    get their most frequent level. What lies between two levels is a number."""
+    gaps = np.isnan(values)  # (N, P)
+    of_categories = gaps & np.array([column.kind == "category" for column in columns])
+    of_numbers = gaps & ~of_categories
+    values, kept, findings = values.copy(), list(columns), []
+    if of_categories.any():
+        filled = np.flatnonzero(of_categories.any(axis=0)).tolist()
+        for place in filled:
+            codes = values[:, place]
+            levels, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
+            values[np.isnan(codes), place] = levels[counts.argmax()]
+        names = tuple(columns[place].name for place in filled)
+        message = (
+            f"{_filled(of_categories)} in {listed(names)} {_were(of_categories)} filled with the most frequent level, "
+            "which weakens what these columns say of others."
+        )
+        findings.append(Finding("missing", "warning", names, message))
+    if of_numbers.any():
+        numbers = [place for place, column in enumerate(columns) if column.kind != "category"]
+        values[:, numbers] = _predicted(values[:, numbers])
+        filled = np.flatnonzero(of_numbers.any(axis=0)).tolist()
+        for place in filled:
+            values[:, place] *= unit_of_codes(columns[place])
+            kept[place] = Column(columns[place].name)
+        message = (
+            f"{_filled(of_numbers)} {_were(of_numbers)} filled with linear predictions from the other variables. That "
+            "makes relations look tidier than they are: read edges of these columns with care."
+        )
+        findings.append(Finding("missing", "warning", tuple(columns[place].name for place in filled), message))
+    return Completed(values, kept, (*_mostly_filled(gaps, columns), *findings))
+
+
+def _filled(gaps: NDArray[np.bool_]) -> str:
+    """How many values were missing, and which share of the table they are."""
+    return f"{counted(int(gaps.sum()), 'missing value')} ({gaps.mean():.1%})"
+
+
+def _were(gaps: NDArray[np.bool_]) -> str:
+    return "was" if gaps.sum() == 1 else "were"
+
+
+def _mostly_filled(gaps: NDArray[np.bool_], columns: Sequence[Column]) -> list[Finding]:
+    """A warning of columns of which there was little before they were filled."""
+    shares = gaps.mean(axis=0)
+    places = sorted(np.flatnonzero(shares > MOSTLY_FILLED).tolist(), key=lambda place: -shares[place])
+    if not places:
+        return []
+    names = tuple(columns[place].name for place in places)
+    was, its = ("was", "its") if len(places) == 1 else ("were", "their")
+    share = f"{shares[places[-1]]:.0%}" if len(places) == 1 else f"{shares[places[-1]]:.0%} or more"
+    message = (
+        f"{listed(names)} {was} missing in {share} of the observations and {was} filled: {its} edges rest on values "
+        "that nobody observed. Do not rely on them."
+    )
+    return [Finding("missing", "warning", names, message, (Remedy("drop", names),))]
+
+
+def _predicted(values: Floats) -> Floats:
+    """Numbers with linear predictions from each other in their gaps.  (N, P)
 
     The predictions are conditional means under a Gaussian fitted to the filled table: with Θ the inverse of its
     covariance, E[x_j | rest] = μ_j − Σ_{k≠j} Θ_jk (x_k − μ_k) / Θ_jj. Columns are updated in turn, IMPUTATION_ROUNDS
-    times, starting from the column means, and never leave the range that was observed. What lies between two levels is
-    a number. Categories take no part: their gaps get the most frequent level.
+    times, starting from the column means, and never leave the range that was observed.
     """
-    categories = np.array([column.kind == "category" for column in columns])
-    if categories.any():
-        return _impute_apart(values, columns, categories)
     gaps = np.isnan(values)  # (N, P)
     scaled, exponents = in_safe_units(values)
     scale = np.nanstd(scaled, axis=0)
@@ -616,48 +838,15 @@ def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
     low, high = z.min(axis=0), z.max(axis=0)
     for _ in range(IMPUTATION_ROUNDS):
         center = z.mean(axis=0)
-        precision = np.linalg.inv(np.cov(z, rowvar=False) + IMPUTATION_RIDGE * np.eye(z.shape[1]))
+        covariance = np.atleast_2d(np.cov(z, rowvar=False))
+        precision = np.linalg.inv(covariance + IMPUTATION_RIDGE * np.eye(z.shape[1]))
         for place in np.flatnonzero(gaps.any(axis=0)):
             rows = gaps[:, place]
             distance = z[rows] - center
             # The column's own part of the product cancels what it held before.
             predicted = z[rows, place] - distance @ precision[:, place] / precision[place, place]
             z[rows, place] = np.clip(predicted, low[place], high[place])
-    filled = tuple(columns[place].name for place in np.flatnonzero(gaps.any(axis=0)).tolist())
-    count = int(gaps.sum())
-    message = (
-        f"{counted(count, 'missing value')} ({gaps.mean():.1%}) {'was' if count == 1 else 'were'} filled with linear "
-        "predictions from the other variables. That makes relations look tidier than they are: read edges of these "
-        "columns with care."
-    )
-    complete = np.where(gaps, np.ldexp(z * scale + mean, exponents), values)
-    kinds = [Column(column.name) if column.name in filled else column for column in columns]
-    return Completed(complete, kinds, (Finding("missing", "warning", filled, message),))
-
-
-def _impute_apart(values: Floats, columns: Sequence[Column], categories: NDArray[np.bool_]) -> Completed:
-    """The table with the gaps of its categories filled by their most frequent levels, those of its numbers as usual."""
-    values, kept, findings = values.copy(), list(columns), []
-    filled = [place for place in np.flatnonzero(categories).tolist() if np.isnan(values[:, place]).any()]
-    for place in filled:
-        codes = values[:, place]
-        levels, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
-        values[np.isnan(codes), place] = levels[counts.argmax()]
-    if filled:
-        names = tuple(columns[place].name for place in filled)
-        message = (
-            f"Missing categories in {listed(names)} were filled with the most frequent one, which weakens what these "
-            "columns say of others."
-        )
-        findings.append(Finding("missing", "warning", names, message))
-    numbers = np.flatnonzero(~categories).tolist()
-    if np.isnan(values[:, numbers]).any():
-        completed = _impute(values[:, numbers], [columns[place] for place in numbers])
-        values[:, numbers] = completed.values
-        for place, column in zip(numbers, completed.columns, strict=True):
-            kept[place] = column
-        findings += completed.findings
-    return Completed(values, kept, tuple(findings))
+    return np.where(gaps, np.ldexp(z * scale + mean, exponents), values)
 
 
 _COMPLETE = {

@@ -29,6 +29,15 @@ HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an expon
 FAR_OUT = 10.0  # standard deviations
 COPY = 1 - 1e-9  # correlation
 MANY_MISSING = 0.5  # share of a column from which on its edges rest on little
+FEW_TOGETHER = 20  # observations that have both of two variables, below which little is known of the two
+MOST_CLASSES = 100  # different values up to which columns are compared value by value, whatever they are called
+ALIKE_DIGITS = 12  # decimal digits, of the largest value in a column, to which equal values agree
+# What people write for "missing" beside the usual NA: as levels, in lower case, and as numbers.
+WORDS_FOR_MISSING = frozenset(
+    {"?", "??", "-", "--", ".", "..", "*", "missing", "unknown", "na", "n.a.", "-9", "-99", "-999", "-9999"}
+)
+MOST_MARKED = 0.2  # share of a column that such a mark may have: what is more frequent is a value
+NUMBERS_FOR_MISSING = frozenset(sign * (10.0**digits - 1) for sign in (1, -1) for digits in range(2, 7))
 RARE_LEVEL = 10  # observations of a category below which it says little
 MOST_GROUPS = 10  # of variables that determine each other, before the others are mentioned together
 AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
@@ -222,15 +231,17 @@ def inspect_table(
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """Statistics of a table, one number for each variable (P,) unless said otherwise. Missing values count as means."""
+    """Statistics of a table, one number for each variable (P,) unless said otherwise, over the values there are."""
 
     columns: tuple[Column, ...]
     observations: int
     abilities: Abilities
     known: frozenset[str]  # kinds of problems that are already among the findings
     level_counts: dict[str, NDArray[np.intp]]  # of categories, by name: how often each level occurs
-    copies: list[list[int]]  # of each other, up to scale and sign or the names of levels; the one that is read first
+    copies: list[list[int]]  # of each other, up to scale and sign or the names of values; the one that is read first
     together: tuple[int, int, int] | None  # the two variables least often observed together, and how often
+    apart: int  # pairs of variables that are hardly observed together, see FEW_TOGETHER
+    markers: dict[str, str]  # values that look like marks of missing ones, by the name of the column
     missing: NDArray[np.intp]
     varies: NDArray[np.bool_]
     distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
@@ -239,7 +250,8 @@ class _Facts:
     kurtosis: Floats  # 0 for a normal distribution
     farthest: Floats  # largest distance from the mean in standard deviations
     autocorrelation: Floats  # of each observation with the next
-    correlation: Floats  # (P, P)
+    neighbors: Floats  # how many neighbors both have a value
+    correlation: Floats  # (P, P), missing values at the mean
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,69 +268,126 @@ def _gather(table: Table, abilities: Abilities) -> _Facts:
     mean, spread = np.zeros(p), np.zeros(p)
     exponents = np.zeros(p, dtype=np.int32)
     counts: list[tuple[int, float]] = []
+    categories = np.array([column.kind == "category" for column in table.columns], dtype=bool)
+    partitions: dict[bytes | None, list[int]] = {}
     for place in range(p):
         # Every statistic below is the same in all units.
         column, exponents[place : place + 1] = in_safe_units(table.values[:, [place]])
         mean[place] = np.nanmean(column)
         spread[place] = np.nanstd(column) * np.sqrt(1 - missing[place] / n)  # with the missing values at the mean
         counts.append(_distinct_values(column[:, 0]))
-    categories = np.array([column.kind == "category" for column in table.columns], dtype=bool)
+        partitions.setdefault(_partition(column[:, 0], categories[place]), []).append(place)
     varies = (spread > 1e-13 * np.abs(mean)) & ~categories  # codes of categories have no size
     scale = np.where(varies, spread, 1.0)
 
     correlation = np.zeros((p, p))
-    kurtosis, farthest, neighbors = (np.zeros(p) for _ in range(3))
-    last = np.zeros(p)
+    kurtosis, farthest, products, neighbors = (np.zeros(p) for _ in range(4))
+    last, last_there = np.zeros(p), np.zeros(p, dtype=bool)
     for start in range(0, n, OBSERVATIONS_PER_CHUNK):
         values = np.ldexp(table.values[start : start + OBSERVATIONS_PER_CHUNK], -exponents)
+        there = ~np.isnan(values)
         z = np.nan_to_num((values - mean) / scale)  # (chunk, P)
         correlation += z.T @ z
         squares = z * z
         kurtosis += np.einsum("np,np->p", squares, squares)
         farthest = np.maximum(farthest, np.abs(z).max(axis=0))
-        neighbors += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
-        last = z[-1]
+        products += last * z[0] + np.einsum("np,np->p", z[:-1], z[1:])
+        neighbors += (last_there & there[0]) + (there[:-1] & there[1:]).sum(axis=0)
+        last, last_there = z[-1], there[-1]
 
     correlation /= n
+    observed = 1 - missing / n
     level_counts = {}
-    partitions: dict[bytes, list[int]] = {}
     for place in np.flatnonzero(categories).tolist():
         codes = table.values[:, place]
-        _, first, same = np.unique(codes, return_index=True, return_inverse=True)
         level_counts[table.names[place]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
-        partitions.setdefault(hashlib.sha256(first[same].tobytes()).digest(), []).append(place)
-    alike = [*related_groups((np.abs(correlation) >= COPY) & varies), *partitions.values()]
+    partitions.pop(None, None)
+    alike = (np.abs(correlation) >= COPY) & varies & varies[:, None]
+    for group in partitions.values():
+        alike[np.ix_(group, group)] = True
+    same_partition = {place: group for group in partitions.values() for place in group}
+    together, apart = _least_together(table.values) if missing.any() else (None, 0)
     return _Facts(
         columns=table.columns,
         observations=n,
         abilities=abilities,
         level_counts=level_counts,
-        copies=[copies for group in alike for copies in _exact_copies(table, group)],
-        together=_least_together(table.values) if missing.any() else None,
+        copies=[copies for group in related_groups(alike) for copies in _exact_copies(table, group, same_partition)],
+        together=together,
+        apart=apart,
+        markers={column.name: mark for column in table.columns if (mark := _mark_of_missing(table, column))},
         known=frozenset(finding.kind for finding in table.findings if finding.severity == "problem"),
         missing=missing,
         varies=varies,
         distinct=np.array([distinct for distinct, _ in counts], dtype=np.intp),
         largest_share=np.array([share for _, share in counts]),
         log_candidate=table.log_candidates,
-        kurtosis=kurtosis / n - 3,
-        farthest=farthest,
-        autocorrelation=neighbors / n,
+        # With missing values at the mean, the rest lies farther out by the root of the share that there is.
+        kurtosis=kurtosis * observed / n - 3,
+        farthest=farthest * np.sqrt(observed),
+        autocorrelation=products * observed / np.maximum(neighbors, 1),
+        neighbors=neighbors,
         correlation=correlation,
     )
 
 
-def _least_together(values: Floats) -> tuple[int, int, int] | None:
-    """The two variables that the fewest observations have both, and how many do."""
+def _partition(column: Floats, category: bool) -> bytes | None:
+    """Digits that columns share whose equal values stand in the same observations; None for one with few equal values.
+
+    Numbers of which most occur once or twice would be alike whatever they say.
+    """
+    there = ~np.isnan(column)
+    values = column[there]
+    if not category:
+        few = min(MOST_CLASSES, len(values) // 2)
+        values = np.round(values / np.abs(values).max(initial=1e-300), ALIKE_DIGITS)
+        if len(np.unique(values[:1000])) > few or len(np.unique(values)) > few:
+            return None
+    _, first, same = np.unique(values, return_index=True, return_inverse=True)
+    classes = np.full(len(column), -1, dtype=np.int64)
+    classes[there] = first[same]
+    return hashlib.sha256(classes.tobytes()).digest()
+
+
+def _mark_of_missing(table: Table, column: Column) -> str:
+    """A value of a column that looks like a mark of missing ones; empty if there is none."""
+    values = table.values[:, table.columns.index(column)]
+    values = values[~np.isnan(values)]
+    if column.kind == "category":
+        counts = np.bincount(values.astype(np.intp), minlength=len(column.levels))
+        marks = [
+            (-count, level)
+            for level, count in zip(column.levels, counts.tolist(), strict=True)
+            if level.lower() in WORDS_FOR_MISSING and count <= MOST_MARKED * len(values)
+        ]
+        return min(marks)[1] if marks else ""
+    if column.kind != "number":
+        return ""
+    low, high = float(values.min()), float(values.max())
+    for mark, sign in ((low, 1), (high, -1)):
+        others = values[values != mark] if mark in NUMBERS_FOR_MISSING else values[:0]
+        marked = len(values) - len(others)
+        if len(np.unique(others[:1000])) < 2 or not 2 <= marked <= MOST_MARKED * len(values):
+            continue
+        nearest, farthest = sorted((float(others.min()), float(others.max())), reverse=sign < 0)
+        stands_apart = abs(nearest - mark) > abs(farthest - nearest)
+        if stands_apart or (mark < 0 <= nearest):
+            return f"{mark:.0f}"
+    return ""
+
+
+def _least_together(values: Floats) -> tuple[tuple[int, int, int] | None, int]:
+    """The two variables that the fewest observations have both, and how many do; and how many pairs have few."""
     n, p = values.shape
     if p < 2:
-        return None
+        return None, 0
     jointly = n * np.eye(p)
     for start in range(0, n, OBSERVATIONS_PER_CHUNK):
         observed = (~np.isnan(values[start : start + OBSERVATIONS_PER_CHUNK])).astype(np.float64)
         jointly += observed.T @ observed
     one, other = np.unravel_index(int(jointly.argmin()), jointly.shape)
-    return int(one), int(other), round(float(jointly[one, other]))
+    apart = int((jointly < FEW_TOGETHER).sum()) // 2 if n >= FEW_TOGETHER else 0
+    return (int(one), int(other), round(float(jointly[one, other]))), apart
 
 
 def _distinct_values(column: Floats) -> tuple[int, float]:
@@ -381,16 +450,51 @@ def _missing_values(facts: _Facts) -> list[Finding]:
     share = count / (n * len(facts.names))
     message = (
         f"{counted(count, 'value')} ({share:.1%}) {'is' if count == 1 else 'are'} missing, in {listed(columns)}. The "
-        "network sees which; still, what is not there cannot be seen."
+        f"network knows which {'cell is' if count == 1 else 'cells are'} missing."
     )
     worst = int(facts.missing.argmax())
-    message += f" {facts.names[worst]!r} has {counted(n - int(facts.missing[worst]), 'value')} in {n:,} observations"
-    if facts.together is not None and facts.together[2] < n - int(facts.missing[worst]):
+    there = n - int(facts.missing[worst])
+    message += f" {facts.names[worst]!r} has {counted(there, 'value')} in {n:,} observations"
+    if facts.together is not None and FEW_TOGETHER <= facts.together[2] < there:
         one, other, both = facts.together
-        message += f", and only {both:,} have both {facts.names[one]!r} and {facts.names[other]!r}"
-    message += ": edges rest on that much."
+        message += (
+            f", and {both:,} have both {facts.names[one]!r} and {facts.names[other]!r}: edges between these two rest "
+            f"on {both:,} rows."
+        )
+    else:
+        message += f": its edges rest on {'that one' if there == 1 else f'those {there:,}'}."
     severity = "warning" if facts.missing.max() > MANY_MISSING * n else "note"
     return [Finding("missing", severity, columns, message)]
+
+
+def _rarely_together(facts: _Facts) -> list[Finding]:
+    if facts.together is None or not facts.apart or "missing" in facts.known:
+        return []
+    one, other, both = facts.together
+    columns = tuple(sorted((facts.names[one], facts.names[other])))
+    pair, rows = f"both {facts.names[one]!r} and {facts.names[other]!r}", counted(facts.observations, "row")
+    how_many, rests = f"Only {both:,} of {rows} {'has' if both == 1 else 'have'}", "mostly on other columns"
+    if not both:
+        how_many, rests = f"None of {rows} has", "on other columns alone"
+    message = f"{how_many} {pair}: an edge between them rests {rests}."
+    if facts.apart > 1:
+        more = facts.apart - 1
+        has = "has" if more == 1 else "have"
+        message += f" {counted(more, 'more pair')} of columns {has} fewer than {FEW_TOGETHER} rows in common."
+    return [Finding("rarely_together", "warning", columns, message)]
+
+
+def _marks_of_missing(facts: _Facts) -> list[Finding]:
+    findings = []
+    for mark in dict.fromkeys(facts.markers.values()):
+        columns = tuple(name for name, other in facts.markers.items() if other == mark)
+        message = (
+            f"{mark!r} in {listed(columns)} looks like a mark of missing values, and is read as a "
+            f"{'level' if any(name in facts.level_counts for name in columns) else 'number'}."
+        )
+        remedies = (Remedy("na", setting=mark, about="cells in which nothing was recorded"),)
+        findings.append(Finding("marks_of_missing", "note", columns, message, remedies))
+    return findings
 
 
 def _rare_levels(facts: _Facts) -> list[Finding]:
@@ -411,10 +515,14 @@ def _copies(facts: _Facts) -> list[Finding]:
     findings = []
     for group in facts.copies:
         columns = tuple(facts.names[place] for place in group)
+        of_kind = {facts.columns[place].kind == "category" for place in group}
+        linear = bool((np.abs(facts.correlation[np.ix_(group, group)]) >= COPY).all())
         how = (
             "the same category under other names"
-            if facts.columns[group[0]].kind == "category"
+            if of_kind == {True}
             else "copies of each other up to scale"
+            if of_kind == {False} and linear
+            else "the same variable, with another name for each value"
         )
         others = "the other" if len(columns) == 2 else "the others"
         message = (
@@ -489,9 +597,9 @@ def _discrete(facts: _Facts) -> list[Finding]:
             message = f"{listed(columns)} {has} {what} and {is_} used as numbers. "
             remedies: tuple[Remedy, ...] = ()
             if "levels" in facts.abilities:
-                message += f"That is right if they say how much there is of something.{more}"
+                message += f"Right for amounts.{more}"
                 if kind == "discrete":
-                    remedies = (Remedy("kind", columns[:1], "category", about="numbers that stand for categories"),)
+                    remedies = (Remedy("kind", columns[:1], "category", about="codes"),)
             else:
                 message += (
                     "The network has mostly learned from continuous variables: trust such edges, and above all their "
@@ -502,7 +610,7 @@ def _discrete(facts: _Facts) -> list[Finding]:
 
 
 def _ordered_in_time(facts: _Facts) -> list[Finding]:
-    needed = max(AUTOCORRELATION, AUTOCORRELATION_ERRORS / np.sqrt(facts.observations))
+    needed = np.maximum(AUTOCORRELATION, AUTOCORRELATION_ERRORS / np.sqrt(facts.neighbors + 1))
     chosen = facts.varies & (facts.autocorrelation > needed)
     if not chosen.any():
         return []
@@ -517,6 +625,8 @@ def _ordered_in_time(facts: _Facts) -> list[Finding]:
 
 _CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
     _missing_values,
+    _rarely_together,
+    _marks_of_missing,
     _copies,
     _collinear,
     _few_observations,
@@ -527,27 +637,51 @@ _CHECKS: tuple[Callable[[_Facts], list[Finding]], ...] = (
 )
 
 
-def _exact_copies(table: Table, group: Sequence[int]) -> list[list[int]]:
-    """The columns of a group that are copies of its first by name, and so on with the others; no column alone.
+READ_FIRST = ("category", "ordered", "binary", "number")
+"""Of copies of different kinds, that of the first of these is read: what it takes for granted is true of all."""
 
-    Numbers that are correlated perfectly but for rounding need not be: an outlier may be all that they share. Copies
-    also have the same order. And they were set in the same experiments.
+
+def _exact_copies(table: Table, group: Sequence[int], same_partition: Mapping[int, list[int]]) -> list[list[int]]:
+    """The columns of a group that are copies of its first, and so on with the others; no column alone.
+
+    The first is the environment, else by kind (READ_FIRST), then by how evenly its numbers lie, then by name: not by
+    the order of columns, nor by their names where it matters which one is read. Columns are copies if equal values
+    stand in the same observations (`same_partition`). Numbers that are correlated perfectly but for rounding need not
+    be: an outlier may be all that they share. Copies also have the same order. And they were set in the same
+    experiments.
     """
-    left = sorted(group, key=lambda place: (table.names[place] != table.environment, table.names[place]))
+
+    def key(place: int) -> tuple[bool, int, float, str]:
+        column = table.columns[place]
+        uneven = _unevenness(table.values[:, place]) if column.kind == "number" else 0.0
+        return column.name != table.environment, READ_FIRST.index(column.kind), uneven, column.name
+
+    left = sorted(group, key=key)
     found = []
     while left:
-        copies = [place for place in left if place == left[0] or _same_column(table, left[0], place)]
+        alike = same_partition.get(left[0], ())
+        copies = [place for place in left if place == left[0] or _same_column(table, left[0], place, place in alike)]
         left = [place for place in left if place not in copies]
         if len(copies) > 1:
             found.append(copies)
     return found
 
 
-def _same_column(table: Table, one: int, other: int) -> bool:
+def _unevenness(values: Floats) -> float:
+    """How skewed numbers are, whatever their units and sign, to a few digits."""
+    values = np.sort(values[~np.isnan(values)])
+    z = in_safe_units(values[:, None])[0][:, 0]
+    z = z - z.mean()
+    return round(float(abs((z**3).mean()) / max((z**2).mean() ** 1.5, 1e-300)), 6)
+
+
+def _same_column(table: Table, one: int, other: int, alike: bool) -> bool:
     if table.intervened is not None and (table.intervened[:, one] != table.intervened[:, other]).any():
         return False
-    if table.columns[one].kind == "category":
+    if alike:
         return True
+    if "category" in (table.columns[one].kind, table.columns[other].kind):
+        return False
     first, second = table.values[:, one], table.values[:, other]
     if (np.isnan(first) != np.isnan(second)).any():
         return False

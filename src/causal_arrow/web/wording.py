@@ -8,7 +8,11 @@ from causal_arrow.errors import Remedy, Wording
 from causal_arrow.text import capitalized, listed
 from causal_arrow.web.messages import Offer
 
-COMPLETE = {"drop": "leave out incomplete observations", "impute": "fill the gaps with predictions"}
+COMPLETE = {
+    "model": "leave the gaps to the network",
+    "drop": "leave out incomplete observations",
+    "impute": "fill the gaps with predictions",
+}
 KIND_WORDS = {"number": "a number", "binary": "a yes or no", "ordered": "ordered levels", "category": "a category"}
 OMITTED = {
     "interventions": "choose no column of experiments",
@@ -30,8 +34,12 @@ PAGE: Wording = {
     "delimiter": lambda remedy: "save the file with commas between its fields",
     "decimal": lambda remedy: f"save the file with the decimal sign {remedy.setting!r}",
     "header": lambda remedy: "give the columns names in the first line of the file",
-    "omit": lambda remedy: OMITTED.get(remedy.setting, f"do without {remedy.setting}"),
+    "omit": lambda remedy: (
+        OMITTED.get(remedy.setting, f"do without {remedy.setting}")
+        + (f", and {_leave_out(remedy.columns)}" if remedy.columns else "")
+    ),
     "kind": lambda remedy: f"read {listed(remedy.columns)} as {KIND_WORDS[remedy.setting]}",
+    "order": lambda remedy: f"read {remedy.columns[0]!r} as ordered levels and put them in their order",
     "require": lambda remedy: f"choose the edge and require it: {listed(remedy.columns)}",
     "between": lambda remedy: 'choose the two values to compare under "from" and "to"',
     "jobs": lambda remedy: "close other programs that need much memory",
