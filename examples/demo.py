@@ -52,7 +52,7 @@ def main() -> None:
 def hospital(model: str, output: Path) -> None:
     """A drug that seems to lengthen the stay, and shortens it."""
     table = load_example("hospital")
-    truth = table.attrs["effects"]["drug", "stay"]
+    truth = table.attrs["effects"]["drug -> stay"]
     file = output / "hospital.csv"
     table.to_csv(file, index=False)
 

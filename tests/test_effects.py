@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import networkx as nx
@@ -30,6 +31,7 @@ from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
 
 mpl.use("Agg")
@@ -239,6 +241,88 @@ def test_a_hidden_cause_of_treatment_and_outcome_leaves_the_effect_not_identifie
     assert effect.sets[0].adjustment_set == ("income",)
 
 
+def suspecting(chance: float, edge: float = 1.0) -> GraphDistribution:
+    """Sure of the triangle but for its edge from dose to health, and not of a hidden cause of these two."""
+    logits = sure_of(TRIANGLE).skeleton_order.skeleton_logits.clone()
+    if edge < 1:
+        logits[DOSE, HEALTH] = logits[HEALTH, DOSE] = math.log(edge / (1 - edge))
+    hidden = torch.full((4, 4), -SURE)
+    hidden[DOSE, HEALTH] = hidden[HEALTH, DOSE] = math.log(chance / (1 - chance))
+    return GraphDistribution(SkeletonOrder(logits, sure_of(TRIANGLE).skeleton_order.order_scores), hidden)
+
+
+@pytest.mark.parametrize(
+    ("chance", "edge", "verdict"),
+    [
+        (0.9, 1.0, "not identified"),
+        (0.6, 0.9, "not identified"),
+        (0.3, 1.0, "effect"),
+        (0.9, 0.3, "no effect"),
+    ],
+)
+def test_the_sentence_opens_with_what_most_graphs_say(medical: Table, chance: float, edge: float, verdict: str) -> None:
+    effect = effect_of(medical, suspecting(chance, edge), "dose", "health", k=2000)
+    lost, none = effect.probability_not_identified, effect.probability_of_none
+    assert effect.verdict == verdict
+    assert effect.to_dict()["verdict"] == verdict
+    assert lost == pytest.approx(chance * edge, abs=0.05)
+    assert bool(effect.sensitivity_sentences()) == (verdict == "effect")
+    low, high = effect.interval
+    if verdict == "not identified":
+        assert effect.sentence.startswith(
+            f"The effect of dose on health is not identified in {lost:.0%} of graphs: a hidden common cause of both "
+            "cannot be ruled out, and nothing in the table adjusts for it. "
+            f"In the other {1 - lost:.0%}: health changes by {effect.median:.2f} (90% interval "
+        )
+        assert f"no effect in {none / (1 - lost):.0%} of these; 1 adjustment set, {{income}}." in effect.sentence
+        assert "would have to explain" not in str(effect)
+        assert "not identified in" in effect.plot().get_xlabel()
+    elif verdict == "no effect":
+        share = 1 - lost - none
+        assert effect.sentence.startswith(
+            f"dose has no effect on health in {none:.0%} of graphs; in {share:.0%} health changes by "
+        )
+    else:
+        assert effect.sentence.startswith(
+            f"health changes by {effect.median:.2f} (90% interval {low:.2f} to {high:.2f}"
+        )
+        assert f"; not identified in {lost:.0%} of graphs because of a hidden cause." in effect.sentence
+
+
+@pytest.mark.parametrize("edge", [0.01, 0.5])
+def test_graphs_without_an_effect_are_an_answer_whatever_the_others_say(medical: Table, edge: float) -> None:
+    few, many = (effect_of(medical, suspecting(1 - 1e-9, edge), "dose", "health", k=k) for k in (200, 2000))
+    for effect in (few, many):
+        assert not effect.sets
+        assert effect.probability_of_none + effect.probability_not_identified == pytest.approx(1)
+        assert (effect.median, *effect.interval) == (0, 0, 0)
+    if edge < 0.1:
+        assert many.sentence == (
+            "dose has no effect on health in over 99% of graphs; not identified in under 1% of graphs because of a "
+            "hidden cause."
+        )
+    answer = answer_for(medical, suspecting(1 - 1e-9, edge))
+    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
+    assert "dose" in [each.treatment for each in effects.effects]
+    assert effects.not_estimated == ()
+
+
+def test_causes_that_most_graphs_do_not_identify_are_marked_and_come_last(medical: Table) -> None:
+    answer = answer_for(medical, suspecting(0.9))
+    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
+    assert [each.treatment for each in effects.effects] == ["income", "noise", "dose"]
+    frame = effects.to_frame()
+    dose = effects.effects[-1]
+    assert abs(dose.standardized) > frame.standardized[:2].abs().max()
+    assert frame.not_identified.tolist() == [each.probability_not_identified for each in effects.effects]
+    assert f"  dose: not identified in {dose.probability_not_identified:.0%} of graphs; in the others 1.8" in str(
+        effects
+    )
+    assert [label.get_text() for label in effects.plot().get_yticklabels()][-1].startswith("dose (not identified in ")
+
+
 # One effect
 
 
@@ -383,6 +467,69 @@ def test_the_effect_on_a_level_is_the_change_of_its_share() -> None:
         effect_of(table, sure_of(graph), "drug", "stage")
     with pytest.raises(ArrowError, match="did you mean 'grave'"):
         effect_of(table, sure_of(graph), "drug", "stage", question=EffectQuestion(level="grav"))
+
+
+def test_words_say_what_levels_a_change_is_counted_in() -> None:
+    random = np.random.default_rng(16)
+    size = random.integers(3, size=500).astype(float)
+    pain = np.clip(size + random.integers(3, size=500), 0, 3).astype(float)
+    sex = random.integers(2, size=500).astype(float)
+    site = random.integers(3, size=500).astype(float)
+    columns = (
+        Column("size", "ordered", ("s", "m", "l")),
+        Column("sex", "category", ("f", "m")),
+        Column("site", "category", ("a", "b", "c")),
+        Column("smoker", "binary", ("no", "yes")),
+        Column("pain", "ordered", ("none", "low", "some", "high")),
+    )
+    smoker = (random.random(500) < 0.3 + 0.2 * sex).astype(float)
+    table = Table(np.stack([size, sex, site, smoker, pain], axis=1), columns)
+    graph = np.zeros((5, 5), dtype=bool)
+    graph[:4, 4] = graph[1, 3] = True
+    effect = effect_of(table, sure_of(graph), "size", "pain")
+    assert effect.sentence.startswith(f"pain changes by {effect.median:.3f} levels (90% interval ")
+    assert " per level of size;" in effect.sentence
+    assert effect.plot().get_xlabel() == "change of pain in levels per level of size"
+    share = effect_of(table, sure_of(graph), "sex", "smoker")  # two levels have one comparison
+    assert share.sentence.startswith(f"the share of smoker = yes changes by {share.median:.3f} (90% interval ")
+    assert " when sex goes from f to m;" in share.sentence
+    assert share.level == "yes"
+    backwards = effect_of(table, sure_of(graph), "sex", "smoker", question=EffectQuestion(level="no"))
+    assert backwards.median == pytest.approx(-share.median)
+    answer = answer_for(table, sure_of(graph))
+    graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+    effects = estimate_effects(answer, table, graphs, "pain", random=np.random.default_rng(0))
+    assert {each.treatment for each in effects.effects} == {"size", "sex", "smoker"}
+    assert effects.categories == effects.not_estimated == ("site",)
+    assert str(effects).endswith(
+        "  no single effect of 'site', a category: name two of its levels with effect(..., between=(..., ...))"
+    )
+    assert "no estimate" not in str(effects)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (1, 2), (0, 100), (-1, 1), (0.5, 2.5), ("a", "b")])
+def test_a_treatment_and_an_outcome_of_two_values_have_one_effect_whatever_these_are(low: Any, high: Any) -> None:
+    random = np.random.default_rng(12)
+    drug = random.random(500) < 0.4
+    values = {"drug": np.where(drug, high, low), "stay": 3 * drug + random.normal(size=500)}
+    values["cured"] = np.where(random.random(500) < 0.2 + 0.5 * drug, high, low)
+    table = read_table(values)
+    graph = np.array([[False, True, True], [False, False, False], [False, False, False]])
+    stay, cured = (effect_of(table, sure_of(graph), "drug", outcome) for outcome in ("stay", "cured"))
+    assert stay.median == pytest.approx(3, abs=0.3)
+    assert f"when drug goes from {low} to {high}" in stay.sentence
+    assert cured.median == pytest.approx(0.5, abs=0.1)  # a share, whatever the unit
+    assert f"the share of cured = {high} changes by" in cured.sentence
+    for between in ((low, high), (str(low), str(high))):
+        assert effect_of(table, sure_of(graph), "drug", "stay", between=between).median == stay.median
+    back = effect_of(table, sure_of(graph), "drug", "stay", between=(high, low))
+    assert back.median == pytest.approx(-stay.median)
+    if high in (2, 100):  # what is no value of the column is not taken for one of its codes
+        with pytest.raises(ArrowError, match="has no level"):
+            effect_of(table, sure_of(graph), "drug", "stay", between=(low, high + 1))
+    if high == 100:
+        with pytest.raises(ArrowError, match="has no level '1'"):
+            effect_of(table, sure_of(graph), "drug", "stay", between=(0, 1))
 
 
 def test_an_effect_goes_through_json(medical: Table) -> None:
@@ -666,6 +813,51 @@ def test_the_share_of_a_level_is_asked_for_on_the_command_line(
     status, _, err = run(*asked, *edge, "--treatment", "dose")
     assert status == 2
     assert "name it with --level" in err
+
+
+def test_the_command_marks_what_is_not_identified_and_advises_in_its_own_words(
+    run: Run, any_table_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(17)
+    dose = random.normal(size=200)
+    frame = pd.DataFrame({"dose": dose, "health": dose + random.normal(size=200), "age": random.normal(size=200)})
+    frame["site"] = random.choice(["a", "b", "c"], size=200)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.setattr(
+        "causal_arrow.discovery.effects.estimation.draw_hidden",
+        lambda shared, count, random: (
+            np.repeat([np.array([[j + k == 1 for j in range(4)] for k in range(4)])], count, axis=0)
+            & (np.arange(count) % 10 > 0)[:, None, None]
+        ),
+    )
+    asked = ("effect", tmp_path / "table.csv", "--model", any_table_model_folder, "--outcome", "health")
+    asked = (*asked, "--samples", 100, "--require", "dose -> health")
+    _, out, _ = run(*asked)
+    assert out.splitlines()[2].split() == [
+        "cause",
+        "probability",
+        "not",
+        "identified",
+        "effect",
+        "low",
+        "high",
+        "standardized",
+    ]
+    (row,) = [line for line in out.splitlines() if line.startswith("dose ")]
+    assert row.split()[1:3] == ["1.000", "0.900"]
+    assert all(cell.startswith("(") for cell in row.split()[3:])
+    assert "those of few graphs ('dose')" in " ".join(out.split())
+    assert "No single effect of 'site', a category: name two of its levels with --treatment, --from and --to." in (
+        " ".join(out.split())
+    )
+    assert "between=" not in out
+    _, out, _ = run(*asked, "--treatment", "dose")
+    assert out.startswith("The effect of dose on health is not identified in 90% of graphs")
+    assert "(not identified)" in out
+    _, out, _ = run(*asked, "--treatment", "dose", "--json")
+    content = json.loads(out)
+    assert content["verdict"] == "not identified"
+    assert content["robustness_value"] > 0
 
 
 # Experiments

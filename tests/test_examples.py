@@ -37,6 +37,15 @@ def test_what_is_known_of_an_example_is_about_its_columns_and_has_no_cycle(name:
     assert table.attrs["title"]
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_goes_into_a_file_with_what_is_known_of_it(name: str, tmp_path: Path) -> None:
+    table = load_example(name)
+    table.to_parquet(tmp_path / "table.parquet")
+    again = pd.read_parquet(tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(again, table)
+    assert again.attrs.get("effects") == table.attrs.get("effects")
+
+
 def test_the_hospital_has_every_kind_of_column_and_missing_cells() -> None:
     table = load_example("hospital")
     assert table["ward"].nunique() == 3

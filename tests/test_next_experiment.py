@@ -220,6 +220,17 @@ def test_a_hidden_cause_in_doubt_is_worth_measuring(two_pairs: Table) -> None:
     assert "measure" not in {each.action for each in elsewhere.experiments}
 
 
+def test_a_hidden_cause_with_the_environment_is_never_measured(two_pairs: Table) -> None:
+    hidden = np.full((4, 4), -SURE)
+    hidden[0, 1] = hidden[1, 0] = hidden[2, 3] = hidden[3, 2] = 0.0  # even odds
+    answer = answer_with(PAIRS, "abcd", hidden, environment="c")
+    plan = planned(answer, two_pairs)
+    assert ("a", "b") in {each.variables for each in plan.experiments}
+    assert not any("c" in each.variables for each in plan.experiments)
+    for_effect = planned(answer, two_pairs, target=("c", "d"))
+    assert not any("c" in each.variables for each in for_effect.experiments)
+
+
 # What experiments teach
 
 

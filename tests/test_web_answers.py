@@ -359,6 +359,7 @@ def test_an_effect_is_that_of_arrow(
     assert [given["median"], given["low"], given["high"]] == [expected.median, *expected.interval]
     assert given["probability_of_none"] == expected.probability_of_none
     assert given["words"] == expected.sentence
+    assert given["verdict"] == expected.verdict
     assert given["sentences"] == [*expected.sensitivity_sentences(), *expected.notes]
     assert given["sets"][0]["variables"] == list(expected.sets[0].adjustment_set)
     question = client.send("GET", f"/api/sessions/{session}/question?cause=dose&effect=outcome").json

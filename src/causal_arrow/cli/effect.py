@@ -182,6 +182,8 @@ def write_picture(answer: Effect | Effects | ExperimentPlan, path: Path, overwri
 
 
 def _print_effect(effect: Effect, show: int) -> None:
+    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED
+
     screen = console()
     sentence, *others = [effect.sentence, *effect.sensitivity_sentences(), *effect.notes]
     screen.print(f"[bold]{escape(visible(sentence))}[/bold]")
@@ -189,6 +191,7 @@ def _print_effect(effect: Effect, show: int) -> None:
         screen.print(escape(visible(other)))
     if not effect.sets[:show]:
         return
+    lost = effect.probability_not_identified
     screen.print()
     numbers = ("frequency", "effect", "low", "high")
     table = grid(*numbers, "adjustment set", right=numbers)
@@ -196,30 +199,55 @@ def _print_effect(effect: Effect, show: int) -> None:
     for row in frame.head(show).itertuples(index=False):
         members = "(no effect)" if row.adjustment_set is None else visible(", ".join(row.adjustment_set)) or "(nothing)"
         table.add_row(f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", escape(members))
+    if lost > LEAST_MENTIONED:
+        table.add_row(f"{lost:.3f}", "", "", "", "(not identified)")
     screen.print(table)
     if len(frame) > show:
         screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
 
 
 def _print_effects(effects: Effects, show: int) -> None:
+    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED
+
     screen = console()
     frame = effects.to_frame()
     frame = frame[frame.probability > 0]
     if not len(frame):
-        screen.print(escape(visible(str(effects))))
+        graphs = counted(effects.graphs, "graph")
+        sentence = f"Nothing in the table has an effect on {effects.subject} in any of {graphs}."
+        screen.print(escape(visible(sentence)))
+        _print_not_estimated(effects)
         return
-    heading = f"causes of {effects.outcome} in {counted(effects.graphs, 'graph')}, the largest effect first"
+    heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, the largest effect first"
     screen.print(f"[bold]{escape(visible(capitalized(heading)))}[/bold]\n")
-    numbers = ("probability", "effect", "low", "high", "standardized")
+    lost = bool((frame.not_identified > LEAST_MENTIONED).any())
+    numbers = ("probability", *(["not identified"] if lost else []), "effect", "low", "high", "standardized")
     table = grid("cause", *numbers, right=numbers)
+    doubtful = [each.treatment for each in effects.effects if each.verdict == "not identified"]
     for row in frame.head(show).itertuples(index=False):
+        shares = [row.probability, *([row.not_identified] if lost else [])]
         cells = [f"{value:.4g}" for value in (row.effect, row.low, row.high, row.standardized)]
-        table.add_row(escape(visible(row.cause)), f"{row.probability:.3f}", *cells)
+        if row.cause in doubtful:
+            cells = [f"({cell})" for cell in cells]
+        table.add_row(escape(visible(row.cause)), *(f"{share:.3f}" for share in shares), *cells)
     screen.print(table)
     if len(frame) > show:
         screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
-    if effects.not_estimated:
-        screen.print(f"No estimate for {escape(visible(listed(effects.not_estimated)))}.")
+    if doubtful:
+        screen.print(
+            f"In brackets, and last: not identified in most graphs because of a hidden cause, so that the numbers are "
+            f"those of few graphs ({escape(visible(listed(doubtful)))})."
+        )
+    _print_not_estimated(effects)
+
+
+def _print_not_estimated(effects: Effects) -> None:
+    screen = console()
+    if effects.categories:
+        sentence = f"{capitalized(effects.on_categories)}: name two of its levels with --treatment, --from and --to."
+        screen.print(escape(visible(sentence)))
+    if others := [name for name in effects.not_estimated if name not in effects.categories]:
+        screen.print(f"No estimate for {escape(visible(listed(others)))}.")
 
 
 EXAMPLES = {

@@ -28,7 +28,6 @@ from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowle
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
-from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 
@@ -383,7 +382,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def edges_frame_(self) -> pd.DataFrame:
-        """The edges of the graph as a data frame, the most probable first.
+        """The edges of the graph as a data frame, the most probable first; hidden common causes are not among them.
+
+        Pairs that probably share a hidden cause are in `hidden_causes_`, and all their probabilities in
+        `confounding_probabilities_`.
 
         Returns
         -------
@@ -491,6 +493,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def ancestor_probabilities(self, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
 
+        Hidden common causes are no paths. Where some variables probably share one, an ArrowWarning says so.
+
         Parameters
         ----------
         k
@@ -509,7 +513,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> causes.loc["stay", "age"].item()  # age is a root
         0.0
         """
-        return self._square(uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state)))
+        frequencies = uncertainty.ancestor_frequencies(self.sample_graphs(k, random_state))
+        sentence = uncertainty.hidden_causes_sentence(self._answer.hidden_causes)
+        if sentence is not None:
+            warnings.warn(sentence, ArrowWarning, stacklevel=2)
+        return self._square(frequencies)
 
     def parent_set_frequencies(self, variable: str, k: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """How often each set of direct causes of a variable occurs in sampled graphs.
@@ -813,7 +821,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         variable
             The variable that was set at random.
         rows
-            The observations of the experiment, with the columns of the fitted table.
+            The observations of the experiment, with the columns of the fitted table, read in the same way. The column
+            that tells environments apart may be missing.
         k
             How many graphs to sample.
         random_state
@@ -831,14 +840,12 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> after.path_probability("stay", "drug")
         0.0
         """
+        from causal_arrow.discovery.effects.further_tables import read_like
         from causal_arrow.discovery.effects.planning import knowledge_from
 
         answer = self._answer
         answer.place_of(variable)
-        names = list(answer.names)
-        kinds = {column.name: column.kind for column in self.table_.columns if column.kind != "ordered"}
-        ordered = {column.name: list(column.levels) for column in self.table_.columns if column.kind == "ordered"}
-        read = read_table(rows, columns=names, missing=self._settings().missing, kinds=kinds, ordered=ordered or None)
+        read = read_like(self.table_, rows, self._settings().missing, self._beside_, needs_environments=False)
         known = knowledge_from(answer, self.table_, read, variable, self.sample_graphs(k, random_state))
         return self.refine(knowledge=known)
 
@@ -850,7 +857,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Parameters
         ----------
         table
-            A table with the columns of the one that was fitted, which is tested by default. Its complete observations
+            A table with the columns of the one that was fitted, which is tested by default; it is read in the same way,
+            and if environments were given beside that one, it needs a column "environment". Its complete observations
             are used; those that were not fitted make the stricter test.
         permutations
             How many graphs with shuffled names.
@@ -868,13 +876,14 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         False
         """
         from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
+        from causal_arrow.discovery.effects.further_tables import read_like
 
-        names = list(self._answer.names)
-        read = self.table_ if table is None else read_table(table, columns=names, missing=self._settings().missing)
+        answer, read = self._answer, self.table_
+        if table is not None:
+            read = read_like(read, table, self._settings().missing, self._beside_)
         count = check_count("permutations", permutations)
         random = np.random.default_rng(_seed(random_state))
-        read = on_scale_of(self._answer, read)
-        return falsify(self._answer.adjacency, read, count, random, self._answer.graph.bidirected)
+        return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.graph.bidirected)
 
     # In words
 

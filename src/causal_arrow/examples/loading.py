@@ -17,7 +17,8 @@ def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
     What is known of it is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by the
-    consensus of experts; and for hospital and beach "effects", the true effects of some pairs.
+    consensus of experts; and for hospital and beach "effects", the true effects of some pairs, by names such as
+    "drug -> stay".
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def load_example(name: str) -> pd.DataFrame:
     --------
     >>> from causal_arrow import load_example
     >>> table = load_example("hospital")
-    >>> round(table.attrs["effects"]["drug", "stay"], 1)
+    >>> round(table.attrs["effects"]["drug -> stay"], 1)
     -1.8
     """
     if not isinstance(name, str) or name not in EXAMPLES:
@@ -58,7 +59,9 @@ def _imaginary(place: str, name: str, title: str) -> Callable[[], tuple[pd.DataF
         equations = import_module(f"causal_arrow.examples.{place}")
         with (resources.files("causal_arrow.examples") / "data" / f"{name}.csv").open(encoding="utf-8") as file:
             frame = pd.read_csv(file)
-        return frame, {"title": title, "edges": list(equations.EDGES), "effects": dict(equations.EFFECTS)}
+        # Names as keys: what lies in attrs goes into a file as JSON, which has no pairs there.
+        effects = {f"{cause} -> {effect}": size for (cause, effect), size in equations.EFFECTS.items()}
+        return frame, {"title": title, "edges": list(equations.EDGES), "effects": effects}
 
     return load
 

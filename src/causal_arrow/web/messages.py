@@ -345,6 +345,8 @@ class EffectFacts(Message):
     cause: str
     effect: str
     words: str
+    verdict: Literal["effect", "no effect", "not identified"] = Field(description="What most graphs say.")
+    unit: str = Field(description="What the change is in, levels or the share of one; empty for numbers.")
     change: str
     sentences: list[str] = Field(description="How strong a hidden cause would have to be, and what else to know.")
     median: float

@@ -231,6 +231,8 @@ def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFact
         cause=asked.cause,
         effect=asked.effect,
         words=effect.sentence,
+        verdict=effect.verdict,
+        unit=effect.unit if effect.level is None else f"in {effect.subject}",
         change=effect.change,
         sentences=[*effect.sensitivity_sentences(), *effect.notes],
         median=effect.median,

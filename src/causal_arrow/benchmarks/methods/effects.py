@@ -89,7 +89,8 @@ def start_arrow(source: str, estimator: str, point: str) -> Any:
                         question=asked,
                         random=generator,
                     )
-                    found.append(Estimated(getattr(effect, point), *effect.interval))
+                    lost = not effect.sets and effect.verdict == "not identified"
+                    found.append(UNKNOWN if lost else Estimated(getattr(effect, point), *effect.interval))
                 except TableError:  # nothing left of the treatment, or a hidden cause in every graph
                     found.append(UNKNOWN)
             return tuple(found), reading

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+Verdict = Literal["effect", "no effect", "not identified"]
+
 LEVEL = 0.9
 """Probability of the interval."""
+LEAST_MENTIONED = 0.01
+"""Share of the graphs that do not identify an effect, above which a ranking says so."""
 MOST_NAMED = 8
 """Members of an adjustment set that a sentence names."""
 
@@ -91,6 +95,8 @@ class Effect:
     """Standard deviation of the treatment over that of the outcome, in units of the change."""
     level: str | None = None
     """Of an outcome with levels, the one whose share changes; None for the outcome itself."""
+    unit: str = ""
+    """What the change of the outcome is counted in: "levels" of an ordered one; empty for numbers and shares."""
 
     @cached_property
     def distribution(self) -> Mixture:
@@ -178,6 +184,33 @@ class Effect:
         True
         """
         return self.distribution.interval(LEVEL)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What most graphs say: whichever of the three has the largest share of them.
+
+        Returns
+        -------
+        str
+            "effect" if there is one that a set of variables adjusts for, "no effect" if no path leads from treatment to
+            outcome, "not identified" if a hidden cause spoils every adjustment set. Of equal shares, the first of these
+            counts.
+
+        Examples
+        --------
+        >>> effect.verdict
+        'effect'
+        """
+        shares: dict[Verdict, float] = {
+            "effect": self._probability_of_estimate + self.probability_not_estimated,
+            "no effect": self.probability_of_none,
+            "not identified": self.probability_not_identified,
+        }
+        return max(shares, key=lambda each: round(shares[each], 9))  # of equal ones, the first
+
+    @property
+    def _probability_of_estimate(self) -> float:
+        return sum(each.frequency for each in self.sets)
 
     @property
     def standardized(self) -> float:
@@ -325,35 +358,59 @@ class Effect:
         >>> effect.sentence.startswith("stay changes by -1.")
         True
         """
-        if not self.sets:
-            return f"{self.treatment} has no effect on {self.subject} in any of {counted(self.graphs, 'graph')}."
+        lost = self.probability_not_identified
+        if self.verdict != "not identified":
+            parts = self._parts(self.verdict, 1.0, "of graphs")
+            if lost > 0:
+                parts.append(f"not identified in {in_percent(lost)} of graphs because of a hidden cause")
+            return "; ".join(parts) + "."
+        rest = 1 - lost
+        where = f"In the other {in_percent(rest)}" if rest >= 0.01 else "In the others"
+        verdict = "effect" if self._probability_of_estimate >= self.probability_of_none else "no effect"
+        return (
+            f"The effect of {self.treatment} on {self.subject} is not identified in {in_percent(lost)} of graphs: a "
+            "hidden common cause of both cannot be ruled out, and nothing in the table adjusts for it. "
+            f"{where}: {'; '.join(self._parts(verdict, rest, 'of these'))}."
+        )
+
+    def _parts(self, verdict: str, whole: float, of_graphs: str) -> list[str]:
+        """What the graphs say in which the effect is identified, shares as parts of the `whole`."""
+        none, without = self.probability_of_none / whole, self.probability_not_estimated / whole
+        no_effect = f"{self.treatment} has no effect on {self.subject}"
+        if math.isclose(none, 1):
+            return [no_effect if whole < 1 else f"{no_effect} in any of {counted(self.graphs, 'graph')}"]
         low, high = self.interval
         interval = f"{LEVEL:.0%} interval {in_digits(low)} to {in_digits(high)}"
-        if self.probability_of_none > 0.5:
+        if not self.sets:
+            parts = [f"{no_effect} in {in_percent(none)} {of_graphs}"]
+        elif verdict == "no effect":
+            share = self._probability_of_estimate / whole
+            others = "in the others" if math.isclose(share + none, 1) else f"in {in_percent(share)}"
             parts = [
-                f"{self.treatment} has no effect on {self.subject} in {in_percent(self.probability_of_none)} of graphs",
-                f"in the others {self.subject} changes by {in_digits(self.median_if_any)} {self.change}",
-                f"{interval}, over all graphs",
+                f"{no_effect} in {in_percent(none)} {of_graphs}",
+                f"{others} {self.subject} changes by {self._amount(self.median_if_any)} {self.change}",
+                f"{interval}, over {'all graphs' if math.isclose(share + none, 1) else 'both'}",
             ]
         else:
             parts = [
-                f"{self.subject} changes by {in_digits(self.median)} ({interval}) {self.change}",
-                f"no effect in {in_percent(self.probability_of_none)} of graphs",
+                f"{self.subject} changes by {self._amount(self.median)} ({interval}) {self.change}",
+                f"no effect in {in_percent(none)} {of_graphs}",
             ]
         if not low <= self.mean <= high:
             parts.append(f"the mean over all graphs, with zero for those without an effect, is {in_digits(self.mean)}")
-        parts.append(
-            counted(len(self.sets), "adjustment set")
-            + (", the most frequent " if len(self.sets) > 1 else ", ")
-            + _braces(self.sets[0].adjustment_set)
-        )
-        if self.probability_not_identified > 0:
+        if self.sets:
             parts.append(
-                f"not identified in {in_percent(self.probability_not_identified)} of graphs because of a hidden cause"
+                counted(len(self.sets), "adjustment set")
+                + (", the most frequent " if len(self.sets) > 1 else ", ")
+                + _braces(self.sets[0].adjustment_set)
             )
-        if self.probability_not_estimated > 0:
-            parts.append(f"{in_percent(self.probability_not_estimated)} of graphs ask for a set that has no estimate")
-        return "; ".join(parts) + "."
+        if without > 0:
+            parts.append(f"{in_percent(without)} {of_graphs} ask for a set that has no estimate")
+        return parts
+
+    def _amount(self, value: float) -> str:
+        """A change of the outcome, with its unit."""
+        return f"{in_digits(value)} {self.unit}".rstrip()
 
     def sensitivity_sentences(self) -> list[str]:
         """How strong a hidden cause would have to be, in words.
@@ -361,7 +418,7 @@ class Effect:
         Returns
         -------
         list of str
-            Empty where there is hardly an effect to doubt.
+            Empty where most graphs say that there is no effect, or that it is not identified.
 
         Examples
         --------
@@ -369,7 +426,7 @@ class Effect:
         1
         """
         sentences: list[str] = []
-        if self.probability_of_none > 0.5:
+        if self.verdict != "effect":
             return sentences
         if not math.isnan(self.robustness_value):
             zero, interval = self.robustness_value, self.robustness_value_of_interval
@@ -413,6 +470,7 @@ class Effect:
             "estimator": self.estimator,
             "observations": self.observations,
             "graphs": self.graphs,
+            "verdict": self.verdict,
             **_plain(
                 {
                     "median": self.median,
@@ -452,12 +510,18 @@ class Effect:
         >>> effect.plot().figure.savefig("effect.svg")
         """
         members = [each.adjustment_set for each in self.sets]
-        return pictures.draw_effect(self.distribution, members, LEVEL, f"change of {self.subject} {self.change}", ax)
+        label = f"change of {self.subject}{f' in {self.unit}' if self.unit else ''} {self.change}"
+        if self.verdict == "not identified":
+            lost = in_percent(self.probability_not_identified)
+            label += f"\nnot identified in {lost} of graphs; this is what the others say"
+        return pictures.draw_effect(self.distribution, members, LEVEL, label, ax)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
     """The effects of all variables on one outcome, the largest mean in standard deviations first.
+
+    Those that most graphs do not identify come last: their numbers are those of few graphs.
 
     Examples
     --------
@@ -471,11 +535,13 @@ class Effects:
     outcome: str
     """The variable whose change is estimated."""
     effects: tuple[Effect, ...]
-    """One per possible cause, the largest first."""
+    """One per possible cause, the largest first; last those whose `verdict` is "not identified"."""
     graphs: int
     """How many graphs were drawn."""
     not_estimated: tuple[str, ...] = ()
     """Variables whose effect has no estimate: levels without an order, or nothing left of them after adjustment."""
+    categories: tuple[str, ...] = ()
+    """Those of them with more than two levels without an order: each two levels have an effect of their own."""
 
     def to_frame(self) -> pd.DataFrame:
         """The effects as a data frame, one row per possible cause.
@@ -483,9 +549,10 @@ class Effects:
         Returns
         -------
         DataFrame
-            `cause`; `probability` that there is an effect; `effect`, the median, with `low` and `high` of its 90%
-            interval; and `standardized`, by which the causes are ranked: the mean in standard deviations of the outcome
-            per standard deviation of the cause.
+            `cause`; `probability` that there is an effect; `not_identified`, the share of graphs in which a hidden
+            cause spoils every adjustment set; `effect`, the median over the other graphs, with `low` and `high` of its
+            90% interval; and `standardized`, by which the causes are ranked: the mean in standard deviations of the
+            outcome per standard deviation of the cause. Causes that most graphs do not identify come last.
 
         Examples
         --------
@@ -495,10 +562,18 @@ class Effects:
         import pandas as pd
 
         rows = [
-            (each.treatment, 1 - each.probability_of_none, each.median, *each.interval, each.standardized)
+            (
+                each.treatment,
+                1 - each.probability_of_none,
+                each.probability_not_identified,
+                each.median,
+                *each.interval,
+                each.standardized,
+            )
             for each in self.effects
         ]
-        return pd.DataFrame(rows, columns=["cause", "probability", "effect", "low", "high", "standardized"])
+        columns = ["cause", "probability", "not_identified", "effect", "low", "high", "standardized"]
+        return pd.DataFrame(rows, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:
         """The effects as JSON can hold them, each as `Effect.to_dict` gives it.
@@ -506,7 +581,7 @@ class Effects:
         Returns
         -------
         dict
-            With `outcome`, `graphs`, `not_estimated` and `effects`.
+            With `outcome`, `graphs`, `not_estimated`, `categories` and `effects`.
 
         Examples
         --------
@@ -517,26 +592,59 @@ class Effects:
             "outcome": self.outcome,
             "graphs": self.graphs,
             "not_estimated": list(self.not_estimated),
+            "categories": list(self.categories),
             "effects": [each.to_dict() for each in self.effects],
         }
 
     def __str__(self) -> str:
         causes = [each for each in self.effects if each.probability_of_none < 1]
-        if not causes:
-            return f"Nothing in the table has an effect on {self.outcome} in any of {counted(self.graphs, 'graph')}."
-        lines = [f"Causes of {self.outcome} in {counted(self.graphs, 'graph')}, the largest effect first:"]
-        for each in causes:
-            low, high = each.interval
-            lines.append(
-                f"  {each.treatment}: {in_digits(each.median)} ({in_digits(low)} to {in_digits(high)}) {each.change}; "
-                f"an effect in {in_percent(1 - each.probability_of_none)} of graphs"
-            )
-        if self.not_estimated:
-            lines.append(f"  no estimate for {listed(self.not_estimated)}")
+        if causes:
+            lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, the largest effect first:"]
+            lines += [f"  {_in_short(each)}" for each in causes]
+        else:
+            lines = [f"Nothing in the table has an effect on {self.subject} in any of {counted(self.graphs, 'graph')}."]
+        if self.categories:
+            lines.append(f"  {self.on_categories}: name two of its levels with effect(..., between=(..., ...))")
+        if others := [name for name in self.not_estimated if name not in self.categories]:
+            lines.append(f"  no estimate for {listed(others)}")
         return "\n".join(lines)
 
+    @property
+    def subject(self) -> str:
+        """What changes: the outcome, or the share of one of its levels.
+
+        Returns
+        -------
+        str
+            In words.
+
+        Examples
+        --------
+        >>> effects.subject
+        'stay'
+        """
+        return self.effects[0].subject if self.effects else self.outcome
+
+    @property
+    def on_categories(self) -> str:
+        """That categories have no single effect, in words without advice.
+
+        Returns
+        -------
+        str
+            Empty if there are none.
+
+        Examples
+        --------
+        >>> effects.on_categories
+        "no single effect of 'ward', a category"
+        """
+        several = len(self.categories) > 1
+        words = "each a category" if several else "a category"
+        return f"no single effect of {listed(self.categories)}, {words}" if self.categories else ""
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the standardized effect of each cause with its interval, fainter where it is less probable.
+        """A picture: the standardized effect of each cause with its interval, fainter where fewer graphs have it.
 
         Parameters
         ----------
@@ -555,8 +663,8 @@ class Effects:
         causes = [
             pictures.Bar(
                 each.treatment,
-                in_percent(1 - each.probability_of_none),
-                1 - each.probability_of_none,
+                _share_in_short(each),
+                1 - each.probability_of_none - each.probability_not_identified,
                 each.median * each.standard_unit,
                 (each.interval[0] * each.standard_unit, each.interval[1] * each.standard_unit),
             )
@@ -567,6 +675,24 @@ class Effects:
 
 
 # Words
+
+
+def _in_short(effect: Effect) -> str:
+    """One line of a ranking."""
+    low, high = effect.interval
+    numbers = f"{effect._amount(effect.median)} ({in_digits(low)} to {in_digits(high)}) {effect.change}"
+    lost, share = effect.probability_not_identified, 1 - effect.probability_of_none
+    if effect.verdict == "not identified":
+        return f"{effect.treatment}: not identified in {in_percent(lost)} of graphs; in the others {numbers}"
+    also = f"; not identified in {in_percent(lost)}" if lost > LEAST_MENTIONED else ""
+    return f"{effect.treatment}: {numbers}; an effect in {in_percent(share)} of graphs{also}"
+
+
+def _share_in_short(effect: Effect) -> str:
+    """In how many graphs there is an effect, or that most do not identify it, for the label of a picture."""
+    if effect.verdict == "not identified":
+        return f"not identified in {in_percent(effect.probability_not_identified)}"
+    return in_percent(1 - effect.probability_of_none)
 
 
 def in_digits(value: float) -> str:

@@ -19,6 +19,7 @@ from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, curved, linear_estimates
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.tables.columns import cell_text, is_number, same_level
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import closest, counted, listed
 
@@ -99,8 +100,9 @@ def estimate_effects(
 ) -> Effects:
     """The effects of all other variables on the outcome, the largest in standard deviations first.
 
-    Variables that the knowledge keeps from being causes of the outcome are left out. Those whose effect has no estimate
-    are `not_estimated`, among them categories of more than two levels, which have no single effect.
+    Those that most graphs do not identify come last. Variables that the knowledge keeps from being causes of the
+    outcome are left out. Those whose effect has no estimate are `not_estimated`, among them categories of more than two
+    levels, which have no single effect.
     """
     y = answer.place_of(outcome)
     possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
@@ -110,18 +112,27 @@ def estimate_effects(
     hidden = _hidden(answer, len(graphs), random)
     found: list[Effect] = []
     without: list[str] = []
+    categories: list[str] = []
     for t in range(len(answer.names)):
         if t == y or not possible[t]:
             continue
-        if table.columns[t].kind == "category":
+        if table.columns[t].kind == "category" and len(table.columns[t].levels) > 2:
+            categories.append(answer.names[t])
             without.append(answer.names[t])
             continue
         try:
             found.append(_estimate(answer, table, graphs, hidden, (t, y), None, question or EffectQuestion(), random))
         except TableError:
             without.append(answer.names[t])
-    found.sort(key=lambda each: (-abs(each.standardized), each.probability_of_none, each.treatment))
-    return Effects(outcome, tuple(found), len(graphs), tuple(without))
+    found.sort(
+        key=lambda each: (
+            each.verdict == "not identified",
+            -abs(each.standardized),
+            each.probability_of_none,
+            each.treatment,
+        )
+    )
+    return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories))
 
 
 def _hidden(answer: Answer, count: int, random: np.random.Generator) -> Bools | None:
@@ -192,17 +203,17 @@ def _effect(
 ) -> Effect:
     t, y = ends
     names, graphs = answer.names, counts.graphs
-    if not estimates and counts.sets:
+    if not estimates and not counts.without_effect:
+        if counts.not_identified == graphs:
+            raise TableError(
+                f"The effect of {names[t]!r} on {names[y]!r} is not identified in any graph: hidden causes spoil every "
+                "adjustment set."
+            )
+        lost = counts.not_identified / graphs
         raise TableError(
             f"There is no estimate for the effect of {names[t]!r} on {names[y]!r}: the variables to adjust for leave "
-            f"nothing of {names[t]!r}, or there are too few observations ({len(design.values)}) for them."
-        )
-    if not estimates and counts.not_identified:
-        lost = in_percent(counts.not_identified / graphs)
-        raise TableError(
-            f"The effect of {names[t]!r} on {names[y]!r} is not identified in {lost} "
-            "of graphs, where hidden causes spoil every adjustment set"
-            + (", and there is none in the others." if counts.without_effect else ".")
+            f"nothing of {names[t]!r}, or there are too few observations ({len(design.values)}) for them"
+            + (f"; it is not identified in {in_percent(lost)} of graphs." if lost else ".")
         )
     sets = tuple(
         SetEffect(tuple(names[member] for member in members), count / graphs, _scaled(estimates[members], change.size))
@@ -211,7 +222,10 @@ def _effect(
     )
     missing = sum(count for members, count in counts.sets.items() if members not in estimates)
     risks = None
-    if table.columns[t].kind == table.columns[y].kind == "binary" and question.level is None:
+    outcome = table.columns[y]
+    if level is None and outcome.kind == "binary":
+        level = 1  # the share of yes is the mean of such an outcome
+    if table.columns[t].kind == outcome.kind == "binary" and question.level is None:
         risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
     (t_column,), (y_column,) = design.places[t], design.places[y]
     return Effect(
@@ -228,7 +242,8 @@ def _effect(
         notes=notes,
         risks=risks,
         standard_unit=float(design.deviations[t_column] / design.deviations[y_column] / change.size),
-        level=None if level is None else table.columns[y].levels[level],
+        level=None if level is None else outcome.levels[level],
+        unit="levels" if level is None and outcome.kind == "ordered" else "",
     )
 
 
@@ -258,7 +273,7 @@ def _forest_estimates(
 
 @dataclass(frozen=True)
 class _Change:
-    """From where to where the treatment goes: how many units that is, in words, and the levels where it has some."""
+    """From where to where the treatment goes: how many units that is, in words, and the levels of a category."""
 
     size: float
     words: str
@@ -267,7 +282,7 @@ class _Change:
 
 def _change(column: Column, between: Between, values: Floats) -> _Change:
     if between is None:
-        if column.kind == "binary":
+        if column.kind == "binary" or (column.kind == "category" and len(column.levels) == 2):
             between = (column.levels[0], column.levels[1])
         elif column.kind == "category":
             raise ConfigurationError(
@@ -275,7 +290,7 @@ def _change(column: Column, between: Between, values: Floats) -> _Change:
                 [Remedy("between", (column.name,))],
             )
         else:
-            return _Change(1.0, f"per unit of {column.name}")
+            return _Change(1.0, f"per {'level' if column.kind == 'ordered' else 'unit'} of {column.name}")
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise ConfigurationError(f"Expected two values of {column.name!r} to compare, got {between!r}.")
     first, second = between
@@ -307,8 +322,12 @@ def _as_number(name: str, value: Any) -> float:
 def _level(column: Column, value: Any) -> int:
     if str(value) in column.levels:
         return column.levels.index(str(value))
+    if (same := same_level(cell_text(value), column.levels)) is not None:
+        return column.levels.index(same)
     codes = [f"{code}" for code in range(len(column.levels))]
-    if column.kind != "category" and (code := str(value).removesuffix(".0")) in codes:
+    # Codes stand for words only: of levels 1 and 2, the value 0 is none.
+    words = column.kind != "category" and not any(map(is_number, column.levels))
+    if words and (code := cell_text(value)) in codes:
         return codes.index(code)
     near = closest(str(value), column.levels)
     hint = f"expected one of {listed(column.levels)}" if near is None else f"did you mean {near!r}?"
@@ -322,6 +341,8 @@ def _level_asked(column: Column, level: str | None) -> int | None:
             raise ConfigurationError(f"{column.name!r} holds numbers and has no levels to ask about.")
         return _level(column, level)
     if column.kind == "category":
+        if len(column.levels) == 2:
+            return 1
         raise ConfigurationError(
             f"{column.name!r} has levels without an order: say whose share you ask about, of {listed(column.levels)}.",
             [Remedy("level", (column.name,))],

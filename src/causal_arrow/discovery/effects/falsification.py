@@ -15,6 +15,7 @@ alone, because its mean given the causes can be a sum of their functions when it
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
 from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import counted
+from causal_arrow.text import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,10 +43,14 @@ LEVEL = 0.05
 RIDGE = 1e-9
 MOST_NAMED = 5
 
+PERMUTATIONS = 100
+"""Shuffled graphs that a graph is compared with."""
+FEW_VARIABLES = 20
+"""Variables up to which that takes a fraction of a second: the report card then has the very same test."""
 REPORTED_PERMUTATIONS = 20
-"""Shuffled graphs for the report card: the fewest with which a graph can do better than 95% of them."""
+"""Of more variables, for the report card: the fewest with which a graph can do better than 95% of them."""
 MOST_REPORTED = 60
-"""Variables up to which that takes a fraction of a second."""
+"""Variables up to which these take a fraction of a second."""
 LEAST_COMPLETE = 50
 """Complete observations that the report card asks for."""
 
@@ -126,19 +131,39 @@ class Falsification:
 
     @property
     def falsified(self) -> bool:
-        """Whether the graph fits the table no better than graphs with shuffled names do.
+        """Whether the data contradict the graph more than by chance, and graphs with shuffled names no more than it.
 
         Returns
         -------
         bool
-            False also where the test can say little: see `equivalent`.
+            False also where the test can say little: see `says_little`.
 
         Examples
         --------
         >>> test.falsified
         False
         """
-        return bool(self.tests and self.p_value > LEVEL and self.equivalent <= LEVEL)
+        if self.p_value <= LEVEL or self.equivalent > LEVEL:
+            return False
+        contradicted, as_good = round(self.violated * self.tests), int((self.permuted <= self.violated).sum())
+        return max(_chance(contradicted, self.tests), _chance(as_good, len(self.permuted))) <= LEVEL
+
+    @property
+    def says_little(self) -> bool:
+        """Whether the test has no power here: the graph implies too little, or shuffled graphs imply the same.
+
+        Returns
+        -------
+        bool
+            True where the graph does not fit clearly better than shuffled ones, but the data do not contradict it
+            either.
+
+        Examples
+        --------
+        >>> test.says_little
+        False
+        """
+        return not self.falsified and (self.p_value > LEVEL or self.equivalent > LEVEL)
 
     @cached_property
     def contradictions(self) -> pd.DataFrame:
@@ -169,7 +194,9 @@ class Falsification:
 
     @cached_property
     def unsupported_edges(self) -> pd.DataFrame:
-        """Edges that the data do not ask for: given its other causes, the effect does not depend on the cause.
+        """Edges that the test does not confirm: given its other causes, the mean of the effect does not depend on it.
+
+        The network looks at more than means: such an edge is not refuted.
 
         Returns
         -------
@@ -208,6 +235,7 @@ class Falsification:
             "p_value": self.p_value,
             "equivalent": self.equivalent,
             "falsified": self.falsified,
+            "says_little": self.says_little,
             "contradictions": [
                 {**row, "given": list(row["given"])} for row in self.contradictions.to_dict(orient="records")
             ],
@@ -230,11 +258,18 @@ class Falsification:
             )
         elif self.falsified:
             sentences.append("So the graph fits no better than chance: do not rely on it.")
+        elif self.says_little:
+            sentences.append("That does not tell them apart: the test says little here.")
         else:
             sentences.append("So the graph fits better than chance.")
         for frame, words, sign, ends in (
             (self.contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
-            (self.unsupported_edges, "Edges that the data do not ask for", "→", ("source", "target")),
+            (
+                self.unsupported_edges,
+                "Not confirmed by this test, which looks at means alone",
+                "→",
+                ("source", "target"),
+            ),
         ):
             if len(frame):
                 pairs: dict[object, str] = {}
@@ -275,20 +310,39 @@ def falsify(
 
 
 def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsification | None:
-    """Whether the graph of an answer is compatible with its table, for the report card: 20 shuffled graphs.
+    """Whether the graph of an answer is compatible with its table, for the report card.
 
-    None where that would take long (more than 60 variables), or where experiments or too few complete observations
+    Up to 20 variables this is the test of `Arrow.falsify`, with 100 shuffled graphs, and up to 60 the same with 20 of
+    them. None for more variables, where that would take long, or where experiments or too few complete observations
     leave nothing to test with. A `thorough` test has 100 shuffled graphs, and as many variables as there are.
     """
     wide = table.variables > MOST_REPORTED and not thorough
-    if wide or _untouched(table).sum() < _fewest_to_test(table):
+    if wide or why_not_tested(table):
         return None
     plain = _testable(on_scale_of(answer, table))
-    if not (np.ptp(plain.values, axis=0) > 0).all():
-        return None
     random = np.random.default_rng(0)
-    permutations = 100 if thorough else REPORTED_PERMUTATIONS
+    permutations = PERMUTATIONS if thorough or table.variables <= FEW_VARIABLES else REPORTED_PERMUTATIONS
     return falsify(answer.adjacency, plain, permutations, random, answer.graph.bidirected)
+
+
+def why_not_tested(table: Table) -> str:
+    """Why no graph can be tested with a table, in a sentence; empty if one can be."""
+    untouched, fewest = _untouched(table), _fewest_to_test(table)
+    if untouched.sum() < fewest:
+        count, whole = int(untouched.sum()), counted(table.observations, "observation")
+        left = f"{count:,} of {whole} {'is' if count == 1 else 'are'} complete and without an experiment"
+        return (
+            f"The graph was not tested: {f'there are {whole}' if untouched.all() else left}, and at least {fewest} are "
+            f"needed to test a graph of {counted(table.variables, 'variable')}."
+        )
+    constant = [name for name, values in zip(table.names, table.values.T, strict=True) if not np.ptp(values[untouched])]
+    if constant:
+        has = "has" if len(constant) == 1 else "have"
+        return (
+            "The graph was not tested: in the observations that are complete and without an experiment, "
+            f"{listed(constant)} {has} the same value everywhere."
+        )
+    return ""
 
 
 def _fewest_to_test(table: Table) -> int:
@@ -328,19 +382,26 @@ def violated_share(independence: Floats) -> float:
     return float((values < LEVEL).mean()) if len(values) else 0.0
 
 
+def _chance(count: int, trials: int) -> float:
+    """The probability of so many of the trials or more, if each of them comes by a chance of 5%."""
+    below = torch.arange(count, dtype=torch.float64)
+    ways = math.lgamma(trials + 1) - torch.lgamma(below + 1) - torch.lgamma(trials - below + 1)
+    shares = torch.exp(ways + below * math.log(LEVEL) + (trials - below) * math.log1p(-LEVEL))
+    return 1.0 - float(shares.sum())
+
+
 # Tests
 
 
 @dataclass(frozen=True, eq=False)
 class Functions:
-    """All variables as blocks of functions, padded to one width with columns that go with nothing."""
+    """All variables as blocks of functions."""
 
-    products: Floats  # (Q, Q), correlations; 1 on the diagonal of padding
-    real: Bools  # (P, F) which functions of each variable are not padding
-    means: tuple[
-        int, ...
-    ]  # (P,) how many of the first functions are tested: the value of a number, levels of a category
+    products: Floats  # (Q, Q), correlations
+    places: tuple[NDArray[np.intp], ...]  # of each variable, its functions; none of a constant
+    means: tuple[int, ...]  # (P,) how many of the first are tested: the value of a number, levels of a category
     observations: int
+    known: dict[tuple[int, bytes], Floats]  # what was computed before, of tables with few variables
 
     @classmethod
     def of(cls, table: Table) -> Functions:
@@ -354,56 +415,74 @@ class Functions:
         for place, column in enumerate(table.columns):
             cells = values[:, place]
             if column.kind == "category":
-                blocks.append((cells[:, None] == np.unique(cells)[1:]).astype(np.float64))
+                block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
             else:  # a number with two or three values has fewer functions
                 bent = hermite[:, place, 1 : max(1, min(3, len(np.unique(cells)) - 1))]
-                blocks.append(np.concatenate([cells[:, None], bent], axis=1))
-        width = max(block.shape[1] for block in blocks)
-        padded = np.zeros((table.observations, table.variables, width))
-        real = np.zeros((table.variables, width), dtype=bool)
-        for place, block in enumerate(blocks):
+                block = np.concatenate([cells[:, None], bent], axis=1)
             centered = block - block.mean(axis=0)
             deviations = centered.std(axis=0)
-            kept = deviations > 0
-            count = int(kept.sum())
-            padded[:, place, :count] = centered[:, kept] / deviations[kept]
-            real[place, :count] = True
-        flat = padded.reshape(table.observations, -1)
+            kept = np.ptp(block, axis=0) > 0
+            blocks.append(centered[:, kept] / deviations[kept])
+        flat = np.concatenate(blocks, axis=1)  # (N, Q)
         products = flat.T @ flat / table.observations
         products[np.diag_indices(len(products))] = 1.0 + RIDGE
-        means = tuple(int(real[place].sum()) if c.kind == "category" else 1 for place, c in enumerate(table.columns))
-        return cls(products, real, means, table.observations)
+        ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
+        places = tuple(np.arange(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True))
+        means = tuple(
+            len(own) if column.kind == "category" else min(1, len(own))
+            for own, column in zip(places, table.columns, strict=True)
+        )
+        return cls(products, places, means, table.observations, {})
+
+    @cached_property
+    def by_size(self) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]:
+        """The variables with as many functions as each other, and their functions.  (G,), (G, F)"""
+        sizes = np.array([len(own) for own in self.places])
+        groups = (np.flatnonzero(sizes == size) for size in np.unique(sizes[sizes > 0]))
+        return tuple((members, np.stack([self.places[member] for member in members])) for members in groups)
 
     def independences(self, variable: int, given: Bools) -> Floats:
         """P-values that each variable is independent of one variable, given others (P,).  (P,)
 
-        NaN for the variable itself and for those that are given.
+        NaN for the variable itself, for those that are given, and for constants.
         """
-        variables, width = self.real.shape
-        inside = np.flatnonzero(np.repeat(given, width) & self.real.ravel())
-        left = self.products
-        if len(inside):
-            across = self.products[inside]  # (k, Q)
-            left = left - across.T @ np.linalg.solve(self.products[np.ix_(inside, inside)], across)
-        blocks = left.reshape(variables, width, variables, width)
-        tested = self.means[variable]  # M
-        own = blocks[variable, :tested, variable, :tested]  # (M, M)
-        others = blocks[np.arange(variables), :, np.arange(variables), :]  # (P, F, F)
-        across = blocks[:, :, variable, :tested]  # (P, F, M)
-        joint = np.empty((variables, width + tested, width + tested))
-        joint[:, :width, :width], joint[:, width:, width:] = others, own
-        joint[:, :width, width:], joint[:, width:, :width] = across, across.swapaxes(1, 2)
-        usable = ~given
-        usable[variable] = False
-        joint[~usable] = np.eye(width + tested)
-        others = np.where(usable[:, None, None], others, np.eye(width))
-        alone = np.linalg.slogdet(others)[1] + np.linalg.slogdet(own)[1]
-        ratio = np.maximum(alone - np.linalg.slogdet(joint)[1], 0.0)
-        sizes = self.real.sum(axis=1)
-        freedom = sizes * tested
-        weight = self.observations - 1 - len(inside) - (sizes + tested + 1) / 2
-        values = chi_square_tail(freedom, np.maximum(weight, 0.0) * ratio)
-        return np.where(usable, values, np.nan)
+        if len(self.places) > FEW_VARIABLES:
+            return self._independences(variable, given)
+        key = variable, given.tobytes()
+        if key not in self.known:
+            self.known[key] = self._independences(variable, given)
+        return self.known[key]
+
+    def _independences(self, variable: int, given: Bools) -> Floats:
+        values = np.full(len(self.places), np.nan)
+        own = self.places[variable][: self.means[variable]]  # (M,)
+        if not len(own):
+            return values
+        inside = np.concatenate([np.arange(0), *(self.places[place] for place in np.flatnonzero(given))])
+        across = self.products[inside]  # (k, Q)
+        weights = np.linalg.solve(self.products[np.ix_(inside, inside)], across) if len(inside) else across
+        left = self.products[np.ix_(own, own)] - across[:, own].T @ weights[:, own]
+        own_volume = np.linalg.slogdet(left)[1]
+        # Variables with as many functions as each other go together: each is padded to nothing.
+        for members, functions in self.by_size:
+            usable = ~given[members] & (members != variable)
+            if not usable.any():
+                continue
+            members, functions = members[usable], functions[usable]  # (G,), (G, F)
+            size, tested = functions.shape[1], len(own)
+            joint = np.empty((len(members), size + tested, size + tested))
+            taken, solved = across[:, functions], weights[:, functions]  # (k, G, F)
+            joint[:, :size, :size] = self.products[functions[:, :, None], functions[:, None, :]]
+            joint[:, :size, :size] -= np.einsum("kgf,kgh->gfh", taken, solved)
+            joint[:, :size, size:] = self.products[functions[:, :, None], own]
+            joint[:, :size, size:] -= np.einsum("kgf,km->gfm", taken, weights[:, own])
+            joint[:, size:, :size] = joint[:, :size, size:].swapaxes(1, 2)
+            joint[:, size:, size:] = left
+            volumes = np.linalg.slogdet(joint[:, :size, :size])[1] + own_volume
+            ratio = np.maximum(volumes - np.linalg.slogdet(joint)[1], 0.0)
+            weight = max(self.observations - 1 - len(inside) - (size + tested + 1) / 2, 0.0)
+            values[members] = chi_square_tail(np.full(len(members), size * tested), weight * ratio)
+        return values
 
 
 def chi_square_tail(freedom: NDArray[np.integer[Any]], statistic: Floats) -> Floats:

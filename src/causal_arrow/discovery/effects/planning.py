@@ -81,7 +81,7 @@ def plan_experiments(
     graphs = graphs[: max(FEWEST_GRAPHS, MOST_CELLS // len(answer.names) ** 2)]
     values = as_standardized(table, answer.log_columns)[plain_observations(table)]
     responses = expected_responses(graphs, values, observations or table.observations)
-    shared = answer.confounding_probabilities
+    shared = _without_environment(answer)
     hidden = None if shared is None else draw_hidden(shared, len(graphs), random)
     setting = [answer.place_of(name) for name in able]
     pairs = [] if shared is None else _measurable(shared)
@@ -114,14 +114,15 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
         raise TableError("Expected the columns of the table that was fitted, in its order.")
     if rows.observations < 3:
         raise TableError(f"Expected 3 observations of the experiment or more, got {rows.observations}.")
-    both = np.concatenate([table.values, _in_codes_of(table, rows)])
+    codes = _in_codes_of(table, rows)
+    if not np.nanmax(codes[:, place]) > np.nanmin(codes[:, place]):
+        raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
+    both = np.concatenate([table.values, codes])
     for name in answer.log_columns:
         if np.nanmin(both[:, table.names.index(name)]) <= 0:
             raise TableError(f"{name!r} was read on a log scale, and is not positive in all observations here.")
     values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
     before, after = values[: table.observations][plain_observations(table)], values[table.observations :]
-    if not after[:, place].std() > 0:
-        raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
     deviation = before.std(axis=0)
     before, after = (before - before.mean(axis=0)) / deviation, after / deviation
     # The slope's error shrinks where the variable was set over a wide range, and grows where over a narrow one.
@@ -182,6 +183,17 @@ def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
     if not names:
         raise ConfigurationError("Expected one candidate or more, got an empty list.")
     return list(dict.fromkeys(names))
+
+
+def _without_environment(answer: Answer) -> Floats | None:
+    """Probabilities of hidden causes; none with the environment, which is no measurement.  (P, P)"""
+    shared = answer.confounding_probabilities
+    if shared is None or answer.environment is None:
+        return shared
+    shared = np.array(shared)
+    place = answer.place_of(answer.environment)
+    shared[place, :] = shared[:, place] = 0.0
+    return shared
 
 
 def _measurable(shared: Floats) -> list[tuple[int, int]]:

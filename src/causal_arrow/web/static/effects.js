@@ -102,10 +102,15 @@ function effectParts(size) {
       `${numeral(set.low)} to ${numeral(set.high)}`))));
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
-  return [
-    element("p", { class: "figure" }, element("strong", {}, numeral(size.median)), ` ${size.change}`),
+  // A number that few graphs stand for must not be read alone: the sentence says in how many it is none.
+  const figure = size.verdict === "not identified" ? [element("p", {}, size.words)] : [
+    element("p", { class: "figure" }, element("strong", {}, numeral(size.median)),
+      ` ${[size.unit, size.change].filter(Boolean).join(" ")}`),
     element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
       `No effect in ${inPercent(size.probability_of_none)} of the graphs.`),
+  ];
+  return [
+    ...figure,
     size.sets.length ? effectPlot(size) : null,
     size.sets.length ? element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
     size.more_sets ? element("p", { class: "hint" }, `${size.more_sets} more sets that fewer graphs ask for.`) : null,

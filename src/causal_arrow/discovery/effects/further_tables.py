@@ -1,0 +1,130 @@
+"""Further tables, read as the first one was: the same kinds of columns, the same orders and codes of levels."""
+
+# N observations, P variables
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import TableError
+from causal_arrow.tables.columns import YES_AND_NO, cell_text, same_level
+from causal_arrow.tables.reading import read_table, used_names
+from causal_arrow.tables.source_frame import FileOptions
+from causal_arrow.tables.sources import as_frame
+from causal_arrow.tables.table import Column, Table
+from causal_arrow.text import closest, listed, shown
+
+Floats = NDArray[np.float64]
+
+
+def read_like(
+    first: Table, source: Any, missing: str, beside: Mapping[str, Any], needs_environments: bool = True
+) -> Table:
+    """The table in a source with the columns of the first one; each may have one value only.
+
+    `beside` are the `interventions` and `environments` that were given beside the first. Labels of its observations say
+    nothing about others: a column of their name has to say it. Where environments are not needed, they are missing.
+    """
+    if isinstance(source, Table) and source.columns == first.columns:
+        return source
+    if not isinstance(source, Table):
+        source = as_frame(source, FileOptions())
+    there = source.names if isinstance(source, Table) else used_names(source)
+    if any(not isinstance(labels, str) for labels in beside.values()) and _is_same(first, source, missing, beside):
+        return first
+    experiments = beside.get("interventions")
+    reading = {"interventions": experiments} if isinstance(experiments, str) and experiments in there else {}
+    if first.environment is None or first.environment in there:
+        return _read(first, source, missing, reading)
+    if needs_environments:
+        raise TableError(
+            f"The table that was fitted has environments, and this one does not: give it a column "
+            f"{first.environment!r} that says where or when each of its observations was made."
+        )
+    others = replace(
+        first,
+        columns=tuple(column for column in first.columns if column.name != first.environment),
+        environment=None,
+    )
+    read = _read(others, source, missing, reading)
+    place = first.names.index(first.environment)
+    return replace(
+        read,
+        values=np.insert(read.values, place, np.nan, axis=1),
+        columns=(*read.columns[:place], first.columns[place], *read.columns[place:]),
+        intervened=None if read.intervened is None else np.insert(read.intervened, place, False, axis=1),
+        environment=first.environment,
+    )
+
+
+def _is_same(first: Table, source: Any, missing: str, beside: Mapping[str, Any]) -> bool:
+    """Whether a source is the first table itself, with the labels that were given beside it."""
+    try:
+        again = _read(first, source, missing, beside)
+    except TableError:
+        return False
+    return again.columns == first.columns and np.array_equal(again.values, first.values, equal_nan=True)
+
+
+def _read(first: Table, source: Any, missing: str, reading: Mapping[str, Any]) -> Table:
+    kinds = {column.name: column.kind for column in first.columns if column.kind in ("number", "category")}
+    ordered = {column.name: column.levels for column in first.columns if column.kind == "ordered"}
+    try:
+        read = read_table(
+            source,
+            columns=list(first.names),
+            missing=missing,
+            kinds=kinds or None,
+            ordered=ordered or None,
+            strict=False,
+            **reading,
+        )
+        problems = [each for each in read.findings if each.severity == "problem" and each.kind != "constant"]
+        if problems:
+            remedies = [remedy for each in problems for remedy in each.remedies]
+            raise TableError(" ".join(each.message for each in problems), remedies)
+    except TableError as error:
+        # Columns cannot be left out here, nor read as something else.
+        raise TableError(error.message, [each for each in error.remedies if each.action == "missing"]) from None
+    values, columns = np.array(read.values), []
+    for place, (column, own) in enumerate(zip(first.columns, read.columns, strict=True)):
+        values[:, place], recoded = _in_codes_of(column, own, values[:, place])
+        columns.append(recoded)
+    return replace(read, values=values, columns=tuple(columns), findings=(), environment=first.environment)
+
+
+def _in_codes_of(column: Column, own: Column, cells: Floats) -> tuple[Floats, Column]:
+    """The cells (N,) of a column in the codes of the first one; new levels of a category come after those it had."""
+    if not column.levels:
+        return cells, column
+    observed = ~np.isnan(cells)
+    found, codes = np.unique(cells[observed], return_inverse=True)
+    levels = [own.levels[int(code)] if own.levels else cell_text(float(code)) for code in found]
+    matched = [_matching(level, column.levels) for level in levels]
+    known = list(column.levels)
+    if unknown := [level for level, match in zip(levels, matched, strict=True) if match is None]:
+        if column.kind != "category":
+            near = closest(unknown[0], column.levels)
+            hint = f"expected one of {listed(column.levels)}." if near is None else f"did you mean {near!r}?"
+            raise TableError(
+                f"{column.name!r} has the value {shown(unknown[0])}, which it does not have in the table that was "
+                f"fitted: {hint}"
+            )
+        known += unknown
+    places = np.array([known.index(match or level) for level, match in zip(levels, matched, strict=True)], dtype=float)
+    recoded = cells.copy()
+    recoded[observed] = places[codes]
+    return recoded, replace(column, levels=tuple(known))
+
+
+def _matching(word: str, levels: Sequence[str]) -> str | None:
+    """The level that a word stands for: written alike, the same number, or the same yes or no."""
+    found = same_level(word, levels)
+    if found is None and (truth := YES_AND_NO.get(word.lower())) is not None:
+        found = next((level for level in levels if YES_AND_NO.get(level.lower()) == truth), None)
+    return found
