@@ -67,10 +67,14 @@ DETERMINED = ("negated", "without-isolated")  # one dataset is all there is
 
 
 def draw_symmetry_dataset(generator: np.random.Generator, *, table: str, change: str) -> Dataset:
-    """A table of scikit-learn and its twin after a change. Nobody knows the graph."""
+    """A table of scikit-learn and its twin after a change, with the kinds of columns that users get. Nobody knows the
+    graph."""
+    from causal_arrow.tables.reading import read_table
 
     def unjudged(values: FloatArray, names: tuple[str, ...], twin: Dataset | None = None) -> Dataset:
-        return Dataset(values, np.zeros((len(names), len(names)), dtype=bool), names, twin=twin)
+        read = read_table(dict(zip(names, values.T, strict=True)))
+        graph = np.zeros((len(names), len(names)), dtype=bool)
+        return Dataset(read.values, graph, names, twin=twin, columns=read.columns)
 
     values, names = load_bundled_table(table)
     return unjudged(values.copy(), names, unjudged(*CHANGES[change](values, names, generator)))
