@@ -315,8 +315,12 @@ class RowSummary:
 
     @property
     def fewest_compared(self) -> float:
-        """Datasets that a method must have been run on to be compared. Oracles do not compete, and do not count."""
-        competing = [entry for entry in self.entries if entry.variant.method not in ORACLES] or self.entries
+        """Datasets that a method must have been run on to be compared.
+
+        Oracles do not compete, and do not count; nor do trivial methods, which are run on many because they are fast.
+        """
+        aside = (*ORACLES, *TRIVIAL)
+        competing = [entry for entry in self.entries if entry.variant.method not in aside] or self.entries
         return LEAST_SHARE_COMPARED * max(len(entry.records) for entry in competing)
 
     @property
