@@ -35,7 +35,8 @@ MAIN_ROWS = (
 AS_GIVEN = {("sachs", "pooled-raw"): "given"}
 """Rows shown on the scale as given, which is the paper's protocol."""
 
-TRIVIAL = ("Empty graph", "Random graph", "R² sorting")
+NEXT_TO_NOTHING = ("Empty graph", "Random graph", "R² sorting")
+"""Labels of methods that know next to nothing of causes."""
 
 ARROW = "arrow"
 
@@ -275,7 +276,7 @@ def sachs_remark(summary: Summary) -> str:
     cells = row_named(summary, "sachs", "observational-raw")
     observational, as_given = (known_entry(_on_scale(cells, ARROW, scale), cells) for scale in (None, "given"))
     right = arrow.estimate("orientation_accuracy")
-    trivial = ", ".join(f"{label} {mean_of(known_entry(labeled(row, label), row), 'f1')}" for label in TRIVIAL)
+    trivial = ", ".join(f"{label} {mean_of(known_entry(labeled(row, label), row), 'f1')}" for label in NEXT_TO_NOTHING)
     return (
         f"Sachs is the one row of real cells. Directions are about at chance there: {right.mean:.0%} of the true edges "
         "that Arrow finds point the right way, the same few edges of one graph in every subsample, too few to tell "

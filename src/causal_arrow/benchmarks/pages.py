@@ -26,11 +26,11 @@ from causal_arrow.benchmarks.records import Record
 from causal_arrow.benchmarks.remarks import readings, remarks_of_suite
 from causal_arrow.benchmarks.report import (
     ARROWS,
-    CONTROL_TITLES,
     compared_with,
     format_estimate,
     measures_of_suite,
     signed,
+    title_of_measure,
 )
 from causal_arrow.benchmarks.suites import SUITES
 from causal_arrow.benchmarks.summaries import (
@@ -159,15 +159,10 @@ def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Bl
         return Cell(text, bold=bool(text) and label in best[row.row])
 
     better = {True: " (lower is better)", False: " (higher is better)", None: ""}[MEASURES[name].lower_is_better]
-    title = _title(name, only_empty)
+    title = title_of_measure(name, only_empty)
     plain = title == MEASURES[name].title and name in MEASURES_EXPLAINED
     explained = [Paragraph(MEASURES_EXPLAINED[name])] if plain else []
     return [Heading(title + better), *explained, *narrow_tables(rows, labels_of(rows), cell)]
-
-
-def _title(name: str, only_empty: bool) -> str:
-    """The title of a measure; of some another, where every true graph is empty."""
-    return CONTROL_TITLES.get(name, MEASURES[name].title) if only_empty else MEASURES[name].title
 
 
 def _readings(rows: Sequence[RowSummary]) -> list[Block]:
@@ -190,7 +185,7 @@ def _paired(rows: Sequence[RowSummary], names: Sequence[str], only_empty: bool) 
             if any(
                 char.isdigit() for table in tables for line in table.rows for cell in line[1:] for char in cell.text
             ):
-                what = "squared error" if MEASURES[name].root else _title(name, only_empty)
+                what = "squared error" if MEASURES[name].root else title_of_measure(name, only_empty)
                 blocks += [Heading(f"{title_of(ours)} minus others: {what}", 3), *tables]
     if not blocks:
         return []

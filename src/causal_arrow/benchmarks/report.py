@@ -135,8 +135,7 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     names = measures_of_suite(suite, only_empty)
     lines = [line for row in rows for line in _lines_of_row(row, names, paper)]
     arrows = {True: " ↓", False: " ↑", None: ""}
-    titles = CONTROL_TITLES if only_empty else {}
-    header = tuple(titles.get(name, MEASURES[name].title) + arrows[MEASURES[name].lower_is_better] for name in names)
+    header = tuple(title_of_measure(name, only_empty) + arrows[MEASURES[name].lower_is_better] for name in names)
     blocks: list[Block] = [Heading(suite)]
     if suite in SUITES:
         blocks.append(Paragraph(f"{SUITES[suite].description}."))
@@ -147,6 +146,11 @@ def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -
     if read := readings(rows):
         blocks.append(Paragraph(f"How tables were read: {read}."))
     return blocks
+
+
+def title_of_measure(name: str, only_empty: bool) -> str:
+    """The title of a measure; of some another, where every true graph is empty."""
+    return CONTROL_TITLES.get(name, MEASURES[name].title) if only_empty else MEASURES[name].title
 
 
 def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:

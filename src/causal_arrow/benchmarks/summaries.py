@@ -131,9 +131,13 @@ def best_of(estimates: Mapping[str, Estimate], lower_is_better: bool) -> set[str
 
 def paired_difference(first: Entry, second: Entry, measure: str) -> Estimate:
     """The first method minus the second over the datasets that both have a value for, with its standard error."""
+    return Estimate.of(_differences(first, second, measure))
+
+
+def _differences(first: Entry, second: Entry, measure: str) -> list[float]:
+    """The first method minus the second in each dataset that both answered; nan where the measure has no meaning."""
     values = [entry.by_index(measure) for entry in (first, second)]
-    common = [index for index in values[0] if index in values[1]]
-    return Estimate.of(values[0][index] - values[1][index] for index in common)
+    return [values[0][index] - values[1][index] for index in values[0] if index in values[1]]
 
 
 def best_paired(entries: Mapping[str, Entry], measure: str) -> set[str]:
@@ -160,8 +164,7 @@ def outnumbers(first: Entry, second: Entry, measure: str) -> bool:
     Where one dataset with an enormous value makes the standard error of the difference enormous, this still tells.
     """
     sign = -1 if MEASURES[measure].lower_is_better else 1
-    values = [entry.by_index(measure) for entry in (first, second)]
-    apart = [sign * (values[0][index] - values[1][index]) for index in values[0] if index in values[1]]
+    apart = [sign * difference for difference in _differences(first, second, measure)]
     wins, losses = (sum(one * side > 1e-12 for one in apart) for side in (1, -1))
     return float(np.nansum(apart)) > 0 and wins - losses > 2 * math.sqrt(wins + losses)
 

@@ -207,15 +207,13 @@ def _print_effect(effect: Effect, show: int) -> None:
 
 
 def _print_effects(effects: Effects, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED
+    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED, nothing_found
 
     screen = console()
     frame = effects.to_frame()
     frame = frame[frame.probability > 0]
     if not len(frame):
-        graphs = counted(effects.graphs, "graph")
-        sentence = f"Nothing in the table has an effect on {effects.subject} in any of {graphs}."
-        screen.print(escape(visible(sentence)))
+        screen.print(escape(visible(nothing_found(effects))))
         _print_not_estimated(effects)
         return
     heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, the largest effect first"
@@ -242,11 +240,13 @@ def _print_effects(effects: Effects, show: int) -> None:
 
 
 def _print_not_estimated(effects: Effects) -> None:
+    from causal_arrow.discovery.effects.effect import numbers_not_estimated
+
     screen = console()
     if effects.categories:
         sentence = f"{capitalized(effects.on_categories)}: name two of its levels with --treatment, --from and --to."
         screen.print(escape(visible(sentence)))
-    if others := [name for name in effects.not_estimated if name not in effects.categories]:
+    if others := numbers_not_estimated(effects):
         screen.print(f"No estimate for {escape(visible(listed(others)))}.")
 
 

@@ -135,6 +135,11 @@ class HiddenCause:
         return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
 
 
+def set_in_every(observations: int | None, experiments: Mapping[str, int]) -> tuple[str, ...]:
+    """The variables that experiments have set in all of so many observations."""
+    return tuple(name for name, count in experiments.items() if count == observations)
+
+
 def constraints_on(
     names: Sequence[str], knowledge: Knowledge, environment: str | None, always_set: Sequence[str] = ()
 ) -> Constraints:
@@ -462,7 +467,7 @@ class Answer:
         >>> answer.always_set
         ()
         """
-        return tuple(name for name, count in self.experiments.items() if count == self.observations)
+        return set_in_every(self.observations, self.experiments)
 
     @property
     def shifted(self) -> tuple[DirectedEdge, ...]:

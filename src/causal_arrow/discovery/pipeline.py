@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.discovery.answer import Answer, constraints_on
+from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
 from causal_arrow.discovery.progress_bar import progress_bar
@@ -302,7 +302,7 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
     work = workload(network, read, table.variables, settings.observations_per_chunk)
     check_memory(work, next(network.parameters()).device)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
-    always_set = [name for name, count in _experiments(table).items() if count == table.observations]
+    always_set = set_in_every(table.observations, _experiments(table))
     constraints = constraints_on(arranged.names, knowledge, table.environment, always_set)
     report = inspect_table(table, training_range(settings.model), able)
     arranged = arranged.reading_once(groups_of_copies(report.findings))

@@ -602,10 +602,10 @@ class Effects:
             lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, the largest effect first:"]
             lines += [f"  {_in_short(each)}" for each in causes]
         else:
-            lines = [f"Nothing in the table has an effect on {self.subject} in any of {counted(self.graphs, 'graph')}."]
+            lines = [nothing_found(self)]
         if self.categories:
             lines.append(f"  {self.on_categories}: name two of its levels with effect(..., between=(..., ...))")
-        if others := [name for name in self.not_estimated if name not in self.categories]:
+        if others := numbers_not_estimated(self):
             lines.append(f"  no estimate for {listed(others)}")
         return "\n".join(lines)
 
@@ -675,6 +675,16 @@ class Effects:
 
 
 # Words
+
+
+def nothing_found(effects: Effects) -> str:
+    """That the outcome has no causes, as a sentence."""
+    return f"Nothing in the table has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}."
+
+
+def numbers_not_estimated(effects: Effects) -> list[str]:
+    """The variables without an estimate that have a single effect, as categories do not."""
+    return [name for name in effects.not_estimated if name not in effects.categories]
 
 
 def _in_short(effect: Effect) -> str:
