@@ -25,7 +25,8 @@ from causal_arrow.cli import discover as discover_module
 from causal_arrow.cli import effect as effect_module
 from causal_arrow.cli import options
 from causal_arrow.errors import COMMAND_LINE, MOST_NAMED, PYTHON, ArrowError, Remedy, TableError, advice
-from causal_arrow.tables.reading import MISSING_CHOICES, read_table
+from causal_arrow.tables.missing_values import MISSING_CHOICES
+from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Abilities, Finding

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from causal_arrow.tables.column_names import used_names
 from causal_arrow.tables.columns import distinct_levels
-from causal_arrow.tables.reading import used_names
 from causal_arrow.tables.source_frame import SourceFrame
 
 

@@ -8,8 +8,7 @@ the caller says so, and the caller's own data are never changed.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +18,17 @@ from numpy.typing import NDArray
 from causal_arrow.errors import Remedy, TableError, check_choice
 from causal_arrow.progress import Progress, unheard
 from causal_arrow.storage import room_for
+from causal_arrow.tables.column_names import column_names, one_or_several
 from causal_arrow.tables.columns import (
     MOST_LEVELS,
     CellOptions,
     NumberColumn,
     Problem,
-    cell_text,
     column_as_numbers,
     constant_columns,
     problem_sentences,
-    unit_of_codes,
 )
+from causal_arrow.tables.declarations import declared_options
 from causal_arrow.tables.experiments import (
     environment_findings,
     environment_labels,
@@ -38,10 +37,12 @@ from causal_arrow.tables.experiments import (
     lost_experiments,
     missing_environments,
 )
+from causal_arrow.tables.missing_values import MISSING_CHOICES, complete_table, refuse_gaps, used_levels
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.sources import as_frame
-from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table, in_safe_units
-from causal_arrow.text import capitalized, closest, counted, listed, shown
+from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table
+from causal_arrow.tables.table import FEWEST_OBSERVATIONS as FEWEST_OBSERVATIONS  # benchmarks import it from here
+from causal_arrow.text import capitalized, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,21 +51,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-FEWEST_OBSERVATIONS = 20
 MOST_VARIABLES = 5000
 """The network keeps something for each pair of variables: more do not fit into the memory of any machine we know."""
-MISSING_CHOICES = ("auto", "model", "error", "drop", "impute")
-MOST_MISSING = 0.9
-"""Share of a column that may be missing."""
-MOSTLY_FILLED = 0.5
-"""Share of a column from which on filling its gaps gets a warning of its own."""
-LEAST_COMPLETE = 0.1
-"""Share of the observations that must be complete for leaving out the others to be advised."""
 ENVIRONMENT = "environment"
 """The name of the column that environments get which come beside a table."""
-# Imputation: rounds of predicting the gaps, and the ridge that keeps the predictions tame, in units of the variances.
-IMPUTATION_ROUNDS = 10
-IMPUTATION_RIDGE = 0.01
 
 
 def read_table(
@@ -155,12 +145,12 @@ def read_table(
     ['ward']
     """
     check_choice("missing", missing, MISSING_CHOICES)
-    markers = tuple(str(marker).strip() for marker in _several(na, "na"))
+    markers = tuple(str(marker).strip() for marker in one_or_several(na, "na"))
     read = as_frame(source, FileOptions(delimiter, decimal, sheet, header, markers, progress))
     beside = environments is not None and not isinstance(environments, str)
     if beside:
         read, environments = _with_environments(read, environments), ENVIRONMENT
-    names = _names(read)
+    names = column_names(read)
     check_duplicates(names.used, "The table")
     chosen = names.choose(columns, drop)
     if isinstance(interventions, str):
@@ -173,7 +163,7 @@ def read_table(
     names.check(chosen)
     _check_size(read, [names.used[place] for place in chosen])
 
-    said = _declared(kinds, ordered, names, environment)
+    said = declared_options(kinds, ordered, names, environment)
     usual = CellOptions(read.decimal, markers, "levels" in abilities)
     # Column by column into their place, so that a long table is not there twice.
     values = room_for((read.observations, len(chosen)), np.float64)
@@ -305,7 +295,7 @@ class _Draft:
         self._keep_labels(~empty)
         codes, column = self.environment_codes, self.environment
         if codes is not None and column is not None:
-            codes[:], self.columns[self.columns.index(column)] = _used_levels(codes, column)
+            codes[:], self.columns[self.columns.index(column)] = used_levels(codes, column)
 
     def _keep_labels(self, rows: NDArray[np.bool_]) -> None:
         """What experiments set in these observations, and a word on experiments of which none is left."""
@@ -323,23 +313,10 @@ class _Draft:
 
     def complete(self, missing: str, abilities: Abilities) -> None:
         """Do about missing values what the caller asks for."""
-        gaps = np.isnan(self.values)
-        if not gaps.any():
-            return
-        if missing == "auto":
-            missing = "model" if "observed" in abilities else "error"
-        try:
-            if missing == "model" and "observed" not in abilities:
-                raise _cannot_read_gaps(abilities)
-            completed = _COMPLETE[missing](self.values, self.columns)
-        except TableError as error:
-            columns = tuple(self.columns[place].name for place in np.flatnonzero(gaps.any(axis=0)).tolist())
-            remedies = (*_left_to_network(gaps, self.columns, abilities), *error.remedies)
-            remedies = tuple(dict.fromkeys(remedies))
-            self.complaints.append(Finding("missing", "problem", columns, error.message, remedies))
-            return
+        completed = complete_table(self.values, self.columns, missing, abilities)
         self.values, self.columns = completed.values, list(completed.columns)
         self.findings += completed.findings
+        self.complaints += completed.complaints
         self.problems += completed.problems
         if completed.rows is not None:
             self.rows = np.flatnonzero(completed.rows) if self.rows is None else self.rows[completed.rows]
@@ -379,7 +356,7 @@ def check_readable(table: Table, abilities: Abilities) -> None:
         complaints.append(_cannot_read_experiments(abilities))
     if "observed" not in abilities and not table.observed.all():
         try:
-            _refuse_gaps(table.values, table.columns)
+            refuse_gaps(table.values, table.columns)
         except TableError as error:
             complaints.append(Finding("missing", "problem", (), error.message, error.remedies))
     _raise(problems, complaints, abilities.model)
@@ -393,10 +370,6 @@ def _cannot_read_experiments(abilities: Abilities) -> Finding:
     return Finding(
         "experiments", "problem", (), message, (Remedy("omit", setting="interventions", about="the experiments"),)
     )
-
-
-def _cannot_read_gaps(abilities: Abilities) -> TableError:
-    return TableError(f"{capitalized(abilities.model)} cannot read missing values.", [MISSING_DROP, MISSING_IMPUTE])
 
 
 def _with_environments(read: SourceFrame, labels: Any) -> SourceFrame:
@@ -445,56 +418,6 @@ def _trouble_with_environments(
     return Finding("environments", "problem", also, message, (Remedy("omit", also, "environments"),))
 
 
-def _declared(
-    kinds: Mapping[Any, str] | None,
-    ordered: Mapping[Any, Sequence[Any]] | None,
-    names: _Names,
-    environment: int | None,
-) -> dict[int, dict[str, Any]]:
-    """What the caller says of columns, by their places: `kind` and `order` of CellOptions."""
-    check_declared(kinds, ordered)
-    said: dict[int, dict[str, Any]] = {}
-    for name, kind in (kinds or {}).items():
-        said[names.places([name])[0]] = {"kind": kind}
-    for name, levels in (ordered or {}).items():
-        place = names.places([name])[0]
-        if (kind := said.get(place, {}).get("kind", "ordered")) != "ordered":
-            raise TableError(
-                f"{names.used[place]!r} is said to have an order and to be of the kind {kind}: choose one."
-            )
-        said[place] = {"order": tuple(map(cell_text, levels))}
-    if environment is not None:
-        if said.get(environment, {}).get("kind", "category") != "category" or "order" in said.get(environment, {}):
-            name = names.used[environment]
-            raise TableError(f"The environments in {name!r} are read as a category: they have no other kind.")
-        said[environment] = {"kind": "category"}
-    return said
-
-
-def check_declared(kinds: Any, ordered: Any) -> None:
-    """TableError unless kinds are a mapping to KINDS, and orders a mapping to two or more different levels."""
-    for setting, value, example in (
-        ("kinds", kinds, "{'zip': 'category'}"),
-        ("ordered", ordered, "{'size': ['small', 'large']}"),
-    ):
-        if value is not None and not isinstance(value, Mapping):
-            raise TableError(f"Expected {setting} as a mapping such as {example}, got {shown(value)}.")
-    for name, kind in (kinds or {}).items():
-        check_choice(f"the kind of {shown(name)}", kind, KINDS)
-    for name, levels in (ordered or {}).items():
-        if isinstance(levels, Set):
-            raise TableError(
-                f"Expected the order of {shown(name)} as a list, the smallest level first, got {shown(levels)}: a set "
-                "has no order."
-            )
-        several = [] if isinstance(levels, str | bytes | Iterator) or not isinstance(levels, Iterable) else list(levels)
-        if len(set(map(cell_text, several))) < max(2, len(several)):
-            raise TableError(
-                f"Expected the order of {shown(name)} as two or more different levels, the smallest first, got "
-                f"{shown(levels)}."
-            )
-
-
 def _raise(problems: Sequence[Problem], complaints: Sequence[Finding], model: str) -> None:
     """One TableError with all that stands in the way."""
     if not problems and not complaints:
@@ -512,118 +435,6 @@ def _raise(problems: Sequence[Problem], complaints: Sequence[Finding], model: st
 def _concerns(finding: Finding, columns: Sequence[Column]) -> bool:
     """Whether a finding is about the whole table or about one of the columns."""
     return not finding.columns or bool(set(finding.columns) & {column.name for column in columns})
-
-
-# Which columns
-
-
-@dataclass(frozen=True)
-class _Names:
-    """The names of the columns: as the source has them, and as they are used, which are text without outer blanks."""
-
-    given: tuple[Any, ...]  # (P,)
-    used: tuple[str, ...]  # (P,)
-    made_up: frozenset[str]  # those of `used` that the source does not have
-
-    def choose(self, columns: Iterable[Any] | None, drop: Iterable[Any] | None) -> list[int]:
-        """The places of the columns to use, in the order asked for."""
-        keep = range(len(self.used)) if columns is None else self.places(columns, "columns")
-        leave = set() if drop is None else set(self.places(drop, "drop"))
-        return [place for place in keep if place not in leave]
-
-    def places(self, asked: Iterable[Any], option: str = "") -> list[int]:
-        """The places of the names asked for, each once, if the table has them; a name may be as given or as used."""
-        known: dict[Any, int] = {}
-        for names in (self.used, map(str, self.given), self.given):
-            for place, name in enumerate(names):
-                known.setdefault(name, place)
-        places = []
-        for name in _several(asked, option):
-            form = next((form for form in (name, str(name), str(name).strip()) if form in known), None)
-            if form is None:
-                near = closest(str(name), self.used)
-                hint = f"did you mean {near!r}?" if near else f"its columns are {listed(self.used, 10)}."
-                remedies = [Remedy("name", setting=option)] if option else []
-                raise TableError(f"{shown(name)} is not in the table: {hint}", remedies)
-            places.append(known[form])
-        return list(dict.fromkeys(places))
-
-    def check(self, chosen: Sequence[int]) -> None:
-        """TableError for a name that cannot be written to any file."""
-        for place in chosen:
-            if any("\ud800" <= character <= "\udfff" for character in self.used[place]):
-                raise TableError(
-                    f"The name {self.used[place]!r} of column {place + 1} holds half a character (a lone surrogate), "
-                    "which no file can hold: rename the column."
-                )
-
-    def findings(self, chosen: Sequence[int]) -> list[Finding]:
-        """Notes on names that are not used as the source has them."""
-        blanks = [place for place in chosen if isinstance(self.given[place], str) and self.given[place].strip()]
-        unnamed = [place for place in chosen if self.used[place] in self.made_up]
-        blanks = [place for place in blanks if self.given[place] != self.used[place] and place not in unnamed]
-        joined = [place for place in chosen if isinstance(self.given[place], tuple)]
-        return [
-            Finding("names", "note", tuple(self.used[place] for place in places), message.format(self._listed(places)))
-            for places, message in (
-                (blanks, "Names are used without the blanks around them: {}."),
-                (unnamed, "Columns without a name were given one: {}."),
-                (joined, "Names of several parts were joined with dots: {}."),
-            )
-            if places
-        ]
-
-    def _listed(self, places: Sequence[int]) -> str:
-        """Names as given where they are text, else as used."""
-        forms = [(self.given[place], self.used[place]) for place in places]
-        return listed([given if isinstance(given, str) and used not in self.made_up else used for given, used in forms])
-
-
-def used_names(read: SourceFrame) -> tuple[str, ...]:
-    """The names of all columns as a table has them: text without outer blanks, x1, x2, ... for those without."""
-    return _names(read).used
-
-
-def _names(read: SourceFrame) -> _Names:
-    given = tuple(read.frame.columns.tolist())
-    used = [_used_name(name) for name in given]
-    if read.first_line is not None:  # pandas numbers the columns of a file that have no name
-        used = ["" if re.fullmatch(r"Unnamed: \d+", name) else name for name in used]
-    taken = Counter(used)
-    made_up = {}
-    for place, name in enumerate(used):
-        if not name:
-            made_up[place] = f"x{place + 1}" if f"x{place + 1}" not in taken else f"column {place + 1}"
-    return _Names(
-        given, tuple(made_up.get(place, name) for place, name in enumerate(used)), frozenset(made_up.values())
-    )
-
-
-def _used_name(name: Any) -> str:
-    """A name as text without outer blanks; empty for none."""
-    if _is_nothing(name):
-        return ""
-    parts = [part for part in name if not _is_nothing(part)] if isinstance(name, tuple) else [name]
-    return ".".join(str(part).strip() for part in parts)
-
-
-def _is_nothing(name: Any) -> bool:
-    """Whether a name is no name: None, NaN, or blanks."""
-    return name is None or (isinstance(name, float) and np.isnan(name)) or (isinstance(name, str) and not name.strip())
-
-
-def _several(values: Iterable[Any] | None, option: str) -> list[Any]:
-    """The values of an option that takes one or several."""
-    if values is None:
-        return []
-    if isinstance(values, str | bytes | int | float):
-        return [values]
-    try:
-        several = list(values)
-        hash(tuple(several))
-    except TypeError:
-        raise TableError(f"Expected {option} to be a list of names, got {shown(values)}.") from None
-    return several
 
 
 def _check_size(read: SourceFrame, names: Sequence[str]) -> None:
@@ -669,189 +480,3 @@ def _index_columns(values: Floats, columns: Sequence[Column]) -> list[Finding]:
         for place in counting
         if np.all(np.diff(values[:, place]) == 1) and columns[place].kind == "number"
     ]
-
-
-# Missing values
-
-
-@dataclass(frozen=True, eq=False)
-class Completed:
-    """A table once something was done about its missing values."""
-
-    values: Floats  # (N, P)
-    columns: Sequence[Column]
-    findings: tuple[Finding, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    rows: NDArray[np.bool_] | None = None  # the observations that are left; None for all
-
-
-def _leave_to_network(values: Floats, columns: Sequence[Column]) -> Completed:
-    """The table as it is, unless hardly anything is left of a column. The report card says what the gaps cost."""
-    gaps = np.isnan(values)
-    sparse = np.flatnonzero(gaps.mean(axis=0) > MOST_MISSING).tolist()
-    there = (~gaps).sum(axis=0)
-    problems = [Problem("sparse", columns[place].name, f"{counted(int(there[place]), 'value')}") for place in sparse]
-    return Completed(values, columns, problems=tuple(problems))
-
-
-def _refuse_gaps(values: Floats, columns: Sequence[Column]) -> Completed:
-    """Says how many values are missing and where."""
-    gaps = np.isnan(values)  # (N, P)
-    per_column = gaps.sum(axis=0)
-    most = np.argsort(-per_column, kind="stable")[: min(8, np.count_nonzero(per_column))].tolist()
-    places = ", ".join(f"{columns[place].name!r} {per_column[place]}" for place in most)
-    rest = ", ..." if np.count_nonzero(per_column) > len(most) else ""
-    complete, count = int((~gaps.any(axis=1)).sum()), int(gaps.sum())
-    enough = complete >= max(FEWEST_OBSERVATIONS, LEAST_COMPLETE * len(values))
-    raise TableError(
-        f"{counted(count, 'value')} {'is' if count == 1 else 'are'} missing ({places}{rest}); without the incomplete "
-        f"observations, {complete} of {len(values)} {'remains' if complete == 1 else 'remain'}.",
-        [MISSING_DROP, MISSING_IMPUTE] if enough else [MISSING_IMPUTE],
-    )
-
-
-def _left_to_network(gaps: NDArray[np.bool_], columns: Sequence[Column], abilities: Abilities) -> list[Remedy]:
-    """That the network can read the gaps, where it can; or which columns have too many of them."""
-    sparse = tuple(columns[place].name for place in np.flatnonzero(gaps.mean(axis=0) > MOST_MISSING).tolist())
-    if sparse:
-        return [Remedy("drop", sparse, about="the missing values")]
-    return [MISSING_MODEL] if "observed" in abilities else []
-
-
-MISSING_MODEL = Remedy("missing", setting="model", about="the missing values")
-MISSING_DROP = Remedy("missing", setting="drop", about="the missing values")
-MISSING_IMPUTE = Remedy("missing", setting="impute", about="the missing values")
-
-
-def _drop_incomplete(values: Floats, columns: Sequence[Column]) -> Completed:
-    """The complete observations, and a note on how many they are."""
-    complete: NDArray[np.bool_] = np.asarray(~np.isnan(values).any(axis=1))
-    remaining, dropped = int(complete.sum()), int((~complete).sum())
-    if remaining < FEWEST_OBSERVATIONS:
-        gaps = np.isnan(values).sum(axis=0)
-        worst = columns[int(gaps.argmax())].name
-        raise TableError(
-            f"Only {remaining} of {counted(len(values), 'observation')} {'has' if remaining == 1 else 'have'} no "
-            f"missing value, and at least {FEWEST_OBSERVATIONS} are needed; {worst!r} misses most, "
-            f"{counted(int(gaps.max()), 'value')}.",
-            [MISSING_IMPUTE, Remedy("drop", (worst,), about="the missing values")],
-        )
-    severity = "warning" if dropped > 0.2 * len(values) else "note"
-    message = (
-        f"{dropped} of {counted(len(values), 'observation')} {'has' if dropped == 1 else 'have'} missing values and "
-        f"{'was' if dropped == 1 else 'were'} left out; {remaining} remain. The answer is about those, and is biased "
-        "if what is missing depends on the values."
-    )
-    left, recoded = _without_unused_levels(values[complete], columns)
-    return Completed(left, recoded, (Finding("missing", severity, (), message),), rows=complete)
-
-
-def _without_unused_levels(values: Floats, columns: Sequence[Column]) -> tuple[Floats, list[Column]]:
-    """The table with the levels of categories and orders that still occur, numbered anew."""
-    values, kept = values.copy(), list(columns)
-    for place, column in enumerate(columns):
-        if column.kind in ("category", "ordered"):
-            values[:, place], kept[place] = _used_levels(values[:, place], column)
-    return values, kept
-
-
-def _used_levels(codes: Floats, column: Column) -> tuple[Floats, Column]:
-    """The codes of levels (N,) and the column, with the levels that occur."""
-    there = ~np.isnan(codes)
-    found, renumbered = np.unique(codes[there], return_inverse=True)
-    codes = codes.copy()
-    codes[there] = renumbered
-    return codes, replace(column, levels=tuple(column.levels[int(code)] for code in found))
-
-
-def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
-    """The table with its gaps filled, and how many they were: numbers are predicted from the other numbers, categories
-    get their most frequent level. What lies between two levels is a number."""
-    gaps = np.isnan(values)  # (N, P)
-    of_categories = gaps & np.array([column.kind == "category" for column in columns])
-    of_numbers = gaps & ~of_categories
-    values, kept, findings = values.copy(), list(columns), []
-    if of_categories.any():
-        filled = np.flatnonzero(of_categories.any(axis=0)).tolist()
-        for place in filled:
-            codes = values[:, place]
-            levels, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
-            values[np.isnan(codes), place] = levels[counts.argmax()]
-        names = tuple(columns[place].name for place in filled)
-        message = (
-            f"{_filled(of_categories)} in {listed(names)} {_were(of_categories)} filled with the most frequent level, "
-            "which weakens what these columns say of others."
-        )
-        findings.append(Finding("missing", "warning", names, message))
-    if of_numbers.any():
-        numbers = [place for place, column in enumerate(columns) if column.kind != "category"]
-        values[:, numbers] = _predicted(values[:, numbers])
-        filled = np.flatnonzero(of_numbers.any(axis=0)).tolist()
-        for place in filled:
-            values[:, place] *= unit_of_codes(columns[place])
-            kept[place] = Column(columns[place].name)
-        message = (
-            f"{_filled(of_numbers)} {_were(of_numbers)} filled with linear predictions from the other variables. That "
-            "makes relations look tidier than they are: read edges of these columns with care."
-        )
-        findings.append(Finding("missing", "warning", tuple(columns[place].name for place in filled), message))
-    return Completed(values, kept, (*_mostly_filled(gaps, columns), *findings))
-
-
-def _filled(gaps: NDArray[np.bool_]) -> str:
-    """How many values were missing, and which share of the table they are."""
-    return f"{counted(int(gaps.sum()), 'missing value')} ({gaps.mean():.1%})"
-
-
-def _were(gaps: NDArray[np.bool_]) -> str:
-    return "was" if gaps.sum() == 1 else "were"
-
-
-def _mostly_filled(gaps: NDArray[np.bool_], columns: Sequence[Column]) -> list[Finding]:
-    """A warning of columns of which there was little before they were filled."""
-    shares = gaps.mean(axis=0)
-    places = sorted(np.flatnonzero(shares > MOSTLY_FILLED).tolist(), key=lambda place: -shares[place])
-    if not places:
-        return []
-    names = tuple(columns[place].name for place in places)
-    was, its = ("was", "its") if len(places) == 1 else ("were", "their")
-    share = f"{shares[places[-1]]:.0%}" if len(places) == 1 else f"{shares[places[-1]]:.0%} or more"
-    message = (
-        f"{listed(names)} {was} missing in {share} of the observations and {was} filled: {its} edges rest on values "
-        "that nobody observed. Do not rely on them."
-    )
-    return [Finding("missing", "warning", names, message, (Remedy("drop", names),))]
-
-
-def _predicted(values: Floats) -> Floats:
-    """Numbers with linear predictions from each other in their gaps.  (N, P)
-
-    The predictions are conditional means under a Gaussian fitted to the filled table: with Θ the inverse of its
-    covariance, E[x_j | rest] = μ_j − Σ_{k≠j} Θ_jk (x_k − μ_k) / Θ_jj. Columns are updated in turn, IMPUTATION_ROUNDS
-    times, starting from the column means, and never leave the range that was observed.
-    """
-    gaps = np.isnan(values)  # (N, P)
-    scaled, exponents = in_safe_units(values)
-    scale = np.nanstd(scaled, axis=0)
-    mean, scale = np.nanmean(scaled, axis=0), np.where(scale > 0, scale, 1.0)
-    z = np.where(gaps, 0.0, (scaled - mean) / scale)
-    low, high = z.min(axis=0), z.max(axis=0)
-    for _ in range(IMPUTATION_ROUNDS):
-        center = z.mean(axis=0)
-        covariance = np.atleast_2d(np.cov(z, rowvar=False))
-        precision = np.linalg.inv(covariance + IMPUTATION_RIDGE * np.eye(z.shape[1]))
-        for place in np.flatnonzero(gaps.any(axis=0)):
-            rows = gaps[:, place]
-            distance = z[rows] - center
-            # The column's own part of the product cancels what it held before.
-            predicted = z[rows, place] - distance @ precision[:, place] / precision[place, place]
-            z[rows, place] = np.clip(predicted, low[place], high[place])
-    return np.where(gaps, np.ldexp(z * scale + mean, exponents), values)
-
-
-_COMPLETE = {
-    "model": _leave_to_network,
-    "error": _refuse_gaps,
-    "drop": _drop_incomplete,
-    "impute": _impute,
-}

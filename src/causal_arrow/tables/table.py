@@ -21,6 +21,9 @@ Bools = NDArray[np.bool_]
 KINDS = ("number", "binary", "ordered", "category")
 """What a column can hold: numbers; yes or no; levels in an order; levels without one."""
 
+FEWEST_OBSERVATIONS = 20
+"""A table with fewer is refused."""
+
 PARTS = ("levels", "observed", "intervened")
 """What a network may be able to read beside numbers: categories, missing cells, cells that an experiment has set."""
 

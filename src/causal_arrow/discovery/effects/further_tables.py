@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import TableError
+from causal_arrow.tables.column_names import used_names
 from causal_arrow.tables.columns import YES_AND_NO, cell_text, same_level
-from causal_arrow.tables.reading import read_table, used_names
+from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.source_frame import FileOptions
 from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import Column, Table
