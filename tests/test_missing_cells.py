@@ -13,8 +13,9 @@ import pytest
 from causal_arrow import Arrow, load_example, read_table
 from causal_arrow.errors import COMMAND_LINE, TableError
 from causal_arrow.tables import files, text_files
-from causal_arrow.tables.report import FEW_TOGETHER, inspect_table
+from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.table import Abilities, Finding, Table
+from causal_arrow.tables.table_facts import FEW_TOGETHER
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 

@@ -847,7 +847,7 @@ def test_statistics_do_not_depend_on_how_observations_are_chunked(monkeypatch):
     whole = inspect_table(read_table(values))
     assert {finding.kind for finding in whole.findings} == {"time_order", "heavy_tails"}
     for chunk in (1, 7):
-        monkeypatch.setattr("causal_arrow.tables.report.OBSERVATIONS_PER_CHUNK", chunk)
+        monkeypatch.setattr("causal_arrow.tables.table_facts.OBSERVATIONS_PER_CHUNK", chunk)
         assert inspect_table(read_table(values)) == whole
 
 

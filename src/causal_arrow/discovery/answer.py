@@ -37,7 +37,7 @@ from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.tables.report import groups_of_copies
+from causal_arrow.tables.copies import groups_of_copies
 from causal_arrow.tables.table import KINDS, Column, Finding
 from causal_arrow.text import closest, counted, listed
 

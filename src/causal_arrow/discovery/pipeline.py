@@ -24,10 +24,11 @@ from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.network.precision import PRECISIONS
 from causal_arrow.progress import Progress, unheard
+from causal_arrow.tables.copies import groups_of_copies
 from causal_arrow.tables.declarations import check_declared
 from causal_arrow.tables.missing_values import MISSING_CHOICES
 from causal_arrow.tables.reading import check_readable, read_table
-from causal_arrow.tables.report import TableReport, groups_of_copies, inspect_table
+from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
 from causal_arrow.tables.table import FEWEST_OBSERVATIONS, Abilities, Finding, Table
 from causal_arrow.text import counted, listed

@@ -23,7 +23,7 @@ from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.progress import is_watched
-from causal_arrow.tables.report import groups_of_copies
+from causal_arrow.tables.copies import groups_of_copies
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
