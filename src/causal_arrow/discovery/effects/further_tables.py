@@ -92,14 +92,19 @@ def _read(first: Table, source: Any, missing: str, reading: Mapping[str, Any]) -
     except TableError as error:
         # Columns cannot be left out here, nor read as something else.
         raise TableError(error.message, [each for each in error.remedies if each.action == "missing"]) from None
-    values, columns = np.array(read.values), []
-    for place, (column, own) in enumerate(zip(first.columns, read.columns, strict=True)):
-        values[:, place], recoded = _in_codes_of(column, own, values[:, place])
+    return replace(in_codes_of(first, read), findings=(), environment=first.environment)
+
+
+def in_codes_of(first: Table, further: Table) -> Table:
+    """The further table, with its levels in the codes that the first one has for them; new levels come after those."""
+    values, columns = np.array(further.values), []
+    for place, (column, own) in enumerate(zip(first.columns, further.columns, strict=True)):
+        values[:, place], recoded = _recoded(column, own, values[:, place])
         columns.append(recoded)
-    return replace(read, values=values, columns=tuple(columns), findings=(), environment=first.environment)
+    return replace(further, values=values, columns=tuple(columns))
 
 
-def _in_codes_of(column: Column, own: Column, cells: Floats) -> tuple[Floats, Column]:
+def _recoded(column: Column, own: Column, cells: Floats) -> tuple[Floats, Column]:
     """The cells (N,) of a column in the codes of the first one; new levels of a category come after those it had."""
     if not column.levels:
         return cells, column

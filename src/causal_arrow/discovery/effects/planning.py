@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors, draw_hidden
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
+from causal_arrow.discovery.effects.further_tables import in_codes_of
 from causal_arrow.discovery.effects.responses import (
     Responses,
     as_standardized,
@@ -114,7 +115,11 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
         raise TableError("Expected the columns of the table that was fitted, in its order.")
     if rows.observations < 3:
         raise TableError(f"Expected 3 observations of the experiment or more, got {rows.observations}.")
-    codes = _in_codes_of(table, rows)
+    rows = in_codes_of(table, rows)
+    for column, own in zip(table.columns, rows.columns, strict=True):
+        if unknown := own.levels[len(column.levels) :]:
+            raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
+    codes = rows.values
     if not np.nanmax(codes[:, place]) > np.nanmin(codes[:, place]):
         raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
     both = np.concatenate([table.values, codes])
@@ -136,20 +141,6 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     forbidden = (left < RULED_OUT) & (left < graphs.mean(axis=0) / 2) & (total > 0) & ~answer.constraints.required
     edges = [(answer.names[j], answer.names[k]) for j, k in np.argwhere(forbidden)]
     return answer.knowledge | Knowledge(forbidden=[edge for edge in edges if edge not in answer.knowledge.forbidden])
-
-
-def _in_codes_of(table: Table, rows: Table) -> Floats:
-    """The values of other observations, their levels by the codes that the table has for them.  (M, P)"""
-    values = np.array(rows.values)
-    for place, (column, own) in enumerate(zip(table.columns, rows.columns, strict=True)):
-        if not column.levels:
-            continue
-        if unknown := [level for level in own.levels if level not in column.levels]:
-            raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
-        codes = np.array([column.levels.index(level) for level in own.levels])
-        known = ~np.isnan(values[:, place])
-        values[known, place] = codes[values[known, place].astype(np.intp)]
-    return values
 
 
 # What can be done
