@@ -621,6 +621,10 @@ def test_drawn_graphs_and_resampled_tables_treat_copies_alike(able: Arrow, peopl
     age, months = (found.answer_.place_of(name) for name in ("age", "months"))
     joined = (drawn | drawn.transpose(0, 2, 1)).sum(axis=2)
     assert ((joined[:, age] > 2) & (joined[:, months] > 2)).mean() == 0  # one of them has all the edges
+    places = [found.answer_.place_of(name) for name in ("age", "months", "debt")]
+    inside = drawn[:, places][:, :, places]
+    assert (inside.any(axis=2).sum(axis=1) == 1).all()  # and causes the others
+    assert (inside.sum(axis=(1, 2)) == 2).all()
     stability = found.bootstrap(table, k=3, progress=False)
     np.testing.assert_allclose(stability.mean_probabilities[age], stability.mean_probabilities[months][swapped(found)])
 

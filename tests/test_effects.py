@@ -824,10 +824,10 @@ def test_the_command_marks_what_is_not_identified_and_advises_in_its_own_words(
     frame["site"] = random.choice(["a", "b", "c"], size=200)
     frame.to_csv(tmp_path / "table.csv", index=False)
     monkeypatch.setattr(
-        "causal_arrow.discovery.effects.estimation.draw_hidden",
-        lambda shared, count, random: (
-            np.repeat([np.array([[j + k == 1 for j in range(4)] for k in range(4)])], count, axis=0)
-            & (np.arange(count) % 10 > 0)[:, None, None]
+        "causal_arrow.discovery.answer.Answer.sample_hidden",
+        lambda answer, graphs, random: (
+            np.repeat([np.array([[j + k == 1 for j in range(4)] for k in range(4)])], len(graphs), axis=0)
+            & (np.arange(len(graphs)) % 10 > 0)[:, None, None]
         ),
     )
     asked = ("effect", tmp_path / "table.csv", "--model", any_table_model_folder, "--outcome", "health")
@@ -924,3 +924,39 @@ def test_observations_in_which_something_on_the_way_was_set_are_left_out() -> No
     assert "Without the 300 observations in which other variables were set." in str(effect)
     everywhere = replace(table, intervened=np.repeat([[False, True, False]], 900, axis=0))
     assert "comes out too small" in str(effect_of(everywhere, sure_of(PATH), "dose", "health"))
+
+
+# Copies
+
+
+@pytest.fixture(scope="module")
+def mediated() -> pd.DataFrame:
+    """w → x → m → y and w → y, with uniform noise. A unit of x raises y by 1."""
+    random = np.random.default_rng(0)
+    w, x, m, y = random.uniform(-1.7, 1.7, (4, 500))
+    x += 0.8 * w
+    m = x + 0.7 * m
+    return pd.DataFrame({"w": w, "x": x, "m": m, "y": y + m + 0.5 * w})
+
+
+@pytest.mark.parametrize("copied", [["w"], ["x"], ["m"], ["y"], ["x", "y"]])
+@pytest.mark.filterwarnings("ignore:.*copies of each other")
+def test_a_copy_in_another_unit_changes_no_effect(mediated: pd.DataFrame, copied: list[str]) -> None:
+    plain = Arrow().fit(mediated).effect("x", "y", k=300)
+    copies = {f"{name}_in_cents": -100 * mediated[name] for name in copied}
+    found = Arrow().fit(mediated.assign(**copies)).effect("x", "y", k=300)
+    assert found.median == pytest.approx(plain.median, abs=0.01)
+    assert found.interval == pytest.approx(plain.interval, abs=0.02)
+    assert found.probability_of_none == pytest.approx(plain.probability_of_none, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*copies of each other")
+def test_a_copy_of_the_treatment_has_the_same_effect_and_the_same_hidden_causes(mediated: pd.DataFrame) -> None:
+    hidden = mediated[["x", "y"]]  # whose common cause is left out
+    plain = Arrow().fit(hidden).effect("x", "y", k=1000)
+    arrow = Arrow().fit(hidden.assign(x2=2 * hidden["x"]))
+    for name, unit in (("x", 1), ("x2", 2)):
+        found = arrow.effect(name, "y", k=1000)
+        assert found.probability_of_none == pytest.approx(plain.probability_of_none, abs=0.05)
+        assert found.probability_not_identified == pytest.approx(plain.probability_not_identified, abs=0.05)
+        assert unit * found.median == pytest.approx(plain.median, rel=0.1)

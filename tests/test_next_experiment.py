@@ -76,6 +76,15 @@ def test_expected_responses_are_the_total_effects_of_the_graph() -> None:
     assert not found[~transitive_closure(equations.adjacency)].any()
 
 
+def test_without_a_path_there_is_no_response_whatever_the_rounding() -> None:
+    random = np.random.default_rng(4)
+    graphs = np.triu(random.random((50, 12, 12)) < 0.4, 1)
+    values = random.standard_normal((100, 12)) @ random.standard_normal((12, 12))
+    values = (values - values.mean(axis=0)) / values.std(axis=0)
+    sizes = expected_responses(graphs, values, 100).sizes
+    np.testing.assert_array_equal(sizes != 0, transitive_closure(graphs))
+
+
 def test_probabilities_of_what_is_seen_are_those_of_simulated_experiments() -> None:
     random = np.random.default_rng(2)
     responses = Responses(np.array([[[0.0, 0.25], [0.0, 0.0]]]), table_observations=400, observations=100)

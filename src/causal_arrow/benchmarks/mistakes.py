@@ -24,7 +24,8 @@ from causal_arrow.graphs import dag
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.checkpoint import load_model
 from causal_arrow.network.devices import resolve_device
-from causal_arrow.tables.report import groups_of_copies, inspect_table
+from causal_arrow.tables.copies import groups_of_copies
+from causal_arrow.tables.report import inspect_table
 
 # N observations, P variables
 

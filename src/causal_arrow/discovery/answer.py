@@ -543,34 +543,119 @@ class Answer:
         """
         drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
         graphs = self._put_back(drawn.graphs)
-        for ways in self._ways_to_swap:
-            taken = torch.randint(len(ways), (count,), generator=generator).numpy()
-            places = ways[taken]  # (count, P)
-            graphs = graphs[np.arange(count)[:, None, None], places[:, :, None], places[:, None, :]]
+        for group in self._copies:
+            taken = torch.randint(len(group), (count,), generator=generator).numpy()
+            graphs = self._swapped(graphs, group[0], np.array(group)[taken])
         return DrawnGraphs(graphs, drawn.exact)
 
     # Copies
 
     @cached_property
-    def _ways_to_swap(self) -> tuple[NDArray[np.intp], ...]:
-        """For each group of copies, in which the network has read the first: the variables with any one of the group in
-        its place, and it in theirs.  (members, P) each
+    def _copies(self) -> tuple[tuple[int, ...], ...]:
+        """The places of copies of each other, group by group; the network has read the first, which carries all edges.
 
         Without groups whose members the knowledge tells apart: there the first stays what it is.
         """
-        found = []
-        for group in groups_of_copies(self.findings):
-            first, *others = (self.place_of(name) for name in group)
-            ways = np.tile(np.arange(len(self.names)), (len(group), 1))
-            for way, other in enumerate(others, start=1):
-                ways[way, [first, other]] = other, first
-            if all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways):
-                found.append(ways)
-        return tuple(found)
+        # By name: sums over groups are rounded alike, whatever the order of columns.
+        groups = [tuple(self.place_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
+        return tuple(
+            group
+            for group in groups
+            if all(self.constraints.is_same(self.constraints.rearranged(way)) for way in self._ways_to_swap(group))
+        )
+
+    def _ways_to_swap(self, group: tuple[int, ...]) -> NDArray[np.intp]:
+        """The variables with any one of a group of copies in the place of its first, and it in theirs.  (members, P)"""
+        ways = np.tile(np.arange(len(self.names)), (len(group), 1))
+        members = np.array(group)
+        ways[np.arange(len(group)), members] = members[0]
+        ways[:, members[0]] = members
+        return ways
+
+    def _swapped(self, matrices: Bools, one: int, others: NDArray[np.intp]) -> Bools:
+        """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
+        each = np.arange(len(matrices))
+        places = np.tile(np.arange(len(self.names)), (len(matrices), 1))  # (K, P)
+        places[each, others] = one
+        places[:, one] = others
+        return np.asarray(matrices[each[:, None, None], places[:, :, None], places[:, None, :]])
+
+    def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
+        """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
+
+        In a drawn graph any one of several copies may be the one with the edges to other variables. Who asks what
+        happens if one of them is set means the variable that they all show.
+
+        Parameters
+        ----------
+        variable
+            Its place in `names`.
+        graphs
+            As `sample` draws them.  (K, P, P)
+        hidden
+            As `sample_hidden` draws them for these graphs, or None.  (K, P, P)
+
+        Returns
+        -------
+        graphs, hidden
+            The same arrays for a variable without copies.
+
+        Examples
+        --------
+        >>> import torch
+        >>> graphs = answer.sample(10, torch.Generator().manual_seed(0)).graphs
+        >>> answer.carried_by(0, graphs)[0] is graphs
+        True
+        """
+        for group in self._copies:
+            if variable in group:
+                carriers = self._carriers(group, graphs)
+                graphs = self._swapped(graphs, variable, carriers)
+                hidden = None if hidden is None else self._swapped(hidden, variable, carriers)
+        return graphs, hidden
+
+    def sample_hidden(self, graphs: Bools, random: np.random.Generator) -> Bools | None:
+        """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability.
+
+        Parameters
+        ----------
+        graphs
+            As `sample` draws them.  (K, P, P)
+        random
+            Where the randomness comes from.
+
+        Returns
+        -------
+        ndarray of bool, or None
+            Symmetric  (K, P, P). None for a network that says nothing about hidden causes.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> graphs = answer.sample(10, torch.Generator().manual_seed(0)).graphs
+        >>> answer.sample_hidden(graphs, np.random.default_rng(0)).shape
+        (10, 7, 7)
+        """
+        probabilities = self._confounding_as_read
+        if probabilities is None:
+            return None
+        drawn = np.triu(random.random(graphs.shape) < probabilities, 1)
+        hidden = np.asarray(drawn | drawn.swapaxes(1, 2))
+        for group in self._copies:
+            hidden = self._swapped(hidden, group[0], self._carriers(group, graphs))
+        return hidden
+
+    @staticmethod
+    def _carriers(group: tuple[int, ...], graphs: Bools) -> NDArray[np.intp]:
+        """Which of several copies has the edges to other variables: the one that causes the other copies.  (K,)"""
+        members = np.array(group)
+        inside = graphs[:, members[:, None], members[None, :]]
+        return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
 
     def _shared_among_copies(self, probabilities: Floats) -> Floats:
         """Probabilities of pairs, if any of the copies may be the one that the network has read.  (P, P)"""
-        for ways in self._ways_to_swap:
+        for group in self._copies:
+            ways = self._ways_to_swap(group)
             probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
         return probabilities
 

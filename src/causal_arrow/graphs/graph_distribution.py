@@ -78,13 +78,15 @@ class GraphDistribution:
         """The distribution for one table that also has copies of its variables, which nothing tells from them.
 
         `read_as[i]` is the place, among all variables, of the one that is read for variable i: i itself unless i is a
-        copy. A copy is adjacent to that one, in either direction, and to no other.
+        copy. That one causes the copy, which is adjacent to no other. (The other way round the copy would be a cause,
+        and independent of all other causes of the one that is read, which it is not.)
         """
         read = [place for place, original in enumerate(read_as) if original == place]
         if len(read) == len(read_as):
             return self
         full = self.rearranged(torch.tensor([read.index(original) for original in read_as]))
         logits, confounding = full.skeleton_order.skeleton_logits, full.confounding_logits
+        scores = full.skeleton_order.order_scores
         for place, original in enumerate(read_as):
             if original == place:
                 continue
@@ -92,6 +94,7 @@ class GraphDistribution:
                 if matrix is not None:
                     matrix[place] = matrix[:, place] = -CERTAIN
             logits[place, original] = logits[original, place] = CERTAIN
+            scores[place] = scores[original] - CERTAIN
         return full
 
     def confounding_probabilities(self) -> Tensor | None:

@@ -40,8 +40,7 @@ from causal_arrow.tables.experiments import (
 from causal_arrow.tables.missing_values import MISSING_CHOICES, complete_table, refuse_gaps, used_levels
 from causal_arrow.tables.source_frame import FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.sources import as_frame
-from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table
-from causal_arrow.tables.table import FEWEST_OBSERVATIONS as FEWEST_OBSERVATIONS  # benchmarks import it from here
+from causal_arrow.tables.table import ANY_TABLE, FEWEST_OBSERVATIONS, Abilities, Column, Finding, Table
 from causal_arrow.text import capitalized, counted
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import numpy as np
 
 from causal_arrow.errors import PYTHON, Remedy, Wording
 from causal_arrow.tables.copies import copy_findings
-from causal_arrow.tables.copies import groups_of_copies as groups_of_copies  # benchmarks import it from here
 from causal_arrow.tables.dependencies import determined_groups
 from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table
 from causal_arrow.tables.table_facts import FEW_TOGETHER, FEW_VALUES, TableFacts, table_facts

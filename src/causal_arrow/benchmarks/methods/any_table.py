@@ -28,8 +28,7 @@ from causal_arrow.benchmarks.methods.protocol import (
 )
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
-from causal_arrow.tables.reading import FEWEST_OBSERVATIONS
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.table import FEWEST_OBSERVATIONS, Table
 
 # N observations, P variables
 

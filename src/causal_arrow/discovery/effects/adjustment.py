@@ -100,12 +100,6 @@ def all_ancestors(descends: Bools, treatment: int, outcome: int) -> Bools:
     return np.asarray(chosen)
 
 
-def draw_hidden(probabilities: Floats, count: int, random: np.random.Generator) -> Bools:
-    """Pairs that share a hidden cause, drawn `count` times, each pair by its probability.  (K, P, P)"""
-    drawn = np.triu(random.random((count, *probabilities.shape)) < probabilities, 1)
-    return np.asarray(drawn | drawn.swapaxes(1, 2))
-
-
 def _by_frequency(counts: Counter[Set | None]) -> dict[Set, int]:
     named = {members: count for members, count in counts.items() if members is not None}
     return dict(sorted(named.items(), key=lambda entry: (-entry[1], entry[0])))

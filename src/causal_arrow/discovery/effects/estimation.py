@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments, draw_hidden
+from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_percent
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, curved, linear_estimates
@@ -67,7 +67,7 @@ def estimate_effect(
     if t == y:
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
     _check_knowledge(answer, t, y)
-    hidden = _hidden(answer, len(graphs), random)
+    hidden = answer.sample_hidden(graphs, random)
     return _estimate(answer, table, graphs, hidden, (t, y), between, question or EffectQuestion(), random)
 
 
@@ -109,7 +109,7 @@ def estimate_effects(
     possible &= ~answer.constraints.precedence[y]
     if not np.delete(possible, y).any():
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
-    hidden = _hidden(answer, len(graphs), random)
+    hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
     without: list[str] = []
     categories: list[str] = []
@@ -135,11 +135,6 @@ def estimate_effects(
     return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories))
 
 
-def _hidden(answer: Answer, count: int, random: np.random.Generator) -> Bools | None:
-    probabilities = answer.confounding_probabilities
-    return None if probabilities is None else draw_hidden(probabilities, count, random)
-
-
 def _estimate(
     answer: Answer,
     table: Table,
@@ -151,6 +146,7 @@ def _estimate(
     random: np.random.Generator,
 ) -> Effect:
     t, y = ends
+    graphs, hidden = answer.carried_by(t, graphs, hidden)
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
     chosen, by_trial, notes = _of_experiments(table, t, y, change)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors, draw_hidden
+from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
 from causal_arrow.discovery.effects.further_tables import in_codes_of
 from causal_arrow.discovery.effects.responses import (
@@ -80,10 +80,16 @@ def plan_experiments(
     ends = _ends(answer, target)
     able = _candidates(answer, candidates)
     graphs = graphs[: max(FEWEST_GRAPHS, MOST_CELLS // len(answer.names) ** 2)]
+    hidden = answer.sample_hidden(graphs, random)
+    if len(ends) == 2:
+        graphs, hidden = answer.carried_by(ends[0], graphs, hidden)
     values = as_standardized(table, answer.log_columns)[plain_observations(table)]
     responses = expected_responses(graphs, values, observations or table.observations)
-    shared = _without_environment(answer)
-    hidden = None if shared is None else draw_hidden(shared, len(graphs), random)
+    shared = None if answer.confounding_probabilities is None else np.array(answer.confounding_probabilities)
+    if shared is not None and hidden is not None and answer.environment is not None:  # which is no measurement
+        place = answer.place_of(answer.environment)
+        for pairs_with_it in (shared, hidden):
+            pairs_with_it[..., place, :] = pairs_with_it[..., place] = False
     setting = [answer.place_of(name) for name in able]
     pairs = [] if shared is None else _measurable(shared)
     if not setting and not pairs:
@@ -174,17 +180,6 @@ def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
     if not names:
         raise ConfigurationError("Expected one candidate or more, got an empty list.")
     return list(dict.fromkeys(names))
-
-
-def _without_environment(answer: Answer) -> Floats | None:
-    """Probabilities of hidden causes; none with the environment, which is no measurement.  (P, P)"""
-    shared = answer.confounding_probabilities
-    if shared is None or answer.environment is None:
-        return shared
-    shared = np.array(shared)
-    place = answer.place_of(answer.environment)
-    shared[place, :] = shared[:, place] = 0.0
-    return shared
 
 
 def _measurable(shared: Floats) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow.batches import TableBatch
+from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.network.encoders.basis import as_numbers
 from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
@@ -109,7 +110,10 @@ def expected_responses(graphs: Bools, values: Floats, observations: int) -> Resp
         found = _regressions(correlation, effect, sets)  # (S, P)
         coefficients[:, :, effect] = found[graph_sets.ravel()]
     identity = np.eye(graphs.shape[1])
-    return Responses(np.linalg.inv(identity - coefficients) - identity, len(values), observations)
+    sizes = np.linalg.inv(identity - coefficients) - identity
+    # Without a path there is no response, not one of the size of a rounding error, which would count as fitted.
+    sizes[~transitive_closure(graphs)] = 0.0
+    return Responses(sizes, len(values), observations)
 
 
 def _regressions(correlation: Floats, effect: int, sets: Bools) -> Floats:
