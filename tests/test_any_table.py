@@ -655,11 +655,23 @@ def test_columns_that_share_no_more_than_an_outlier_are_no_copies(any_table_mode
     assert "copies" not in {finding.kind for finding in report.findings}
 
 
-def test_copies_that_were_set_in_other_experiments_are_no_copies(able: Arrow, people: pd.DataFrame) -> None:
+def test_copies_of_which_each_was_set_without_the_other_are_no_copies(able: Arrow, people: pd.DataFrame) -> None:
     twice = people.assign(months=12 * people["age"])
-    labels = ["age"] * 20 + [""] * (len(people) - 20)
+    labels = ["age"] * 20 + ["months"] * 20 + [""] * (len(people) - 40)
     report = copy(able).fit(twice, interventions=labels).report_
     assert "copies" not in {finding.kind for finding in report.findings}
+
+
+def test_a_copy_of_what_was_set_followed_it_and_changes_nothing_else(able: Arrow, people: pd.DataFrame) -> None:
+    labels = ["age"] * 20 + [""] * (len(people) - 20)
+    plain = copy(able).fit(people, interventions=labels)
+    found = copy(able).fit(people.assign(a=-12 * people["age"]), interventions=labels)
+    (finding,) = [finding for finding in found.report_.findings if finding.kind == "copies"]
+    assert finding.columns == ("age", "a")
+    assert "also where experiments set 'age'" in finding.message
+    assert found.edge_probabilities_.loc["age", "a"] == pytest.approx(1, abs=1e-6)
+    others = found.edge_probabilities_.drop(index="a", columns="a")
+    np.testing.assert_allclose(others, plain.edge_probabilities_.loc[others.index, others.columns], atol=1e-6)
 
 
 def test_a_table_of_one_column_and_its_copies_is_answered(any_table_model_folder: Path) -> None:

@@ -554,14 +554,15 @@ class Answer:
     def _copies(self) -> tuple[tuple[int, ...], ...]:
         """The places of copies of each other, group by group; the network has read the first, which carries all edges.
 
-        Without groups whose members the knowledge tells apart: there the first stays what it is.
+        Without groups whose members the knowledge tells apart, or experiments: there the first stays what it is.
         """
         # By name: sums over groups are rounded alike, whatever the order of columns.
         groups = [tuple(self.place_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
         return tuple(
             group
             for group in groups
-            if all(self.constraints.is_same(self.constraints.rearranged(way)) for way in self._ways_to_swap(group))
+            if len({self.experiments.get(self.names[place], 0) for place in group}) == 1
+            and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in self._ways_to_swap(group))
         )
 
     def _ways_to_swap(self, group: tuple[int, ...]) -> NDArray[np.intp]:

@@ -66,17 +66,19 @@ def partition(column: Floats, category: bool) -> bytes | None:
 def _exact_copies(table: Table, group: Sequence[int], same_partition: Mapping[int, list[int]]) -> list[list[int]]:
     """The columns of a group that are copies of its first, and so on with the others; no column alone.
 
-    The first is the environment, else by kind (READ_FIRST), then by how evenly its numbers lie, then by name: not by
-    the order of columns, nor by their names where it matters which one is read. Columns are copies if equal values
-    stand in the same observations (`same_partition`). Numbers that are correlated perfectly but for rounding need not
-    be: an outlier may be all that they share. Copies also have the same order. And they were set in the same
-    experiments.
+    The first is the environment, else what was set most often, then by kind (READ_FIRST), then by how evenly its
+    numbers lie, then by name: not by the order of columns, nor by their names where it matters which one is read.
+    Columns are copies if equal values stand in the same observations (`same_partition`). Numbers that are correlated
+    perfectly but for rounding need not be: an outlier may be all that they share. Copies also have the same order. And
+    none was set in an experiment that did not set the first: where only the first was set, the others followed.
     """
+    times_set = times_each_was_set(table)
 
-    def key(place: int) -> tuple[bool, int, float, str]:
+    def key(place: int) -> tuple[bool, int, int, float, str]:
         column = table.columns[place]
         uneven = _unevenness(table.values[:, place]) if column.kind == "number" else 0.0
-        return column.name != table.environment, READ_FIRST.index(column.kind), uneven, column.name
+        kind = READ_FIRST.index(column.kind)
+        return column.name != table.environment, -int(times_set[place]), kind, uneven, column.name
 
     left = sorted(group, key=key)
     found = []
@@ -89,6 +91,13 @@ def _exact_copies(table: Table, group: Sequence[int], same_partition: Mapping[in
     return found
 
 
+def times_each_was_set(table: Table) -> NDArray[np.intp]:
+    """In how many observations experiments have set each variable.  (P,)"""
+    if table.intervened is None:
+        return np.zeros(table.variables, dtype=np.intp)
+    return np.asarray(table.intervened.sum(axis=0), dtype=np.intp)
+
+
 def _unevenness(values: Floats) -> float:
     """How skewed numbers are, whatever their units and sign, to a few digits."""
     values = np.sort(values[~np.isnan(values)])
@@ -98,7 +107,7 @@ def _unevenness(values: Floats) -> float:
 
 
 def _same_column(table: Table, one: int, other: int, alike: bool) -> bool:
-    if table.intervened is not None and (table.intervened[:, one] != table.intervened[:, other]).any():
+    if table.intervened is not None and (table.intervened[:, other] & ~table.intervened[:, one]).any():
         return False
     if alike:
         return True
@@ -112,8 +121,16 @@ def _same_column(table: Table, one: int, other: int, alike: bool) -> bool:
     return bool((steps >= 0).all() or (steps <= 0).all())
 
 
-def copy_findings(groups: Sequence[Sequence[int]], columns: Sequence[Column], correlation: Floats) -> list[Finding]:
-    """A warning for each group of copies, by the places of its columns."""
+def copy_findings(
+    groups: Sequence[Sequence[int]],
+    columns: Sequence[Column],
+    correlation: Floats,
+    times_set: NDArray[np.intp],
+) -> list[Finding]:
+    """A warning for each group of copies, by the places of its columns.
+
+    times_set  In how many observations each was set by experiments.  (P,)
+    """
     findings = []
     for group in groups:
         names = tuple(columns[place].name for place in group)
@@ -127,10 +144,17 @@ def copy_findings(groups: Sequence[Sequence[int]], columns: Sequence[Column], co
             else "the same variable, with another name for each value"
         )
         others = "the other" if len(names) == 2 else "the others"
-        message = (
-            f"{listed(names)} are {how}: no data can tell which of them causes what. The graph shows {names[0]!r} "
-            f"with all edges and {others} joined to it; probabilities are shared evenly among them."
-        )
+        if len(set(times_set[list(group)].tolist())) == 1:
+            message = (
+                f"{listed(names)} are {how}: no data can tell which of them causes what. The graph shows {names[0]!r} "
+                f"with all edges and {others} joined to it; probabilities are shared evenly among them."
+            )
+        else:
+            message = (
+                f"{listed(names)} are {how}, also where experiments set {names[0]!r}: so it counts as the cause of "
+                f"{others}, and has all edges to other variables. If they are one variable, mark all of them as set, "
+                "or leave out all but one."
+            )
         findings.append(Finding("copies", "warning", names, message, (Remedy("drop", names[1:]),)))
     return findings
 

@@ -325,7 +325,7 @@ def _rare_levels(facts: TableFacts) -> list[Finding]:
 
 
 def _copies(facts: TableFacts) -> list[Finding]:
-    return copy_findings(facts.copies, facts.columns, facts.correlation)
+    return copy_findings(facts.copies, facts.columns, facts.correlation, facts.times_set)
 
 
 def _collinear(facts: TableFacts) -> list[Finding]:

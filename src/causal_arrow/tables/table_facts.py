@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.tables.copies import find_copies, partition
+from causal_arrow.tables.copies import find_copies, partition, times_each_was_set
 from causal_arrow.tables.table import Abilities, Column, Table, in_safe_units
 
 # N observations, P variables
@@ -49,6 +49,7 @@ class TableFacts:
     autocorrelation: Floats  # of each observation with the next
     neighbors: Floats  # how many neighbors both have a value
     correlation: Floats  # (P, P), missing values at the mean
+    times_set: NDArray[np.intp]  # in how many observations experiments have set it
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,6 +122,7 @@ def table_facts(table: Table, abilities: Abilities) -> TableFacts:
         autocorrelation=products * observed / np.maximum(neighbors, 1),
         neighbors=neighbors,
         correlation=correlation,
+        times_set=times_each_was_set(table),
     )
 
 
