@@ -17,6 +17,7 @@ from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.synthetic.tasks import TaskDistribution
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.scales import MOST_DOUBT, chosen_reading, log_candidates, readings, with_logarithms
+from causal_arrow.tables.table import Table
 
 NAMES = ("a", "b", "c", "d")
 
@@ -65,6 +66,14 @@ def test_units_do_not_make_a_candidate(unit: float) -> None:
     random = np.random.default_rng(1)
     columns = np.stack([random.lognormal(size=300), random.normal(10, 1, size=300)], axis=1)
     assert log_candidates(unit * columns).tolist() == [True, False]
+
+
+def test_missing_values_make_no_column_less_skewed() -> None:
+    random = np.random.default_rng(3)
+    values = np.stack([random.lognormal(size=500), random.normal(10, 1, size=500)], axis=1)
+    assert Table.of_numbers(values, ["a", "b"]).log_candidates.tolist() == [True, False]
+    values[random.random(values.shape) < 0.8] = np.nan
+    assert Table.of_numbers(values, ["a", "b"]).log_candidates.tolist() == [True, False]
 
 
 def test_readings_are_what_the_scale_says() -> None:

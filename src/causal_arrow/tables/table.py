@@ -296,7 +296,7 @@ class Table:
 
     @cached_property
     def log_candidates(self) -> Bools:
-        """Variables whose logarithms are worth trying: skewed and of one sign; missing values count as means.  (P,)
+        """Variables whose logarithms are worth trying: skewed and of one sign.  (P,)
 
         Returns
         -------
@@ -310,20 +310,11 @@ class Table:
         """
         return np.array(
             [
-                column.kind == "number" and bool(log_candidates(_with_means(values[:, None]))[0])
+                column.kind == "number" and bool(log_candidates(values[~np.isnan(values), None])[0])
                 for column, values in zip(self.columns, self.values.T, strict=True)
             ],
             dtype=bool,
         )
-
-
-def _with_means(column: Floats) -> Floats:
-    """A column (N, 1) with its mean in place of missing values, in safe units where some are."""
-    gaps = np.isnan(column)
-    if not gaps.any():
-        return column
-    safe, _ = in_safe_units(column)
-    return np.where(gaps, np.nanmean(safe), safe)
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
