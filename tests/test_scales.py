@@ -70,10 +70,12 @@ def test_units_do_not_make_a_candidate(unit: float) -> None:
 
 def test_missing_values_make_no_column_less_skewed() -> None:
     random = np.random.default_rng(3)
-    values = np.stack([random.lognormal(size=500), random.normal(10, 1, size=500)], axis=1)
+    values = np.stack([random.lognormal(sigma=0.6, size=1000), random.normal(10, 1, size=1000)], axis=1)
     assert Table.of_numbers(values, ["a", "b"]).log_candidates.tolist() == [True, False]
     values[random.random(values.shape) < 0.8] = np.nan
     assert Table.of_numbers(values, ["a", "b"]).log_candidates.tolist() == [True, False]
+    values[:, 0] = np.nan
+    assert Table.of_numbers(values, ["a", "b"]).log_candidates.tolist() == [False, False]
 
 
 def test_readings_are_what_the_scale_says() -> None:

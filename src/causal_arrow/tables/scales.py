@@ -41,7 +41,7 @@ def log_candidates(values: Floats) -> Bools:
 
 
 def _is_nearer_to_log_normal(column: Floats) -> bool:
-    if not (column.min() > 0 or column.max() < 0):
+    if not column.size or not (column.min() > 0 or column.max() < 0):
         return False
     # A column and its negative are one variable. Sums depend on the order of their terms; the answer must not.
     column = np.sort(np.abs(column))
