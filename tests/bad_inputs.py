@@ -231,6 +231,7 @@ enter_all(
         "parquet": _as("to_parquet", "table.parquet"),
         "feather": _as("to_feather", "table.feather"),
         "workbook": _as("to_excel", "table.xlsx", index=False),
+        "workbook_below_blank_rows": _as("to_excel", "table.xlsx", index=False, startrow=3, startcol=1),
         "header_said_absent": lambda world: (
             world.write("table.csv", world.csv(header=False)),
             ["--no-header"],

@@ -114,6 +114,79 @@ def test_a_header_narrower_than_the_lines_is_not_taken_for_a_title(write: Any) -
         read_table(write("a,b,c\n" + "1,2,3,4,5\n" * 40))
 
 
+# Sheets
+
+
+def sheet(path: Path, frame: pd.DataFrame, titles: dict[str, str] | None = None, **options: Any) -> Path:
+    """A workbook with the frame somewhere in its first sheet, and titles in some cells."""
+    openpyxl = pytest.importorskip("openpyxl")
+    frame.to_excel(path, index=False, **options)
+    book = openpyxl.load_workbook(path)
+    for cell, title in (titles or {}).items():
+        book.active[cell] = title
+    book.save(path)
+    return path
+
+
+WORDS = pd.DataFrame({name: [f"{name}{n * k % 7 % 3}" for n in range(40)] for k, name in enumerate("abc", 1)})
+
+
+@pytest.mark.parametrize("content", ["numbers", "words", "gaps"])
+@pytest.mark.parametrize(
+    ("titles", "place"),
+    [
+        ({}, {"startrow": 1}),
+        ({}, {"startrow": 3}),
+        ({}, {"startcol": 1}),
+        ({}, {"startrow": 5, "startcol": 2}),
+        ({"A1": "Study A"}, {"startrow": 1}),
+        ({"A1": "Study A"}, {"startrow": 2}),
+        ({"A1": "Study A", "A2": "of 2024"}, {"startrow": 4}),
+        ({"A1": "Study A"}, {"startrow": 2, "startcol": 1}),
+        ({"B1": "Study A"}, {"startrow": 1}),
+    ],
+)
+def test_a_table_is_found_wherever_it_stands_in_a_sheet(
+    tmp_path: Path, titles: dict[str, str], place: dict[str, int], content: str
+) -> None:
+    frame = WORDS if content == "words" else pd.DataFrame(EXPECTED, columns=list("abc"))
+    if content == "gaps":
+        frame = frame.mask(np.add.outer(np.arange(40), np.arange(3)) % 3 == 1)
+    plain, moved = read_table(frame), read_table(sheet(tmp_path / "t.xlsx", frame, titles, **place))
+    assert moved.names == ("a", "b", "c")
+    assert np.array_equal(moved.values, plain.values, equal_nan=True)
+    assert moved.columns == plain.columns
+    assert ("Rows above the table were not read: 'Study A'" in messages(moved)) == bool(titles)
+    bare = sheet(tmp_path / "t.xlsx", frame, titles, header=False, **place)
+    assert np.array_equal(read_table(bare, header=False).values, plain.values, equal_nan=True)
+
+
+def test_lines_of_a_sheet_are_counted_from_its_top(tmp_path: Path) -> None:
+    frame = pd.DataFrame(EXPECTED, columns=list("abc")).astype(object)
+    frame.loc[4, "b"] = "oops"
+    with pytest.raises(TableError, match="'oops' on line 9"):
+        read_table(sheet(tmp_path / "t.xlsx", frame, {"A1": "Study A"}, startrow=3))
+
+
+def test_two_columns_of_one_name_are_refused_below_a_title_too(tmp_path: Path) -> None:
+    frame = pd.DataFrame(EXPECTED, columns=["a", "b", "a"])
+    with pytest.raises(TableError, match="more than one column called 'a'"):
+        read_table(sheet(tmp_path / "t.xlsx", frame, {"A1": "Study A"}, startrow=1))
+
+
+def test_names_that_some_columns_of_a_sheet_do_not_have_are_no_title(tmp_path: Path) -> None:
+    frame = pd.DataFrame(EXPECTED)
+    for cells in ({"A1": "a"}, {"B1": "a"}):
+        table = read_table(sheet(tmp_path / "t.xlsx", frame, cells, header=False, startrow=1))
+        assert "a" in table.names
+        assert table.observations == 40
+
+
+def test_an_empty_sheet_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"The sheet 'Sheet1' of 't\.xlsx' is empty\."):
+        read_table(sheet(tmp_path / "t.xlsx", pd.DataFrame()))
+
+
 # Numbers
 
 

@@ -10,6 +10,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +21,7 @@ from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
+from causal_arrow.tables.titles import Row, sheet_start
 from causal_arrow.text import capitalized, listed, reason, shown
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 BUFFER_BYTES = 2**20
+SAMPLE_ROWS = 1000
+"""Of a sheet, to see where its table starts."""
 ARROW = b"ARROW1"
 """How Feather files begin."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
@@ -130,17 +134,52 @@ def _read_excel(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:
             isinstance(sheet, str) and sheet not in sheets
         ):
             raise TableError(f"{path.name!r} has no sheet {sheet!r}: its sheets are {', '.join(map(repr, sheets))}.")
-        frame = pd.read_excel(
-            workbook, sheet_name=sheet, header=0 if options.header else None, na_values=list(options.na)
-        )
-        if options.header and len(frame.columns):
-            # pandas renames the second 'a' to 'a.1', so look at the header itself.
-            header = pd.read_excel(workbook, sheet_name=sheet, header=None, nrows=1).iloc[0]
-            check_duplicates(["" if pd.isna(name) else str(name).strip() for name in header], repr(path.name))
-    findings: tuple[Finding, ...] = ()
+        sheet = sheets[sheet] if isinstance(sheet, int) else sheet
+        rows = _first_rows(workbook.book, sheet)
+        if not rows:
+            raise TableError(f"The sheet {sheet!r} of {path.name!r} is empty.")
+        start = sheet_start(rows, options.header)
+        if options.header:  # pandas renames the second 'a' to 'a.1', so look at the header itself
+            check_duplicates([name.strip() for name in rows[start].fields], repr(path.name))
+        above = rows[start].line - 1
+        header = 0 if options.header else None
+        frame = pd.read_excel(workbook, sheet_name=sheet, header=header, skiprows=above, na_values=list(options.na))
+    findings: list[Finding] = []
     if options.sheet is None and len(sheets) > 1:
-        findings = (remark(f"Read the first sheet, {sheet!r}; the workbook also has {listed(sheets[1:])}."),)
-    return SourceFrame(frame, findings, first_line=2 if options.header else 1)
+        findings.append(remark(f"Read the first sheet, {sheet!r}; the workbook also has {listed(sheets[1:])}."))
+    if start:
+        titles = [shown(" ".join(filter(None, row.fields))) for row in rows[:start]]
+        some = ", ".join(titles[:3]) + (f" and {len(titles) - 3} more" if len(titles) > 3 else "")
+        findings.append(remark(f"Rows above the table were not read: {some}."))
+    frame = frame.iloc[:, _blank_columns(frame, options.header) :]
+    return SourceFrame(frame, tuple(findings), first_line=above + (2 if options.header else 1))
+
+
+def _first_rows(book: Any, sheet: str) -> list[Row]:
+    """The first rows of a sheet that hold anything, from the first column that does to the last cell of each."""
+    page = book[sheet]
+    if book.read_only:
+        page.reset_dimensions()  # which programs write wrongly
+    cells = [
+        ["" if cell is None else str(cell).strip() for cell in row]
+        for row in islice(page.iter_rows(values_only=True), SAMPLE_ROWS)
+    ]
+    left = min((place for row in cells for place, text in enumerate(row) if text), default=0)
+    rows = []
+    for line, row in enumerate(cells, start=1):
+        last = max((place for place, text in enumerate(row) if text), default=-1)
+        if last >= 0:
+            rows.append(Row(line, tuple(row[left : last + 1])))
+    return rows
+
+
+def _blank_columns(frame: pd.DataFrame, header: bool) -> int:
+    """How many columns at the left of a sheet hold nothing: the table starts to the right of them."""
+    blank = (
+        (not header or str(name).startswith("Unnamed: ")) and bool(frame.iloc[:, place].isna().all())
+        for place, name in enumerate(frame.columns)
+    )
+    return sum(1 for _ in takewhile(bool, blank)) if len(frame) else 0
 
 
 def _read_parquet(path: Path | FileInMemory, options: FileOptions) -> SourceFrame:

@@ -13,7 +13,6 @@ import io
 import re
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +25,7 @@ from causal_arrow.storage import check_room
 from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
 from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
+from causal_arrow.tables.titles import Row, is_number, table_start, usual_width
 from causal_arrow.text import capitalized, counted, reason
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ FOREIGN_FILES = {  # how files start that people rename or mistake
 }
 GZIP = b"\x1f\x8b"
 COMMENT = "#"
-MOST_TITLES = 20
 SAMPLE_BYTES = 2**20
 SAMPLE_LINES = 1000
 SCAN_BYTES = 2**24
@@ -242,26 +241,6 @@ def _encoding(name: str, start: bytes) -> tuple[str, tuple[Finding, ...]]:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A line of a table, or several if a quoted field spans them, as fields."""
-
-    line: int  # of the file, from 1
-    fields: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    @property
-    def has_number(self) -> bool:
-        return any(is_number(field) for field in self.fields)
-
-    @property
-    def is_padded_title(self) -> bool:
-        """One text and nothing but delimiters, as spreadsheets save a title."""
-        return len(self) > 2 and sum(bool(field.strip()) for field in self.fields) == 1 and not self.has_number
-
-
-@dataclass(frozen=True)
 class _Place:
     """On which lines of a text the table stands, and how wide it is."""
 
@@ -332,7 +311,7 @@ def _place(name: str, lines: Sequence[str], options: FileOptions) -> _Place:
         raise TableError(
             f"A quote in the first line of {name} never closes." if '"' in bare else f"{capitalized(name)} is empty."
         )
-    start, width = _table_start(rows, options.header), _usual_width(rows)
+    start, width = table_start(rows, options.header), usual_width(rows)
     above = [line for line in range(1, rows[start].line) if marked[line - 1]]
     if options.header and start == 0 and above and rows[0].has_number:
         names = _uncommented(lines[above[-1] - 1])
@@ -350,18 +329,18 @@ def _given_delimiter(delimiter: str | None) -> str | None:
     return named
 
 
-def _split(sample: str, delimiter: str) -> list[_Row]:
+def _split(sample: str, delimiter: str) -> list[Row]:
     """The first lines as fields, without lines that have none."""
     if delimiter == " ":
         split = ((place + 1, line.split()) for place, line in enumerate(sample.splitlines()))
-        return [_Row(line, tuple(fields)) for line, fields in islice(split, SAMPLE_LINES) if fields]
+        return [Row(line, tuple(fields)) for line, fields in islice(split, SAMPLE_LINES) if fields]
     reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True)
     rows = []
     try:
         line = 1
         for fields in islice(reader, SAMPLE_LINES):
             if any(fields):
-                rows.append(_Row(line, tuple(fields)))
+                rows.append(Row(line, tuple(fields)))
             line = reader.line_num + 1
     except csv.Error:  # a quote that never closes; pandas says where it opens
         pass
@@ -371,12 +350,6 @@ def _split(sample: str, delimiter: str) -> list[_Row]:
 def _width(line: str, delimiter: str) -> int:
     rows = _split(line, delimiter)
     return len(rows[0]) if rows else 0
-
-
-def _usual_width(rows: Sequence[_Row]) -> int:
-    """The number of fields that most lines have; of two equally frequent ones the larger."""
-    counts = Counter(len(row) for row in rows)
-    return max(counts, key=lambda width: (counts[width], width))
 
 
 def _is_comment(line: str, delimiter: str, width: int) -> bool:
@@ -389,33 +362,12 @@ def _uncommented(line: str) -> str:
     return line if re.match(r"\s*#\s*[,;\t|]", line) else line.lstrip().lstrip(COMMENT).lstrip()
 
 
-def _table_start(rows: Sequence[_Row], header: bool) -> int:
-    """Which of the first lines is the first of the table: those above it are titles."""
-    width = _usual_width(rows)
-    full = (
-        place
-        for place, row in enumerate(rows[: MOST_TITLES + 1])
-        if len(row) == width and not (header and row.is_padded_title)
-    )
-    start = next(full, 0)
-    titles = rows[:start]
-    if width < 2 or any(len(row) >= width and not row.is_padded_title for row in titles):
-        return 0
-    if not header:
-        return 0 if any(row.has_number and len(row) > 1 for row in titles) else start
-    if titles and rows[start].has_number:
-        # An observation: its header is one name short where lines have a label or end in a delimiter.
-        start -= 1
-        return start if len(rows[start]) == width - 1 else 0
-    return start
-
-
 def _evidence(sample: str, delimiter: str, options: FileOptions) -> tuple[float, int]:
     """How well a delimiter explains the first lines: the share of lines as wide as the header, then the width."""
     rows = _split(sample, delimiter)
     if not rows:
         return 0.0, 0
-    start = _table_start(rows, options.header)
+    start = table_start(rows, options.header)
     width = len(rows[start])
     if width < 2:
         return 0.0, 0
@@ -423,7 +375,7 @@ def _evidence(sample: str, delimiter: str, options: FileOptions) -> tuple[float,
     return round(fitting / max(len(rows) - 1, 1), 1), width
 
 
-def _check_header(name: str, header: _Row) -> None:
+def _check_header(name: str, header: Row) -> None:
     names = [field.strip() for field in header.fields]
     if any(field and not is_number(field) for field in names):
         check_duplicates(names, name)
@@ -440,7 +392,7 @@ _POINT = re.compile(r"[+-]?(\d*\.\d+|\d{1,3}(,\d{3})+\.\d+)([eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?(\d*,\d+|\d{1,3}(\.\d{3})+,\d+)([eE][+-]?\d+)?")
 
 
-def _decimal(rows: Sequence[_Row], delimiter: str) -> tuple[str, tuple[Finding, ...]]:
+def _decimal(rows: Sequence[Row], delimiter: str) -> tuple[str, tuple[Finding, ...]]:
     """The decimal sign: a comma where numbers have commas that can be nothing else, and none has such a point."""
     fields = [field for row in rows for field in row.fields if "," in field or "." in field]
     with_comma = [field for field in fields if _COMMA.fullmatch(field)]
@@ -454,12 +406,3 @@ def _decimal(rows: Sequence[_Row], delimiter: str) -> tuple[str, tuple[Finding, 
     number = with_comma[0].replace(",", ".")
     message = f"Numbers such as '{with_comma[0]}' were read with a decimal comma, as {number}."
     return ",", (remark(message, Remedy("decimal", setting=".", about="a comma between thousands")),)
-
-
-def is_number(text: str) -> bool:
-    """Whether a field is a number, with whichever decimal sign."""
-    try:
-        float(text.strip().replace(",", "."))
-    except ValueError:
-        return False
-    return True
