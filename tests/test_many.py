@@ -400,6 +400,15 @@ def test_sources_that_are_none_are_refused_in_a_sentence(tables: Any, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+def test_options_of_read_table_overrule_the_settings(any_table_model_folder: Path, tmp_path: Path) -> None:
+    table = frame(0).assign(group=np.resize([1, 2, 3], len(frame(0))))
+    settings = Settings(any_table_model_folder, kinds={"group": "number"})
+    answers = discover_many({"x": table}, tmp_path / "out", settings, jobs=1, kinds={"group": "category"})
+    assert answers["x"].columns[-1].kind == "category"
+    changed = discover_many({"x": table}, tmp_path / "out", settings, jobs=1, drop=["group"], missing="drop")
+    assert "group" not in changed["x"].names
+
+
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path, small_model: Any) -> None:
     for options in ({"backend": "spark"}, {"jobs": 0}, {"jobs": 2.5}, {"settings": Settings(small_model)}):
         with pytest.raises(ConfigurationError):

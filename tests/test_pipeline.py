@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
+from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover, discover_many, read_table
 from causal_arrow.benchmarks.methods import MethodOptions, prepare
 from causal_arrow.cli import main
 from causal_arrow.discovery import pipeline, summary
@@ -338,3 +338,52 @@ def test_a_job_that_fails_says_so_in_one_sentence(job: dict[str, Any]) -> None:
     assert result["status"] == "failed"
     assert result["error"]
     assert "\n" not in result["error"]
+
+
+# Options of read_table
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        {"missing": "drop"},
+        {"kinds": {"group": "category"}},
+        {"ordered": {"group": ["low", "mid", "high"]}},
+        {"drop": ["group"], "missing": "impute"},
+        {"kinds": None, "missing": "drop"},
+    ],
+)
+def test_discover_reads_a_table_as_read_table_does_with_the_same_options(
+    reading: dict[str, Any], any_table_model_folder: Path
+) -> None:
+    frame = pd.DataFrame(random_table(3), columns=[f"c{place}" for place in range(random_table(3).shape[1])])
+    frame["group"] = np.resize(["low", "mid", "high", "mid"], len(frame))
+    frame.iloc[3, 0] = np.nan
+    alone = read_table(frame, **reading)
+    for settings in (Settings(any_table_model_folder), Settings(any_table_model_folder, missing="model")):
+        found = discover(frame, settings, **reading).table
+        assert found.columns == alone.columns
+        np.testing.assert_array_equal(found.values, alone.values)
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"),
+    [
+        ({"nonsense": 1}, "Unknown option 'nonsense': expected some of columns, drop, missing"),
+        ({"enviroments": "site"}, "did you mean 'environments'?"),
+        ({"decode": "f1"}, "'decode' is no option of read_table but a setting: give Settings(decode=...)."),
+        ({"abilities": 5}, "Unknown option 'abilities'"),
+        ({"strict": False}, "Unknown option 'strict'"),
+        ({"missing": "perhaps"}, "Expected missing to be one of auto, model"),
+        ({"kinds": {"a": "text"}}, "Expected the kind of 'a' to be one of number"),
+    ],
+)
+def test_an_option_that_there_is_not_fails_before_any_work(reading: dict[str, Any], words: str, tmp_path: Path) -> None:
+    for ask in (
+        lambda: discover(tmp_path / "none.csv", Settings("no-such-model"), **reading),
+        lambda: discover_many({"t": pd.DataFrame()}, tmp_path / "out", jobs=1, **reading),
+    ):
+        with pytest.raises(ArrowError) as refusal:
+            ask()
+        assert words in str(refusal.value)
+    assert not (tmp_path / "out").exists()

@@ -242,11 +242,9 @@ def _tell_if_large(work: Workload) -> None:
 
 def with_reading(how: Mapping[str, Any], **settings: Any) -> tuple[Settings, dict[str, Any]]:
     """The settings of the pipeline with those that `reading` holds, and the rest of what it holds."""
-    from causal_arrow.discovery.pipeline import Settings
+    from causal_arrow.discovery import pipeline
 
-    shared = ("missing", "kinds", "ordered")  # of the pipeline's settings, which hand them on to `read_table`
-    settings |= {name: how[name] for name in shared}
-    return Settings(**settings), {name: value for name, value in how.items() if name not in shared}
+    return pipeline.with_reading(pipeline.Settings(**settings), how)
 
 
 def reading(

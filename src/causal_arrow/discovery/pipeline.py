@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from causal_arrow.tables.reading import check_readable, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
 from causal_arrow.tables.table import FEWEST_OBSERVATIONS, Abilities, Finding, Table
-from causal_arrow.text import counted, listed
+from causal_arrow.text import closest, counted, listed, shown
 
 KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 
@@ -210,7 +211,8 @@ def discover(
     progress
         Whether to show a bar for a long table on standard error; by default only on a terminal.
     **reading
-        Options of `read_table`, among them `interventions` and `environments`.
+        Options of `read_table`, among them `interventions` and `environments`; `missing`, `kinds` and `ordered`
+        overrule those of the settings.
 
     Returns
     -------
@@ -296,6 +298,7 @@ class ReadyTable:
 
 def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progress: Progress = unheard) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
+    settings, reading = with_reading(settings, reading)
     knowledge = as_knowledge(settings.knowledge)
     network = ready_model(settings.model, settings.device)
     able = abilities(settings.model, network)
@@ -322,6 +325,32 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
         settings,
         work,
     )
+
+
+READING_OPTIONS = tuple(
+    name
+    for name in inspect.signature(read_table).parameters
+    if name not in ("source", "abilities", "strict", "progress")  # which the pipeline decides
+)
+"""What `discover` and `discover_many` hand on to `read_table`."""
+
+
+def with_reading(settings: Settings, reading: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """The settings, with those that the options of `read_table` overrule, and the other options.
+
+    ConfigurationError for a name that is no option, so that a slip fails at once and not in each of many tables.
+    """
+    known = [entry.name for entry in fields(settings)]
+    for name in reading:
+        if name in READING_OPTIONS:
+            continue
+        if name in known:
+            raise ConfigurationError(f"{name!r} is no option of read_table but a setting: give Settings({name}=...).")
+        near = closest(str(name), [*READING_OPTIONS, *known])
+        hint = f"did you mean {near!r}?" if near else f"expected some of {', '.join(READING_OPTIONS)}."
+        raise ConfigurationError(f"Unknown option {shown(name)}: {hint}")
+    overruled = {name: value for name, value in reading.items() if name in known and value is not None}
+    return replace(settings, **overruled), {name: value for name, value in reading.items() if name not in known}
 
 
 def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:

@@ -19,7 +19,7 @@ from causal_arrow.discovery.many import plan
 from causal_arrow.discovery.many.folder import DIED, OK, ManyFolder, Record
 from causal_arrow.discovery.many.tables import named_tables
 from causal_arrow.discovery.many.workers import Workers, check_backend, started
-from causal_arrow.discovery.pipeline import Settings, check_count
+from causal_arrow.discovery.pipeline import Settings, check_count, with_reading
 from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.network.model import ArrowModel
 from causal_arrow.progress import is_watched
@@ -165,7 +165,7 @@ def discover_many(
     progress
         Whether to show a bar on standard error; by default only on a terminal.
     **reading
-        Options of `read_table`, for all tables.
+        Options of `read_table`, for all tables; `missing`, `kinds` and `ordered` overrule those of the settings.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def prepare_many(
     **reading: Any,
 ) -> ManyWork:
     """All that `discover_many` does before the work starts: whatever can be said to be wrong by then, is said here."""
-    settings = settings or Settings()
+    settings, reading = with_reading(settings or Settings(), reading)
     if isinstance(settings.model, ArrowModel):
         raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
     if jobs is not None:
