@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
+from causal_arrow.discovery.copies import Copies, ways_to_swap
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
@@ -384,7 +385,7 @@ class Answer:
         True
         """
         found = edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged)
-        return self._shared_among_copies(self._put_back(found))
+        return self._copies.shared(self._put_back(found))
 
     @property
     def skeleton_probabilities(self) -> Floats:
@@ -419,7 +420,7 @@ class Answer:
         (7, 7)
         """
         found = self._confounding_as_read
-        return None if found is None else self._shared_among_copies(found)
+        return None if found is None else self._copies.shared(found)
 
     @cached_property
     def _confounding_as_read(self) -> Floats | None:
@@ -542,44 +543,25 @@ class Answer:
         (10, 7, 7)
         """
         drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
-        graphs = self._put_back(drawn.graphs)
-        for group in self._copies:
-            taken = torch.randint(len(group), (count,), generator=generator).numpy()
-            graphs = self._swapped(graphs, group[0], np.array(group)[taken])
+        graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
 
     # Copies
 
     @cached_property
-    def _copies(self) -> tuple[tuple[int, ...], ...]:
-        """The places of copies of each other, group by group; the network has read the first, which carries all edges.
+    def _copies(self) -> Copies:
+        """The groups of copies whose members neither knowledge nor experiments tell apart.
 
-        Without groups whose members the knowledge tells apart, or experiments: there the first stays what it is.
+        Of the others, the one that the network has read carries in every graph.
         """
         # By name: sums over groups are rounded alike, whatever the order of columns.
         groups = [tuple(self.place_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
-        return tuple(
-            group
-            for group in groups
-            if len({self.experiments.get(self.names[place], 0) for place in group}) == 1
-            and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in self._ways_to_swap(group))
-        )
+        return Copies(tuple(group for group in groups if self._are_alike(group)))
 
-    def _ways_to_swap(self, group: tuple[int, ...]) -> NDArray[np.intp]:
-        """The variables with any one of a group of copies in the place of its first, and it in theirs.  (members, P)"""
-        ways = np.tile(np.arange(len(self.names)), (len(group), 1))
-        members = np.array(group)
-        ways[np.arange(len(group)), members] = members[0]
-        ways[:, members[0]] = members
-        return ways
-
-    def _swapped(self, matrices: Bools, one: int, others: NDArray[np.intp]) -> Bools:
-        """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
-        each = np.arange(len(matrices))
-        places = np.tile(np.arange(len(self.names)), (len(matrices), 1))  # (K, P)
-        places[each, others] = one
-        places[:, one] = others
-        return np.asarray(matrices[each[:, None, None], places[:, :, None], places[:, None, :]])
+    def _are_alike(self, group: tuple[int, ...]) -> bool:
+        times_set = {self.experiments.get(self.names[place], 0) for place in group}
+        ways = ways_to_swap(group, len(self.names))
+        return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
 
     def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
         """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
@@ -608,12 +590,7 @@ class Answer:
         >>> answer.carried_by(0, graphs)[0] is graphs
         True
         """
-        for group in self._copies:
-            if variable in group:
-                carriers = self._carriers(group, graphs)
-                graphs = self._swapped(graphs, variable, carriers)
-                hidden = None if hidden is None else self._swapped(hidden, variable, carriers)
-        return graphs, hidden
+        return self._copies.carried_by(variable, graphs, hidden)
 
     def sample_hidden(self, graphs: Bools, random: np.random.Generator) -> Bools | None:
         """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability.
@@ -641,24 +618,7 @@ class Answer:
         if probabilities is None:
             return None
         drawn = np.triu(random.random(graphs.shape) < probabilities, 1)
-        hidden = np.asarray(drawn | drawn.swapaxes(1, 2))
-        for group in self._copies:
-            hidden = self._swapped(hidden, group[0], self._carriers(group, graphs))
-        return hidden
-
-    @staticmethod
-    def _carriers(group: tuple[int, ...], graphs: Bools) -> NDArray[np.intp]:
-        """Which of several copies has the edges to other variables: the one that causes the other copies.  (K,)"""
-        members = np.array(group)
-        inside = graphs[:, members[:, None], members[None, :]]
-        return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
-
-    def _shared_among_copies(self, probabilities: Floats) -> Floats:
-        """Probabilities of pairs, if any of the copies may be the one that the network has read.  (P, P)"""
-        for group in self._copies:
-            ways = self._ways_to_swap(group)
-            probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
-        return probabilities
+        return self._copies.with_carriers_of(graphs, np.asarray(drawn | drawn.swapaxes(1, 2)))
 
     @cached_property
     def vanished(self) -> tuple[VanishedAdjacency, ...]:

@@ -1,0 +1,82 @@
+"""Copies of variables in drawn graphs: any one of them may be the one with the edges to other variables.
+
+The network reads one of several columns that are copies of each other. What it says holds for any of them, so that
+they share its probabilities; and in a graph that is drawn one of them, the carrier, has all edges and causes the
+others.
+"""
+
+# K graphs, P variables, M members of a group
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Places = NDArray[np.intp]
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Groups of variables that are copies of each other, by their places; the network has read the first of each."""
+
+    groups: tuple[Group, ...] = ()
+
+    def shared(self, probabilities: Floats) -> Floats:
+        """Probabilities of pairs, if any of the copies may be the one that the network has read.  (P, P)"""
+        for group in self.groups:
+            ways = ways_to_swap(group, len(probabilities))
+            probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
+        return probabilities
+
+    def with_any_carrier(self, graphs: Bools, generator: torch.Generator) -> Bools:
+        """Graphs in which the first of each group has the edges, with any member of it in its place.  (K, P, P)"""
+        for group in self.groups:
+            taken = torch.randint(len(group), (len(graphs),), generator=generator).numpy()
+            graphs = _swapped(graphs, group[0], np.array(group)[taken])
+        return graphs
+
+    def with_carriers_of(self, graphs: Bools, pairs: Bools) -> Bools:
+        """Pairs of variables, drawn as if the first of each group carried, for the carriers of graphs.  (K, P, P)"""
+        for group in self.groups:
+            pairs = _swapped(pairs, group[0], _carriers(group, graphs))
+        return pairs
+
+    def carried_by(self, variable: int, graphs: Bools, pairs: Bools | None) -> tuple[Bools, Bools | None]:
+        """Graphs, and pairs of variables for each, in which a variable carries if it has copies.  (K, P, P) each"""
+        for group in self.groups:
+            if variable in group:
+                carriers = _carriers(group, graphs)
+                graphs = _swapped(graphs, variable, carriers)
+                pairs = None if pairs is None else _swapped(pairs, variable, carriers)
+        return graphs, pairs
+
+
+def ways_to_swap(group: Group, variables: int) -> Places:
+    """The variables with any one of a group of copies in the place of its first, and it in theirs.  (M, P)"""
+    members = np.array(group)
+    ways = np.tile(np.arange(variables), (len(group), 1))
+    ways[np.arange(len(group)), members] = members[0]
+    ways[:, members[0]] = members
+    return ways
+
+
+def _carriers(group: Group, graphs: Bools) -> Places:
+    """Which of several copies has the edges to other variables: the one that causes the other copies.  (K,)"""
+    members = np.array(group)
+    inside = graphs[:, members[:, None], members[None, :]]
+    return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
+
+
+def _swapped(matrices: Bools, one: int, others: Places) -> Bools:
+    """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
+    each = np.arange(len(matrices))
+    places = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)
+    places[each, others] = one
+    places[:, one] = others
+    return np.asarray(matrices[each[:, None, None], places[:, :, None], places[:, None, :]])
