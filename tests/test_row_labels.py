@@ -47,6 +47,9 @@ def mask_of(people: pd.DataFrame) -> pd.DataFrame:
         lambda people: np.array(SET)[:, None],
         lambda people: mask_of(people),
         lambda people: mask_of(people)[["drug"]],
+        lambda people: mask_of(people)[["drug"]].astype(int),
+        lambda people: mask_of(people)[["drug"]].astype(float),
+        lambda people: mask_of(people).astype(int),
         lambda people: mask_of(people)[["stay", "drug"]],
         lambda people: mask_of(people).assign(left_out=False),
         lambda people: mask_of(people).to_numpy().tolist(),
@@ -95,6 +98,20 @@ def test_a_table_of_true_and_false_with_strange_names_says_which(people: pd.Data
         read_table(people, interventions=ragged)
 
 
+def test_zeros_and_ones_that_may_be_names_are_refused(people: pd.DataFrame) -> None:
+    numbered = people.rename(columns={"age": 0, "stay": 1})
+    with pytest.raises(TableError, match="may say where 'drug' was set or name the variable '1': write true and false"):
+        read_table(numbered, interventions=mask_of(people)[["drug"]].astype(int))
+    np.testing.assert_array_equal(
+        read_table(numbered, interventions=mask_of(people)[["drug"]]).intervened, mask_of(people)
+    )
+    labels = [row % 2 for row in range(N)]  # of a list no column says what they are about
+    for given in (labels, pd.DataFrame({"target": labels})):
+        table = read_table(numbered, interventions=given)
+        assert table.intervened is not None
+        assert table.intervened.sum(axis=0).tolist() == [60, 0, 60, 0, 0]
+
+
 def test_names_with_the_separator_are_taken_whole_or_refused(people: pd.DataFrame) -> None:
     renamed = people.rename(columns={"drug": "drug;dose"})
     labels = [label and "drug;dose" for label in SET]
@@ -108,6 +125,24 @@ def test_names_with_the_separator_are_taken_whole_or_refused(people: pd.DataFram
 
 
 # Environments
+
+
+def test_a_column_cannot_be_left_out_and_tell_environments_apart(
+    people: pd.DataFrame, tmp_path: Path, run: Run
+) -> None:
+    with pytest.raises(TableError) as refusal:
+        read_table(people, drop=["ward", "city"], environments="city")
+    assert str(refusal.value) == (
+        "'city' tells environments apart and cannot be left out at the same time. To go on: keep 'city' and take it "
+        "out of drop=[...], or leave out environments=."
+    )
+    assert "keep the column 'city', or choose no column of environments" in refusal.value.worded(PAGE)
+    people.to_csv(tmp_path / "t.csv", index=False)
+    status, _, err = run("discover", tmp_path / "t.csv", "--environments", "city", "--drop", "city")
+    assert status == 2
+    assert "keep 'city' and take it out of --drop, or leave out --environments." in " ".join(err.split())
+    # Columns that are merely not chosen do not contradict it.
+    assert read_table(people, columns=["age", "stay"], environments="city").environment == "city"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,10 @@ def nasty() -> pd.DataFrame:
 # Remedies
 
 
+IN_THE_FILE = {"index"}
+"""What no option of the command line can do: someone has to change the file."""
+
+
 def test_every_remedy_has_words_on_both_surfaces() -> None:
     assert PYTHON.keys() == COMMAND_LINE.keys()
     for action in PYTHON:
@@ -65,7 +69,7 @@ def test_every_remedy_has_words_on_both_surfaces() -> None:
             assert not OPTION.search(python)
             assert not ARGUMENT.search(re.sub("(--kind|--ordered) a=", "", command))
             assert ARGUMENT.search(python)
-            assert OPTION.search(command)
+            assert OPTION.search(command) or action in IN_THE_FILE
 
 
 def test_alternatives_stand_in_one_sentence_and_needs_in_several() -> None:

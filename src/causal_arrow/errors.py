@@ -79,6 +79,8 @@ PYTHON: Wording = {
     "drop": _leave_out(
         lambda columns: f"read_table(table, drop={list(columns)!r})", "read_table(table, columns=[...])"
     ),
+    "keep": lambda remedy: f"keep {remedy.columns[0]!r} and take it out of {remedy.setting}=[...]",
+    "index": lambda remedy: "make it a column with table.reset_index()",
     "choose": lambda remedy: "name the columns to use with read_table(table, columns=[...])",
     "name": lambda remedy: f"name columns of the table in {remedy.setting}=[...]",
     "missing": lambda remedy: f'{_MISSING[remedy.setting]} with missing="{remedy.setting}"',
@@ -100,6 +102,8 @@ PYTHON: Wording = {
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
+    "keep": lambda remedy: f"keep {remedy.columns[0]!r} and take it out of --{remedy.setting}",
+    "index": lambda remedy: "save the file with its index as a column",
     "choose": lambda remedy: "name the columns to use with --columns",
     "name": lambda remedy: f"name columns of the table in --{remedy.setting}",
     "missing": lambda remedy: f"{_MISSING[remedy.setting]} with --missing {remedy.setting}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -89,10 +90,21 @@ def _one_column(labels: Any, names: Sequence[str]) -> Any:
     columns = getattr(labels, "columns", None)
     if columns is None or len(columns) != 1 or len(np.shape(labels)) != 2:
         return labels
-    column = labels[columns[0]]
+    name, column = _name(columns[0]), labels[columns[0]]
     cells = column.to_list()
     # A frame with one variable may also say where that one was set.
-    return labels if _name(columns[0]) in names and all(isinstance(cell, _TRUTH) for cell in cells) else column
+    if name not in names or not cells or not all(map(_is_zero_or_one, cells)):
+        return column
+    if not all(isinstance(cell, _TRUTH) for cell in cells) and (also := [each for each in ("0", "1") if each in names]):
+        raise TableError(
+            f"The interventions in {name!r} are 0 and 1, which may say where {name!r} was set or name the variable "
+            f"{also[-1]!r}: write true and false for the first, or give a list of labels for the second."
+        )
+    return labels
+
+
+def _is_zero_or_one(cell: Any) -> bool:
+    return isinstance(cell, _TRUTH) or (isinstance(cell, numbers.Real) and cell in (0, 1))
 
 
 _TRUTH = (bool, np.bool_)
@@ -183,17 +195,17 @@ def _from_mask(labels: Any, names: Sequence[str], left_out: Sequence[str]) -> di
             "different lengths."
         )
     try:
-        numbers = np.asarray(labels).astype(float)
+        cells = np.asarray(labels).astype(float)
     except (TypeError, ValueError):
-        numbers = np.full((1, len(given)), np.nan)
-    if not np.isin(numbers, (0.0, 1.0)).all():
+        cells = np.full((1, len(given)), np.nan)
+    if not np.isin(cells, (0.0, 1.0)).all():
         raise TableError("Expected a table of interventions to hold true and false alone.")
-    if numbers.ndim != 2 or numbers.shape[1] != len(given):
+    if cells.ndim != 2 or cells.shape[1] != len(given):
         raise TableError(
             f"Expected interventions as true or false for each of {counted(len(names), 'variable')}, got a table with "
-            f"{counted(numbers.shape[-1], 'column')}."
+            f"{counted(cells.shape[-1], 'column')}."
         )
-    masks = {name: numbers[:, place] == 1 for place, name in enumerate(given)}
+    masks = {name: cells[:, place] == 1 for place, name in enumerate(given)}
     strange = [name for name, mask in masks.items() if name not in names and (name not in left_out or mask.any())]
     if strange:
         raise TableError(

@@ -158,6 +158,8 @@ def read_table(
         chosen = [place for place in chosen if place != labels]
     environment = None if environments is None else names.places([environments])[0]
     if environment is not None and environment not in chosen:
+        if drop is not None and environment in names.places(drop, "drop"):
+            raise _left_out_environments(names.used[environment])
         chosen.append(environment)
     names.check(chosen)
     _check_size(read, [names.used[place] for place in chosen])
@@ -379,6 +381,13 @@ def _with_environments(read: SourceFrame, labels: Any) -> SourceFrame:
         )
     cells = environment_labels(labels, read.observations)
     return replace(read, frame=read.frame.assign(**{ENVIRONMENT: cells}))
+
+
+def _left_out_environments(name: str) -> TableError:
+    return TableError(
+        f"{name!r} tells environments apart and cannot be left out at the same time.",
+        [Remedy("keep", (name,), "drop"), Remedy("omit", setting="environments")],
+    )
 
 
 def _named_levels(codes: pd.Series, column: Column) -> pd.Series:

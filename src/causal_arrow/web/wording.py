@@ -27,6 +27,8 @@ def _leave_out(columns: Sequence[str]) -> str:
 
 PAGE: Wording = {
     "drop": lambda remedy: _leave_out(remedy.columns),
+    "keep": lambda remedy: f"keep the column {remedy.columns[0]!r}",
+    "index": lambda remedy: "save the file with its index as a column",
     "choose": lambda remedy: "leave out columns in the file",
     "name": lambda remedy: "choose among the columns of the table",
     "missing": lambda remedy: COMPLETE[remedy.setting],
