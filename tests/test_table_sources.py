@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import fractions
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pandas as pd
 import pytest
 import torch
 
-from causal_arrow.errors import TableError
+from causal_arrow.errors import COMMAND_LINE, TableError
 from causal_arrow.tables.reading import MOST_VARIABLES, read_table
 from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.table import Column
+from causal_arrow.web.wording import PAGE
 
 VALUES = np.random.default_rng(0).normal(size=(60, 3))
 FLAGS = (VALUES[:, 0] > 0).tolist()
@@ -266,6 +268,32 @@ def test_the_levels_of_names_are_joined() -> None:
     table = read_table(frame)
     assert table.names == ("a.x", "a.y", "b.x")
     assert "joined" in table.findings[0].message
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_an_index_with_a_name_is_not_read_and_a_note_says_so(
+    long: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    if long:
+        monkeypatch.setattr("causal_arrow.tables.files.LONG_CELLS", 0)
+    frame = named(["a", "b", "c"]).assign(d=VALUES[:, 0] ** 2)
+    for index, words in ((["a"], "The index 'a' is not read"), (["a", "b"], "The levels 'a' and 'b' of the index are")):
+        labeled = frame.set_index(index)
+        labeled.to_parquet(tmp_path / "t.parquet")
+        for source in (labeled, tmp_path / "t.parquet"):
+            table = read_table(source)
+            assert table.names == tuple(name for name in "abcd" if name not in index)
+            (note,) = table.findings
+            assert note.severity == "note"
+            assert note.message.startswith(words)
+            assert "table.reset_index()" in note.worded()
+            assert "save the file with its index as a column" in note.worded(COMMAND_LINE)
+            assert "save the file with its index as a column" in note.worded(PAGE)
+    for plain in (frame, frame[::-1], frame.set_axis([f"r{row}" for row in range(len(frame))])):
+        plain.to_parquet(tmp_path / "t.parquet")
+        assert not read_table(plain).findings
+        assert not read_table(tmp_path / "t.parquet").findings
 
 
 @pytest.mark.parametrize(("option", "asked"), [("columns", 5), ("drop", ["a", "zzz"]), ("columns", [["a"]])])

@@ -833,6 +833,30 @@ def test_discrete_columns_are_reported_by_kind():
     assert finding(table, "lumpy").columns == ("x3",)
 
 
+@pytest.mark.parametrize("different", [0.5, "y", None])
+def test_a_column_that_hardly_varies_gets_a_warning_whatever_its_kind(different):
+    frame = pd.DataFrame(numbers(120, 3), columns=list("abc"))
+    usual = "x" if isinstance(different, str) else 0.0
+    frame["d"] = [different if row == 7 else usual for row in range(120)]
+    if different is None:  # a gap is no other value
+        assert "nearly_constant" not in {each.kind for each in inspect_table(read_table(frame, strict=False)).findings}
+        frame.loc[[9, 50], "d"] = [0.5, 0.25]
+    found = finding(read_table(frame), "nearly_constant")
+    assert found.severity == "warning"
+    assert found.columns == ("d",)
+    counts = "1 of 120" if different else "2 of 119"
+    assert f"'d' has the same value in all but {counts} observations" in found.message
+    assert "--drop d" in found.worded(COMMAND_LINE)
+
+
+def test_ten_values_that_differ_or_a_tenth_of_them_are_no_reason_to_warn():
+    for observations, rare, warned in ((1000, 9, True), (1000, 10, False), (60, 7, False), (60, 5, True)):
+        values = numbers(observations, 3)
+        values[:, 1] = np.arange(observations) % observations < rare
+        values[:, 1] = np.random.default_rng(0).permutation(values[:, 1])
+        assert ("nearly_constant" in kinds(read_table(values))) == warned
+
+
 def test_observations_ordered_in_time_are_noticed_and_shuffled_ones_are_not():
     values = numbers()
     values[:, 2] = np.cumsum(values[:, 2])

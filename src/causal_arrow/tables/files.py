@@ -18,7 +18,14 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.progress import READING
 from causal_arrow.storage import check_room
 from causal_arrow.tables.packing import CELLS_PER_PART, LONG_CELLS, pack
-from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, check_duplicates, remark
+from causal_arrow.tables.source_frame import (
+    FileInMemory,
+    FileOptions,
+    SourceFrame,
+    check_duplicates,
+    index_remarks,
+    remark,
+)
 from causal_arrow.tables.table import Finding
 from causal_arrow.tables.text_files import read_standard_input, read_text_file
 from causal_arrow.tables.titles import Row, sheet_start
@@ -217,13 +224,17 @@ def _in_parts(
     """The table in a long file of arrow's formats, from its batches, of this many observations where that can be."""
     check_room(observations, width, repr(path.name))
     step = max(1, CELLS_PER_PART // width)
+    levels: list[Any] = []  # of the index, which packing loses
 
     def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
         for batch in batches(step):
             for start in range(0, max(batch.num_rows, 1), step):
-                yield batch.slice(start, step).to_pandas()
+                part = batch.slice(start, step).to_pandas()
+                levels[:] = part.index.names
+                yield part
 
-    return SourceFrame(pack(parts, observations, lambda share: options.progress(READING, share)))
+    frame = pack(parts, observations, lambda share: options.progress(READING, share))
+    return SourceFrame(frame, index_remarks(levels))
 
 
 def _for_pandas(path: Path | FileInMemory) -> Path | BinaryIO:

@@ -23,6 +23,7 @@ HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an expon
 FAR_OUT = 10.0  # standard deviations
 MANY_MISSING = 0.5  # share of a column from which on its edges rest on little
 RARE_LEVEL = 10  # observations of a category below which it says little
+MOSTLY_ONE_VALUE = 0.9  # a column with a value more frequent than this, and fewer others than RARE_LEVEL, hardly varies
 MOST_GROUPS = 10  # of variables that determine each other, before the others are mentioned together
 AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
 AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
@@ -310,6 +311,24 @@ def _marks_of_missing(facts: TableFacts) -> list[Finding]:
     return findings
 
 
+def _nearly_constant(facts: TableFacts) -> list[Finding]:
+    """A warning of columns that are the same in all but a few observations, whatever their kind."""
+    different = facts.different
+    chosen = (different > 0) & (different < RARE_LEVEL) & (facts.largest_share > MOSTLY_ONE_VALUE)
+    if not chosen.any():
+        return []
+    columns, there = facts.named(chosen), facts.observations - facts.missing
+    counts = [f"{different[place]:,} of {there[place]:,}" for place in np.flatnonzero(chosen).tolist()]
+    some = ", ".join(f"{name!r} in all but {count}" for name, count in zip(columns[1:6], counts[1:], strict=False))
+    rest = f" and {len(columns) - 6} more columns" if len(columns) > 6 else ""
+    message = (
+        f"{columns[0]!r} has the same value in all but {counts[0]} observations{some and f', {some}{rest}'}. Hardly "
+        f"anything can be learned about {'it' if len(columns) == 1 else 'them'}: those few observations decide "
+        f"{'its' if len(columns) == 1 else 'their'} edges."
+    )
+    return [Finding("nearly_constant", "warning", columns, message, (Remedy("drop", columns),))]
+
+
 def _rare_levels(facts: TableFacts) -> list[Finding]:
     rare = {name: int((counts < RARE_LEVEL).sum()) for name, counts in facts.level_counts.items()}
     columns = tuple(name for name, count in rare.items() if count)
@@ -422,6 +441,7 @@ _CHECKS: tuple[Callable[[TableFacts], list[Finding]], ...] = (
     _few_observations,
     _ordered_in_time,
     _heavy_tails,
+    _nearly_constant,
     _discrete,
     _rare_levels,
 )

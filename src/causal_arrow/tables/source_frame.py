@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.progress import Progress, unheard
@@ -89,6 +89,19 @@ class FileOptions:
 def remark(message: str, *remedies: Remedy, columns: tuple[str, ...] = ()) -> Finding:
     """A note on the way a table was read."""
     return Finding("reading", "note", columns, message, remedies)
+
+
+def index_remarks(names: Sequence[Any]) -> tuple[Finding, ...]:
+    """A note on levels of an index that have names, as columns have, and are not read. Others only number the rows."""
+    named = [str(name) for name in names if name is not None and str(name).strip()]
+    if not named:
+        return ()
+    message = (
+        f"The index {named[0]!r} is not read: only columns are."
+        if len(named) == 1
+        else f"The levels {listed(named)} of the index are not read: only columns are."
+    )
+    return (remark(message, Remedy("index", tuple(named), about="an index that is a variable")),)
 
 
 def check_duplicates(names: Sequence[str], where: str) -> None:

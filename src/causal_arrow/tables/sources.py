@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables.files import read_file
-from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame
+from causal_arrow.tables.source_frame import FileInMemory, FileOptions, SourceFrame, index_remarks
 from causal_arrow.tables.table import Table
 from causal_arrow.text import counted, reason, shown
 
@@ -26,18 +26,23 @@ def as_frame(source: Any, options: FileOptions) -> SourceFrame:
     if isinstance(source, SourceFrame):
         return source
     if isinstance(source, str | os.PathLike | FileInMemory):
-        return _file(source, options)
+        return _with_word_on_index(_file(source, options))
     if options.sheet is not None:
         raise TableError("A sheet was named, but the table is no file.", [Remedy("omit", setting="sheet")])
     if isinstance(source, Table):
         return _table(source)
     try:
-        return _in_memory(source)
+        return _with_word_on_index(_in_memory(source))
     except TableError:
         raise
     except Exception as error:  # objects of other packages fail in ways of their own
         kind = type(source).__name__
         raise TableError(f"{EXPECTED}, got {kind} that cannot be read as one ({reason(error)}).") from error
+
+
+def _with_word_on_index(read: SourceFrame) -> SourceFrame:
+    """The frame, with a note if it has an index with a name, which a person may take for a column."""
+    return replace(read, findings=(*read.findings, *index_remarks(read.frame.index.names)))
 
 
 def _file(source: str | os.PathLike[str] | FileInMemory, options: FileOptions) -> SourceFrame:

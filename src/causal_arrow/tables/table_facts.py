@@ -55,6 +55,12 @@ class TableFacts:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    @property
+    def different(self) -> NDArray[np.intp]:
+        """How many values are not the most frequent one, where that is more frequent than one half."""
+        there = self.observations - self.missing
+        return np.asarray(there - np.rint(self.largest_share * there), dtype=np.intp)
+
     def named(self, chosen: NDArray[Any]) -> tuple[str, ...]:
         """The names of the variables a mask chooses."""
         return tuple(self.names[place] for place in np.flatnonzero(chosen).tolist())
