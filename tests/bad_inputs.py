@@ -842,6 +842,11 @@ enter_all(
         "output_is_empty": _arguments(*DISCOVER, "--output", ""),
         "output_is_too_long": lambda world: [*DISCOVER, "--output", "a" * int(world.random.integers(256, 5000))],
         "output_is_a_file": lambda world: [*DISCOVER, "--output", world.pick("TABLE", "TABLE/answer")],
+        "output_is_no_kind_of_file": lambda world: [
+            *DISCOVER,
+            "--output",
+            world.pick("g.jpg", "g.pgn", "g.JSN", "g.md"),
+        ],
         "output_is_there": lambda world: _there(world),
         "output_is_the_table": _arguments(*DISCOVER, "--output", "TABLE", "--overwrite"),
         "output_is_a_long_file_name": _arguments(*DISCOVER, "--output", "a" * 300 + ".png"),

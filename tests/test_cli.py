@@ -283,6 +283,28 @@ def test_a_name_with_the_ending_of_a_file_writes_that_file_alone(discover: Run, 
     assert discover(file, "--output", alone, "--overwrite")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("graph.jpg", ""), ("graph.pgn", "graph.png"), ("graph.jsn", "graph.json"), ("g.PDFF", "g.pdf"), ("a.xlsx", "")],
+)
+def test_a_folder_is_not_made_where_a_file_was_meant(
+    name: str, meant: str, discover: Run, file: Path, tmp_path: Path
+) -> None:
+    refused = discover(file, "--output", tmp_path / name)
+    hint = f" Did you mean '{meant}'?" if meant else ""
+    assert_refused(refused, f"got '{name}'.{hint}\n")
+    assert_refused(refused, "Expected a folder, or a file that ends in .json, .csv, .graphml, ")
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()
+    assert discover(file, "--output", tmp_path / name)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["results.v2", "run.2026", "sales.north", "v1.0", "a.b", "model.cv"])
+def test_a_folder_may_have_a_dot_in_its_name(name: str, discover: Run, file: Path, tmp_path: Path) -> None:
+    assert discover(file, "--output", tmp_path / name)[0] == 0
+    assert len(list((tmp_path / name).iterdir())) == 10
+
+
 def test_a_table_is_never_replaced_by_its_answer(discover: Run, file: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
     assert_refused(discover(file, "--output", file, "--overwrite"), "is the table itself")

@@ -36,6 +36,16 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
+def one_slip_apart(one: str, other: str) -> bool:
+    """Whether two words differ by a slip of the finger: a wrong letter, one too many or too few, two that swapped."""
+    short, long = sorted((one, other), key=len)
+    same = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    rest, longer_rest = short[same:], long[same:]
+    if len(short) < len(long):
+        return rest == longer_rest[1:]
+    return rest[1:] == longer_rest[1:] or (rest[1::-1] == longer_rest[:2] and rest[2:] == longer_rest[2:])
+
+
 def reason(error: BaseException) -> str:
     """What an exception of another package says, as a part of a sentence: its first line, without the full stop."""
     return " ".join((str(error).strip() or type(error).__name__).split("\n")[0].split()).rstrip(".")

@@ -16,6 +16,7 @@ from causal_arrow.cli import options
 from causal_arrow.cli.console import check_output, console, folder, grid, written_together
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.text import one_slip_apart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,15 @@ BY_ENDING = {
     ".pdf": "graph.pdf",
 }
 """Which file is meant by an output that is no folder, by the ending of its name."""
+OTHER_ENDINGS = {
+    "pictures": (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".eps", ".ps"),
+    "documents": (".html", ".htm", ".md", ".tex", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".rtf", ".ipynb", ".py"),
+    "tables": (".tsv", ".xls", ".xlsx", ".ods", ".parquet", ".feather"),
+    "others": (".xml", ".yaml", ".yml", ".toml", ".gv", ".net", ".gz", ".zip"),
+}
+"""Of names that nobody means as a folder."""
+SHORTEST_SLIP = 3
+"""Letters of an ending that may be misspelled: in fewer, as in run.v2, a slip cannot be told from a name."""
 MOST_INDIRECT = 10
 
 
@@ -304,9 +314,28 @@ def _destination(
     output: Path | None, table: Path, overwrite: bool, samples: int | None, bootstrap: int | None
 ) -> tuple[Path | None, list[str]]:
     """The folder to write to, and the names of the files: one where `output` names a file, else all."""
-    if output is None or not _is_one_file(output, table, overwrite):
-        return output, _file_names(samples, bootstrap)
-    return output.parent, [output.name]
+    if output is not None and _is_one_file(output, table, overwrite):
+        return output.parent, [output.name]
+    if output is not None:
+        _refuse_other_endings(output)
+    return output, _file_names(samples, bootstrap)
+
+
+def _refuse_other_endings(output: Path) -> None:
+    """ConfigurationError for a new folder with the name of a file, of a kind that is not written here or misspelled."""
+    ending = output.suffix.lower()
+    letters = ending.removeprefix(".")
+    near = [known for known in BY_ENDING if len(letters) >= SHORTEST_SLIP and one_slip_apart(letters, known[1:])]
+    other = any(ending in endings for endings in OTHER_ENDINGS.values())
+    try:
+        if not (near or other) or output.is_dir():
+            return
+    except OSError:  # whatever is wrong with the name is said where folders are checked
+        return
+    hint = f" Did you mean '{output.with_suffix(near[0]).name}'?" if near else ""
+    raise ConfigurationError(
+        f"Expected a folder, or a file that ends in {', '.join(BY_ENDING)}, got '{output.name}'.{hint}"
+    )
 
 
 def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
