@@ -317,6 +317,15 @@ enter_all(
         "question_marks": _with_column(lambda world, n: [world.pick(1.5, 2.5, 3.5, "?") for _ in range(n)]),
         "thousands": _with_column(lambda world, n: [f"{world.random.integers(10**6):,}" for _ in range(n)]),
         "percent": _with_column(lambda world, n: [f"{world.random.random():.1%}" for _ in range(n)]),
+        "one_unit": _with_column(
+            lambda world, n: [f"{world.random.normal():.2f}{world.pick(' mg', 'mg')}" for _ in range(n)]
+        ),
+        "units": _with_column(
+            lambda world, n: [f"{world.pick(1.5, 2, '7e400')}{world.pick(' mg', 'g', '')}" for _ in range(n)]
+        ),
+        "both_decimal_signs": _with_column(
+            lambda world, n: [f"{world.random.normal():.2f}".replace(".", world.pick(",", ".")) for _ in range(n)]
+        ),
         "currency": _with_column(lambda world, n: [f"${world.random.random():.2f}" for _ in range(n)]),
         "nearly_constant": _with_column(lambda world, n: [1.0] * (n - 1) + [world.pick(1 + 1e-15, 1.0001, 2.0, 1e300)]),
         "copied_column": lambda world: world.write(

@@ -208,6 +208,15 @@ def test_an_empty_sheet_is_one_sentence(tmp_path: Path) -> None:
         (["12,5%", "3%"], ".", [12.5, 3], "a percent sign and a decimal comma"),
         (["−5", "6"], ".", [-5, 6], "a long minus sign"),
         ([".5", "1e-3", "+4."], ".", [0.5, 0.001, 4], ""),
+        (["~0.14", "0.2", "≈ 3"], ".", [0.14, 0.2, 3], "an approximation sign"),
+        (["1.3 mg", "-2mg", "1e3 mg"], ".", [1.3, -2, 1000], "the unit 'mg'"),
+        (["8.4k", "12k"], ".", [8.4, 12], "the unit 'k'"),
+        (["12°", "−3.5 °"], ".", [12, -3.5], "a long minus sign and the unit '°'"),
+        (["24 kg/m2", "31.5 kg/m2"], ".", [24, 31.5], "the unit 'kg/m2'"),
+        (["1,3 mg", "2 mg"], ".", [1.3, 2], "a decimal comma and the unit 'mg'"),
+        (["1,200 mm Hg", "7 mm Hg"], ".", [1200, 7], "thousands separators and the unit 'mm Hg'"),
+        (["$8.4k", "$12k"], ".", [8.4, 12], "a currency sign and the unit 'k'"),
+        (["1 day", "12 days"], ".", [1, 12], "the unit 'day'"),
     ],
 )
 def test_numbers_are_read_as_people_write_them(
@@ -222,6 +231,68 @@ def test_numbers_are_read_as_people_write_them(
 @pytest.mark.parametrize("text", ["12.03.2024", "1_000", "1,23,456", "$5$", "--5", "5 apples", "1,2,345", "", "%", "$"])
 def test_what_only_looks_like_a_number_is_none(text: str) -> None:
     assert not read_numerals(np.array([text, "1"], dtype=object)).recognized[0]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["P1", "P2"],
+        ["<0.1", "<0.2"],
+        ["18-25", "26-40"],
+        ["1 May", "2 May"],
+        ["5 (2)", "6 (2)"],
+        ["3 m", "4 ms"],
+        ["3A", "3B"],
+        ["1_a", "2_a"],
+        ["1 mg 2", "3 mg 2"],
+        ["mg", "mg"],
+    ],
+)
+def test_what_only_looks_like_a_unit_is_none(texts: list[str]) -> None:
+    assert not read_numerals(np.array(texts, dtype=object)).recognized.any()
+
+
+def cells_of(write_cell: Any) -> pd.DataFrame:
+    return pd.DataFrame({"a": [write_cell(n) for n in range(40)], "b": EXPECTED[:, 1], "c": EXPECTED[:, 2]})
+
+
+def test_numbers_with_one_unit_in_every_cell_are_numbers_with_a_note() -> None:
+    table = read_table(cells_of(lambda n: None if n == 7 else f"{n / 10} mg"))
+    assert table.columns[0].kind == "number"
+    assert table.values[:9, 0] == pytest.approx([*np.arange(7) / 10, np.nan, 0.8], nan_ok=True)
+    assert "'a' holds numbers written with the unit 'mg': '0.0 mg' is read as 0." in messages(table)
+    declared = read_table(cells_of(lambda n: f"{n % 5} mg"), kinds={"a": "category"})
+    assert declared.columns[0].levels == ("0 mg", "1 mg", "2 mg", "3 mg", "4 mg")
+
+
+def test_numbers_with_different_units_are_not_compared() -> None:
+    table = read_table(cells_of(lambda n: f"{n % 5} {'mg' if n % 2 else 'g'}"))
+    assert table.columns[0].kind == "category"
+    (warning,) = [finding for finding in table.findings if finding.severity == "warning"]
+    assert "look like numbers with 'g' and 'mg': write them in the same unit" in warning.message
+    with pytest.raises(TableError, match=r"'a' \(numbers with 'g' and 'mg'\) mixes units"):
+        read_table(cells_of(lambda n: f"{n} {'mg' if n % 2 else 'g'}"))
+    with pytest.raises(TableError, match=r"'a' \(30 of 40 numbers with 'k'\) mixes units.*kinds=\{'a': 'category'\}"):
+        read_table(cells_of(lambda n: f"{n % 8 / 10}{'k' if n % 4 else ''}"))
+    with pytest.raises(TableError, match=r"'0.5k' on observation 6\) mixes numbers with text"):  # a slip: say where
+        read_table(cells_of(lambda n: f"{n / 10}{'k' if n == 5 else ''}"))
+
+
+def test_codes_of_digits_and_letters_are_a_category_without_a_warning() -> None:
+    table = read_table(cells_of(lambda n: f"{n % 3}{'AB'[n % 2]}"))
+    assert table.columns[0].kind == "category"
+    assert not [finding for finding in table.findings if finding.severity == "warning"]
+
+
+@pytest.mark.parametrize("rare", [1, 5, 20])
+@pytest.mark.parametrize("ending", ["frame", "csv"])
+def test_a_column_with_both_decimal_signs_is_called_that(write: Any, rare: int, ending: str) -> None:
+    for usual, other in (",.", ".,"):
+        frame = cells_of(lambda n, signs=(usual, other): f"{n}{signs[n < rare]}{n % 9 + 1}")
+        source = frame if ending == "frame" else write(frame.to_csv(index=False, sep=";"))
+        found = rf"\({rare} values? such as '.*' on .*, others such as '.*'\) has both decimal signs: write all numbers"
+        with pytest.raises(TableError, match=found):
+            read_table(source)
 
 
 def test_numbers_in_another_notation_come_with_a_note(write: Any) -> None:

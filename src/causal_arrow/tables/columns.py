@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import MOST_NAMED, Remedy
 from causal_arrow.tables.dates import are_dates
-from causal_arrow.tables.numerals import read_numerals
+from causal_arrow.tables.numerals import Numerals, read_numerals
 from causal_arrow.tables.table import Column, in_safe_units
 from causal_arrow.text import closest, counted, listed, shown
 
@@ -88,6 +88,11 @@ PROBLEMS = {
     "date": ("holds dates or times", "hold dates or times", "turn them into a number such as days if they matter"),
     "nested": ("holds lists or objects", "hold lists or objects", "expected one number in each cell"),
     "mixed": ("mixes numbers with text", "mix numbers with text", "correct those cells or leave them empty"),
+    "decimals": (
+        "has both decimal signs",
+        "have both decimal signs",
+        "write all numbers with a point, or all of them with a comma",
+    ),
     "units": ("mixes units", "mix units", "write all its numbers in the same unit"),
     "empty": ("has no values at all", "have no values at all", "nothing can be learned from nothing"),
     "constant": ("is constant", "are constant", "a constant has no causes we can detect"),
@@ -113,6 +118,7 @@ class NumberColumn:
     column: Column
     numbers: Floats  # (N,)
     note: str = ""
+    doubtful: bool = False  # whether the note is a warning
 
     @property
     def name(self) -> str:
@@ -547,6 +553,12 @@ def _texts_as_numbers(
 
     odd = np.flatnonzero(~missing)[~numerals.recognized]
     example, count = shown(str(text[odd[0]]), EXAMPLE_LENGTH), len(odd)
+    if numerals.both_signs:
+        others = shown(str(present[numerals.recognized][0]), EXAMPLE_LENGTH)
+        detail = f"{counted(count, 'value')} such as {example} on {where(int(odd[0]))}, others such as {others}"
+        return Problem("decimals", name, detail)
+    if numerals.units:
+        return _different_units(text, missing, name, numerals, options)
     if count < 0.5 * len(present):
         detail = f"{counted(count, 'value')} such as {example} on {where(int(odd[0]))}"
         markers = tuple(dict.fromkeys(str(each) for each in text[odd]))
@@ -562,6 +574,21 @@ def _texts_as_numbers(
         remedies.append(_name_the_order(name, different))
         return Problem("words", name, f"such as {example}", tuple(remedies))
     return _detected_levels(text, missing, name, options)
+
+
+def _different_units(
+    text: NDArray[Any], missing: Bools, name: str, numerals: Numerals, options: CellOptions
+) -> NumberColumn | Problem:
+    """Numbers whose units nobody but the caller can compare: a category in doubt, or a problem if they are none."""
+    levels = _detected_levels(text, missing, name, options) if options.kind is None else None
+    if isinstance(levels, NumberColumn) and numerals.all_have_units:
+        doubt = (
+            f"{levels.note} These look like {numerals.units}: write them in the same unit to have them read as numbers."
+        )
+        return replace(levels, note=doubt, doubtful=True)
+    readable = options.categories and isinstance(_category(text, missing, name), NumberColumn)
+    remedies = (Remedy("kind", (name,), "category"),) if readable else ()
+    return Problem("units", name, numerals.units, remedies)
 
 
 def _most_frequent(words: list[str]) -> str:

@@ -196,7 +196,7 @@ def read_table(
         *(finding for finding in carried if _concerns(finding, draft.columns)),
         *names.findings(chosen),
         *(
-            Finding("coding", "note", (column.name,), column.note)
+            Finding("coding", "warning" if column.doubtful else "note", (column.name,), column.note)
             for column in usable
             if column.note and (environment is None or column.name != names.used[environment])
         ),
