@@ -389,6 +389,8 @@ def test_path_probability_counts_direct_and_indirect_paths(arrow: Arrow) -> None
     assert certain.path_probability("v3", "v0", k=10) == 0
     with pytest.raises(ConfigurationError, match="no variable 'v9'"):
         certain.path_probability("v0", "v9")
+    with pytest.raises(ConfigurationError, match="two different variables as cause and effect, got 'v0' twice"):
+        certain.path_probability("v0", "v0")
 
 
 def test_parent_set_frequencies_add_up_to_one_and_to_the_edge_frequencies(arrow: Arrow) -> None:

@@ -88,6 +88,15 @@ def test_skeleton_f1_ignores_direction() -> None:
     assert metrics.skeleton_f1(CHAIN, graph(3, (1, 0), (0, 1))) == pytest.approx(2 / 3)
 
 
+def test_an_undirected_edge_counts_once_in_either_graph() -> None:
+    partly = graph(3, (0, 1), (1, 0), (1, 2))  # 0 − 1 → 2
+    directed = graph(3, (1, 0), (1, 2))
+    for truth, estimate in ((partly, directed), (directed, partly)):
+        assert metrics.normalized_shd(truth, estimate) == 0.5
+        assert metrics.orientation_accuracy(truth, estimate) == 0.5
+    assert metrics.orientation_accuracy(partly, partly) == 1
+
+
 def test_orientation_accuracy_counts_found_edges_only() -> None:
     truth = graph(4, (0, 1), (1, 2), (2, 3))
     assert metrics.orientation_accuracy(truth, graph(4, (0, 1), (2, 1), (0, 3))) == 0.5

@@ -210,10 +210,17 @@ def test_every_column_has_its_kind_and_levels() -> None:
     assert report.to_dict()["columns"][5] == {"name": "grade", "kind": "ordered", "levels": ["low", "mid", "high"]}
 
 
-def test_what_was_filled_in_between_levels_is_a_number() -> None:
-    frame = pd.DataFrame({"flag": [True, False, None] * 20, "whole": FLAGS, "a": VALUES[:, 0]})
-    assert [column.kind for column in read_table(frame, missing="impute").columns] == ["number", "binary", "number"]
-    assert [column.kind for column in read_table(frame, missing="drop").columns] == ["binary", "binary", "number"]
+def test_filled_columns_keep_their_kinds_and_levels() -> None:
+    grades = np.where(VALUES[:, 0] > 0, "high", "low").astype(object)
+    grades[:20], grades[30] = "mid", None
+    frame = pd.DataFrame({"flag": [True, False, None] * 20, "whole": FLAGS, "a": VALUES[:, 0], "grade": grades})
+    ordered = {"grade": ["low", "mid", "high"]}
+    for missing in ("model", "drop", "impute"):
+        table = read_table(frame, missing=missing, ordered=ordered)
+        assert [column.kind for column in table.columns] == ["binary", "binary", "number", "ordered"]
+        assert table.columns[3].levels == ("low", "mid", "high")
+    assert set(np.unique(table.values[:, 0])) == {0.0, 1.0}
+    assert table.values[30, 3] == (2 if VALUES[30, 0] > 0 else 0)  # which the other column tells
 
 
 def test_a_table_read_again_keeps_what_is_known_of_its_columns() -> None:

@@ -294,12 +294,14 @@ def test_two_numbers_that_differ_by_rounding_are_one(frame):
         read_table(with_column(frame, [0.3, 0.1 + 0.2]))
 
 
-def test_a_filled_column_of_two_numbers_keeps_its_unit(frame):
+def test_a_filled_column_of_two_numbers_keeps_them(frame):
     frame = with_column(frame, [20, 120, 120])
     frame.loc[7, "x"] = np.nan
     table = read_table(frame, missing="impute")
-    assert last(table).kind == "number"
-    assert table.values[:3, -1].tolist() == [0, 100, 100]  # distances from the lower one
+    assert (last(table).kind, last(table).levels) == ("binary", ("20", "120"))
+    assert table.values[:3, -1].tolist() == [0, 1, 1]
+    assert table.values[7, -1] in (0, 1)
+    assert "by the nearest level" in table.findings[-1].message
 
 
 def test_two_texts_are_two_levels_the_later_in_the_alphabet_counts_as_one(frame):

@@ -486,6 +486,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         True
         """
         ends = self._answer.place_of(cause), self._answer.place_of(effect)
+        if ends[0] == ends[1]:
+            raise ConfigurationError(f"Expected two different variables as cause and effect, got {cause!r} twice.")
         graphs = self.sample_graphs(k, random_state)
         self._mention_hidden_causes(graphs, *ends)
         return float(uncertainty.ancestor_frequencies(graphs)[ends])

@@ -59,7 +59,7 @@ def shd(truth: Matrix, estimate: Matrix) -> int:
 
 
 def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
-    """SHD divided by the number of true edges, so that the empty answer scores 1.
+    """SHD divided by the number of true edges, so that the empty answer scores 1; an undirected edge counts once.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
     1.0
     """
     truth, estimate = _two_graphs(truth, estimate)
-    true_edges = int(truth.sum())
+    true_edges = int(np.triu(truth | truth.T).sum())
     return _differing_pairs(truth, estimate) / true_edges if true_edges else math.nan
 
 
@@ -142,7 +142,8 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
     truth
         The true graph.  (P, P)
     estimate
-        The estimated graph. An edge in both directions is not oriented, hence not right.  (P, P)
+        The estimated graph. An edge in both directions is not oriented, hence not right unless the true one is not
+        oriented either.  (P, P)
 
     Returns
     -------
@@ -156,8 +157,8 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
     0.0
     """
     truth, estimate = _two_graphs(truth, estimate)
-    found = truth & (estimate | estimate.T)
-    right = truth & estimate & ~estimate.T
+    found = np.triu((truth | truth.T) & (estimate | estimate.T))
+    right = found & (truth == estimate) & (truth.T == estimate.T)
     return float(right.sum() / found.sum()) if found.any() else math.nan
 
 

@@ -477,14 +477,6 @@ def distinct_levels(column: pd.Series, most: int = MOST_LEVELS) -> tuple[str, ..
     return tuple(levels) if len(levels) <= most else ()
 
 
-def unit_of_codes(column: Column) -> float:
-    """How far apart the two numbers are that a yes or no was made of; 1 for everything else."""
-    if column.kind != "binary" or not all(map(is_number, column.levels)):
-        return 1.0
-    low, high = map(float, column.levels)
-    return high - low
-
-
 def _codes(text: NDArray[Any], missing: Bools, levels: Sequence[str]) -> Floats:
     place = {level: float(code) for code, level in enumerate(levels)}
     return np.array([np.nan if gap else place[word] for word, gap in zip(text, missing.tolist(), strict=True)])

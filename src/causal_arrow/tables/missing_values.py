@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
-from causal_arrow.tables.columns import Problem, unit_of_codes
+from causal_arrow.tables.columns import Problem
 from causal_arrow.tables.table import FEWEST_OBSERVATIONS, Abilities, Column, Finding, in_safe_units
 from causal_arrow.text import capitalized, counted, listed
 
@@ -143,12 +143,12 @@ def used_levels(codes: Floats, column: Column) -> tuple[Floats, Column]:
 
 
 def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
-    """The table with its gaps filled, and how many they were: numbers are predicted from the other numbers, categories
-    get their most frequent level. What lies between two levels is a number."""
+    """The table with its gaps filled, and how many they were: numbers are predicted from the other numbers, a yes or
+    no and levels in an order get the level nearest to the prediction, categories their most frequent level."""
     gaps = np.isnan(values)  # (N, P)
     of_categories = gaps & np.array([column.kind == "category" for column in columns])
     of_numbers = gaps & ~of_categories
-    values, kept, findings = values.copy(), list(columns), []
+    values, findings = values.copy(), []
     if of_categories.any():
         filled = np.flatnonzero(of_categories.any(axis=0)).tolist()
         for place in filled:
@@ -165,15 +165,15 @@ def _impute(values: Floats, columns: Sequence[Column]) -> Completed:
         numbers = [place for place, column in enumerate(columns) if column.kind != "category"]
         values[:, numbers] = _predicted(values[:, numbers])
         filled = np.flatnonzero(of_numbers.any(axis=0)).tolist()
-        for place in filled:
-            values[:, place] *= unit_of_codes(columns[place])
-            kept[place] = Column(columns[place].name)
+        with_levels = [place for place in filled if columns[place].levels]
+        values[:, with_levels] = np.round(values[:, with_levels])
+        nearest = ", by the nearest level where there are levels" if with_levels else ""
         message = (
-            f"{_filled(of_numbers)} {_were(of_numbers)} filled with linear predictions from the other variables. That "
-            "makes relations look tidier than they are: read edges of these columns with care."
+            f"{_filled(of_numbers)} {_were(of_numbers)} filled with linear predictions from the other variables"
+            f"{nearest}. That makes relations look tidier than they are: read edges of these columns with care."
         )
         findings.append(Finding("missing", "warning", tuple(columns[place].name for place in filled), message))
-    return Completed(values, kept, (*_mostly_filled(gaps, columns), *findings))
+    return Completed(values, columns, (*_mostly_filled(gaps, columns), *findings))
 
 
 def _filled(gaps: NDArray[np.bool_]) -> str:
