@@ -378,6 +378,20 @@ def test_units_of_a_column_change_the_effect_and_nothing_else(medical: Table) ->
     assert after.robustness_value == pytest.approx(before.robustness_value, rel=1e-6)
 
 
+def test_adjusting_for_a_column_on_a_log_scale_does_not_depend_on_its_sign(medical: Table) -> None:
+    values = medical.values.copy()
+    values[:, INCOME] = np.exp(values[:, INCOME])
+    effects = []
+    for sign in (1, -1):
+        signed = values * np.array([sign, 1, 1, 1])
+        table = Table.of_numbers(signed, medical.names)
+        answer = answer_for(table, sure_of(TRIANGLE), log_columns=("income",))
+        graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+        effects.append(estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0)))
+    assert effects[0].sets == effects[1].sets
+    assert effects[0].interval[0] < 2 < effects[0].interval[1]
+
+
 def test_two_levels_of_a_category_are_compared_with_each_other_alone() -> None:
     random = np.random.default_rng(9)
     drug = random.integers(3, size=900)

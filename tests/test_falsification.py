@@ -21,6 +21,7 @@ from causal_arrow.discovery.effects.falsification import (
     compatibility,
     falsify,
     local_independences,
+    on_scale_of,
     violated_share,
 )
 from causal_arrow.discovery.effects.further_tables import read_like
@@ -225,6 +226,19 @@ def test_a_missing_and_a_needless_edge_are_named() -> None:
     assert ("v0", "v2") in pairs
     assert found.unsupported_edges[["source", "target"]].to_numpy().tolist() == [["v3", "v1"]]
     assert str(found).endswith("Not confirmed by this test, which looks at means alone: v3 → v1.")
+
+
+def test_the_sign_of_a_column_on_a_log_scale_changes_no_test() -> None:
+    random = np.random.default_rng(14)
+    values = np.cumsum(random.normal(size=(300, 4)), axis=1)
+    plain = discover(numbered(values)).answer
+    tests = []
+    for sign in (1, -1):
+        table = numbered(np.exp(values) * np.array([1, sign, sign, 1]))
+        answer = replace(plain, names=table.names, log_columns=table.names)
+        tests.append(falsify(plain.adjacency, on_scale_of(answer, table), 20, np.random.default_rng(0)))
+    np.testing.assert_array_equal(tests[0].independence, tests[1].independence)
+    np.testing.assert_array_equal(tests[0].permuted, tests[1].permuted)
 
 
 def test_categories_depend_whatever_the_codes_of_their_levels() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -255,6 +256,27 @@ def test_an_experiment_rules_out_the_wrong_direction_and_not_the_right_one(two_p
     assert knowledge_from(answer, two_pairs, silent, "a", graphs).forbidden == (("a", "b"),)
     few = Table.of_numbers(rows[:3] * 0.2, list("abcd"))
     assert knowledge_from(answer, two_pairs, few, "a", graphs).forbidden == ()
+
+
+def test_an_experiment_teaches_the_same_whatever_the_sign_of_a_column_on_a_log_scale(two_pairs: Table) -> None:
+    random = np.random.default_rng(5)
+    answer = replace(answer_with([(0, 1), (2, 3)], "abcd"), log_columns=("a", "b"))
+    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    rows = random.normal(size=(60, 4))
+    rows[:, 1] += rows[:, 0]
+
+    def with_sign(values: np.ndarray, sign: int) -> Table:
+        columns = [np.exp(values[:, 0]), sign * np.exp(values[:, 1]), values[:, 2], values[:, 3]]
+        return Table.of_numbers(np.stack(columns, axis=1), list("abcd"))
+
+    plus, minus = (
+        knowledge_from(answer, with_sign(two_pairs.values, sign), with_sign(rows, sign), "a", graphs)
+        for sign in (1, -1)
+    )
+    assert plus == minus
+    assert plus.forbidden == (("b", "a"),)
+    with pytest.raises(ArrowError, match="'b' was read on a log scale: expected values of one sign"):
+        knowledge_from(answer, with_sign(two_pairs.values, 1), with_sign(rows, -1), "a", graphs)
 
 
 def test_levels_are_matched_by_name_whatever_their_order_in_the_experiment() -> None:

@@ -41,7 +41,7 @@ def log_candidates(values: Floats) -> Bools:
 
 
 def _is_nearer_to_log_normal(column: Floats) -> bool:
-    if not column.size or not (column.min() > 0 or column.max() < 0):
+    if not column.size or not has_logarithms(column):
         return False
     # A column and its negative are one variable. Sums depend on the order of their terms; the answer must not.
     column = np.sort(np.abs(column))
@@ -64,12 +64,22 @@ def readings(scale: str, candidates: Bools) -> list[Bools]:
     return [given, candidates] if candidates.any() else [given]
 
 
+def has_logarithms(column: Floats) -> bool:
+    """Whether the values (N,) that are observed are of one sign, and none is zero: `logarithms` of them are numbers."""
+    return bool(np.nanmin(column) > 0 or np.nanmax(column) < 0)
+
+
+def logarithms(values: Floats) -> Floats:
+    """The logarithms of values of one sign, without that sign: a column and its negative are one variable."""
+    return np.asarray(np.log(np.abs(values)))
+
+
 def with_logarithms(values: Floats, columns: Bools) -> Floats:
     """The values with the logarithms of some columns in their place.  (N, P)"""
     if not columns.any():
         return values
     changed: Floats = values.copy()
-    changed[:, columns] = np.log(np.abs(values[:, columns]))
+    changed[:, columns] = logarithms(values[:, columns])
     return changed
 
 

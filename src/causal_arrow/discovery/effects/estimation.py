@@ -20,6 +20,7 @@ from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_var
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.tables.columns import cell_text, is_number, same_level
+from causal_arrow.tables.scales import logarithms
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import closest, counted, listed
 
@@ -422,7 +423,7 @@ def _design(
         elif column.kind == "category":
             block = (cells[:, None] == np.unique(cells[~np.isnan(cells)])[1:]).astype(np.float64)
         elif column.name in log_columns and place not in keep:
-            block = np.log(cells)[:, None]
+            block = logarithms(cells)[:, None]
         else:
             block = cells[:, None]
         blocks.append(np.where(np.isnan(block), 0.0, block))  # only where nobody looks

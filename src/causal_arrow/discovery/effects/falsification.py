@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
-from causal_arrow.tables.scales import with_logarithms
+from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 from causal_arrow.text import counted, listed
 
@@ -372,8 +372,11 @@ def _testable(table: Table) -> Table:
 
 def on_scale_of(answer: Answer, table: Table) -> Table:
     """The table with the logarithms of the columns that the network read on a log scale, where they have some."""
-    chosen = np.array([name in answer.log_columns for name in table.names]) & (np.nanmin(table.values, axis=0) > 0)
-    return replace(table, values=with_logarithms(table.values, chosen))
+    chosen = [
+        name in answer.log_columns and has_logarithms(column)
+        for name, column in zip(table.names, table.values.T, strict=True)
+    ]
+    return replace(table, values=with_logarithms(table.values, np.array(chosen)))
 
 
 def violated_share(independence: Floats) -> float:

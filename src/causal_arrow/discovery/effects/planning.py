@@ -33,6 +33,7 @@ from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Table
 
 Floats = NDArray[np.float64]
@@ -130,8 +131,11 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
         raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
     both = np.concatenate([table.values, codes])
     for name in answer.log_columns:
-        if np.nanmin(both[:, table.names.index(name)]) <= 0:
-            raise TableError(f"{name!r} was read on a log scale, and is not positive in all observations here.")
+        if not has_logarithms(both[:, table.names.index(name)]):
+            raise TableError(
+                f"{name!r} was read on a log scale: expected values of one sign in the table and the experiment, and got "
+                "zeros or both signs."
+            )
     values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
     before, after = values[: table.observations][plain_observations(table)], values[table.observations :]
     deviation = before.std(axis=0)
