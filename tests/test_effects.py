@@ -370,6 +370,33 @@ def test_a_change_from_one_value_to_another_is_so_many_units(medical: Table) -> 
     assert "when dose goes from 3 to 1" in str(change)
 
 
+def test_a_change_to_a_value_that_was_never_observed_is_called_extrapolated(medical: Table) -> None:
+    low, high = medical.values[:, DOSE].min(), medical.values[:, DOSE].max()
+    asked = {
+        between: effect_of(medical, sure_of(TRIANGLE), "dose", "health", between=between).notes
+        for between in ((low, high), (high, low), (0, 1e9), (-1e6, "1e9"))
+    }
+    inside = f"the observed values of dose, which go from {low:.2f} to {high:.2f}: there the effect is extrapolated."
+    assert list(asked.values()) == [
+        (),
+        (),
+        (f"1e+09 lies beyond {inside}",),
+        (f"-1e+06 and 1e+09 lie beyond {inside}",),
+    ]
+
+
+def test_a_log_scale_of_both_ends_is_mentioned_once() -> None:
+    values = np.exp(np.random.default_rng(18).normal(size=(100, 2)))
+    table = Table.of_numbers(values, ["dose", "health"])
+    edge = np.array([[False, True], [False, False]])
+    answer = answer_for(table, sure_of(edge), log_columns=("dose", "health"))
+    graphs = answer.sample(5, torch.Generator().manual_seed(0)).graphs
+    effect = estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0))
+    assert effect.notes == (
+        "The network read dose and health on a log scale; the effect is in the units that were given.",
+    )
+
+
 def test_units_of_a_column_change_the_effect_and_nothing_else(medical: Table) -> None:
     values = medical.values * np.array([1e6, 1e-3, 10.0, 1.0]) + 7
     scaled = Table.of_numbers(values, medical.names)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
-from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_percent
+from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_digits, in_percent
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, curved, linear_estimates
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
@@ -178,11 +178,10 @@ def _estimate(
         estimates = _forest_estimates(design, t, y, list(wanted), table.columns[t].kind != "number", random)
     if by_trial:  # no hidden cause of a variable that was set could explain its effect away
         estimates = {key: estimate._replace(partial_correlation=math.nan) for key, estimate in estimates.items()}
-    notes += [
-        f"The network read {answer.names[end]} on a log scale; the effect is in the units that were given."
-        for end in ends
-        if answer.names[end] in answer.log_columns
-    ]
+    if on_log_scale := [answer.names[end] for end in ends if answer.names[end] in answer.log_columns]:
+        read = f"The network read {' and '.join(on_log_scale)} on a log scale"
+        notes.append(f"{read}; the effect is in the units that were given.")
+    notes += _extrapolation(table.columns[t], between, chosen.values[:, t])
     return _effect(answer, table, counts, estimates, ends, change, level, question, design, tuple(notes))
 
 
@@ -304,6 +303,21 @@ def _change(column: Column, between: Between, values: Floats) -> _Change:
     if column.kind == "category":
         return _Change(1.0, words, levels)
     return _Change(high - low, words)
+
+
+def _extrapolation(column: Column, between: Between, values: Floats) -> list[str]:
+    """A note where the treatment is to go beyond the values (N,) that were observed of it."""
+    if between is None or column.kind != "number":
+        return []
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    beyond = [value for value in map(float, between) if not low <= value <= high]
+    if not beyond:
+        return []
+    named = f"{beyond[0]:g} lies" if len(beyond) == 1 else f"{beyond[0]:g} and {beyond[1]:g} lie"
+    return [
+        f"{named} beyond the observed values of {column.name}, which go from {in_digits(low)} to {in_digits(high)}: "
+        "there the effect is extrapolated."
+    ]
 
 
 def _as_number(name: str, value: Any) -> float:

@@ -133,7 +133,7 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     for name in answer.log_columns:
         if not has_logarithms(both[:, table.names.index(name)]):
             raise TableError(
-                f"{name!r} was read on a log scale: expected values of one sign in the table and the experiment, and got "
+                f"{name!r} was read on a log scale: expected values of one sign in the table and the experiment, got "
                 "zeros or both signs."
             )
     values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
