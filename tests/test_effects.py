@@ -19,7 +19,7 @@ import torch
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
-from causal_arrow.discovery.effects.effect import Effect, SetEffect
+from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
@@ -444,6 +444,76 @@ def test_incomplete_observations_are_left_out_where_they_are_needed(medical: Tab
     assert effect.mean == pytest.approx(2, abs=0.3)
 
 
+def with_holes(table: Table, variable: int, observed: int) -> Table:
+    """The table with so many cells of a variable, from the last observation upwards."""
+    values = table.values.copy()
+    values[: len(values) - observed, variable] = np.nan
+    return Table(values, table.columns)
+
+
+def noise_may_matter(chance: float = 0.05) -> GraphDistribution:
+    """Sure of the triangle, and not of noise, which comes first and may cause dose and health."""
+    logits = sure_of(TRIANGLE).skeleton_order.skeleton_logits.clone()
+    logits[NOISE, [DOSE, HEALTH]] = logits[[DOSE, HEALTH], NOISE] = math.log(chance / (1 - chance))
+    return GraphDistribution(SkeletonOrder(logits, torch.tensor([0.0, -SURE, -2 * SURE, SURE])))
+
+
+@pytest.mark.parametrize("estimator", ["linear", "curved", "forest"])
+def test_a_set_is_estimated_from_the_observations_that_are_complete_for_it(medical: Table, estimator: str) -> None:
+    question = EffectQuestion(estimator)
+    holes = with_holes(medical, NOISE, 60)
+    full, sparse = (
+        effect_of(table, noise_may_matter(), "dose", "health", k=500, question=question) for table in (medical, holes)
+    )
+    used = {each.adjustment_set: each.observations for each in sparse.sets}
+    assert used == {("income",): 600, ("income", "noise"): 60}
+    assert sparse.observations == 600
+    assert sparse.notes == ()  # few graphs ask for the sparse variable
+    complete = effect_of(
+        Table(medical.values[-60:], medical.columns), noise_may_matter(), "dose", "health", k=500, question=question
+    )
+    of_all, of_few, found = (
+        {each.adjustment_set: each.estimate for each in effect.sets} for effect in (full, complete, sparse)
+    )
+    if estimator == "forest":  # which draws its folds
+        assert found["income",].effect == pytest.approx(of_all["income",].effect, abs=0.1)
+        return
+    assert found["income",] == pytest.approx(of_all["income",], rel=1e-9, nan_ok=True)
+    assert found["income", "noise"] == pytest.approx(of_few["income", "noise"], rel=1e-9, nan_ok=True)
+
+
+def test_a_set_with_too_few_observations_has_no_estimate_and_the_others_have_theirs(medical: Table) -> None:
+    effect = effect_of(with_holes(medical, NOISE, 19), noise_may_matter(), "dose", "health", k=500)
+    assert [each.adjustment_set for each in effect.sets] == [("income",)]
+    assert 0 < effect.probability_not_estimated < 0.2
+    share = f"{effect.probability_not_estimated:.0%} of graphs ask for a set that has no estimate"
+    assert effect.sentence.endswith(f"{share} (fewer than 20 observations are complete for it).")
+    assert effect.to_dict()["why_not_estimated"] == "fewer than 20 observations are complete for it"
+    assert effect.interval[0] < 2 < effect.interval[1]
+
+
+def test_an_effect_is_refused_only_where_no_set_has_an_estimate(medical: Table) -> None:
+    with pytest.raises(ArrowError, match=r"of 600 observations with values of both variables, too few.*impute"):
+        effect_of(with_holes(medical, INCOME, 19), sure_of(TRIANGLE), "dose", "health")
+    with pytest.raises(ArrowError, match="only 19 observations have values of both variables, and 20 are the fewest"):
+        effect_of(with_holes(medical, HEALTH, 19), sure_of(TRIANGLE), "dose", "health")
+    none = effect_of(with_holes(medical, HEALTH, 3), sure_of(TRIANGLE), "noise", "health")
+    assert str(none) == "noise has no effect on health in any of 200 graphs."
+    assert none.standardized == 0
+
+
+def test_words_say_from_how_many_observations_where_they_are_clearly_fewer(medical: Table) -> None:
+    nearly, few = (
+        effect_of(with_holes(medical, INCOME, observed), sure_of(TRIANGLE), "dose", "health") for observed in (580, 150)
+    )
+    assert nearly.notes == ()
+    assert few.notes == ("From 150 of 600 observations: the others lack a value that is needed.",)
+    both = effect_of(with_holes(medical, NOISE, 150), noise_may_matter(0.7), "dose", "health")
+    assert both.notes == (
+        "From 150 to 600 of 600 observations, depending on the adjustment set: the others lack a value that is needed.",
+    )
+
+
 def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
     order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -3.0, -30.0, 0.0]))
     effect = effect_of(medical, GraphDistribution(order), "dose", "health")
@@ -626,6 +696,57 @@ def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medica
     effects = estimate_effects(answer, ordered, graphs, "health", random=np.random.default_rng(0))
     assert effects.not_estimated == ("income", "noise")  # each is adjusted for by its copy
     assert [each.treatment for each in effects.effects] == ["dose"]
+
+
+def effects_on_health(table: Table, distribution: GraphDistribution, question: EffectQuestion | None = None) -> Effects:
+    answer = answer_for(table, distribution)
+    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    return estimate_effects(answer, table, graphs, "health", question=question, random=np.random.default_rng(0))
+
+
+def test_that_nothing_has_an_effect_is_said_only_where_no_graph_has_a_path(medical: Table) -> None:
+    nothing = effects_on_health(medical, sure_of(np.zeros((4, 4), dtype=bool)))
+    assert str(nothing) == "Nothing in the table has an effect on health in any of 50 graphs."
+    failed = effects_on_health(with_holes(medical, HEALTH, 19), sure_of(TRIANGLE))
+    reason = "only 19 observations have values of both variables, and 20 are the fewest"
+    assert str(failed) == (
+        f"No effect on health could be estimated: for 'income' and 'dose', {reason}; nothing else has an effect on "
+        "health in any of 50 graphs."
+    )
+    assert failed.to_dict()["not_estimated"] == ["income", "dose"]
+    assert failed.to_dict()["why_not_estimated"] == {"income": reason, "dose": reason}
+
+
+def test_a_ranking_says_why_a_cause_has_no_estimate(medical: Table) -> None:
+    places = [INCOME, DOSE, NOISE, HEALTH]
+    table = with_holes(medical, NOISE, 19)
+    table = Table(table.values[:, places], tuple(table.columns[place] for place in places))
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[0, 1] = graph[:3, 3] = True
+    effects = effects_on_health(table, sure_of(graph), EffectQuestion(adjustment="parents"))
+    assert [each.treatment for each in effects.effects] == ["dose", "income"]
+    assert str(effects).splitlines()[-1] == (
+        "  no estimate for 'noise': only 19 observations have values of both variables, and 20 are the fewest"
+    )
+
+
+def test_the_command_says_why_no_effect_could_be_estimated(
+    run: Run, any_table_model_folder: Path, medical: Table, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(with_holes(medical, HEALTH, 19).values[-100:], columns=list(medical.names))
+    frame.drop(columns="noise").to_csv(tmp_path / "table.csv", index=False)
+    asked = ("effect", tmp_path / "table.csv", "--model", any_table_model_folder, "--outcome", "health")
+    asked = (*asked, "--samples", 50, "--require", "income -> health", "--require", "dose -> health")
+    for pair in ("income <-> dose", "income <-> health", "dose <-> health"):
+        asked = (*asked, "--no-hidden-cause", pair)
+    status, out, _ = run(*asked)
+    reason = "only 19 observations have values of both variables, and 20 are the fewest"
+    assert status == 0
+    assert out.count(reason) == 1
+    assert f"No effect on health could be estimated: for 'income' and 'dose', {reason}" in " ".join(out.split())
+    assert "Nothing in the table" not in out
+    _, out, _ = run(*asked, "--json")
+    assert json.loads(out)["why_not_estimated"] == {"income": reason, "dose": reason}
 
 
 # Forests

@@ -207,14 +207,14 @@ def _print_effect(effect: Effect, show: int) -> None:
 
 
 def _print_effects(effects: Effects, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED, nothing_found
+    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED, nothing_found, reasons_for_none
 
     screen = console()
     frame = effects.to_frame()
     frame = frame[frame.probability > 0]
     if not len(frame):
         screen.print(escape(visible(nothing_found(effects))))
-        _print_not_estimated(effects)
+        _print_categories(effects)
         return
     heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, the largest effect first"
     screen.print(f"[bold]{escape(visible(capitalized(heading)))}[/bold]\n")
@@ -236,18 +236,15 @@ def _print_effects(effects: Effects, show: int) -> None:
             f"In brackets, and last: not identified in most graphs because of a hidden cause, so that the numbers are "
             f"those of few graphs ({escape(visible(listed(doubtful)))})."
         )
-    _print_not_estimated(effects)
+    _print_categories(effects)
+    for names, reason in reasons_for_none(effects):
+        screen.print(f"No estimate for {escape(visible(f'{listed(names)}: {reason}'))}.")
 
 
-def _print_not_estimated(effects: Effects) -> None:
-    from causal_arrow.discovery.effects.effect import numbers_not_estimated
-
-    screen = console()
+def _print_categories(effects: Effects) -> None:
     if effects.categories:
         sentence = f"{capitalized(effects.on_categories)}: name two of its levels with --treatment, --from and --to."
-        screen.print(escape(visible(sentence)))
-    if others := numbers_not_estimated(effects):
-        screen.print(f"No estimate for {escape(visible(listed(others)))}.")
+        console().print(escape(visible(sentence)))
 
 
 EXAMPLES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,8 @@ LEVEL = 0.9
 """Probability of the interval."""
 LEAST_MENTIONED = 0.01
 """Share of the graphs that do not identify an effect, above which a ranking says so."""
+MOST_REASONS = 3
+"""Reasons for having no estimate that a sentence gives."""
 MOST_NAMED = 8
 """Members of an adjustment set that a sentence names."""
 
@@ -40,6 +42,8 @@ class SetEffect:
     adjustment_set: tuple[str, ...]
     frequency: float
     estimate: SetEstimate
+    observations: int = 0
+    """How many observations are complete for the set: the estimate is from these."""
 
     @property
     def robustness_value(self) -> float:
@@ -83,10 +87,13 @@ class Effect:
     """Share of the graphs in which a hidden cause spoils every adjustment set."""
     probability_not_estimated: float = 0.0
     """Share of the graphs whose set has no estimate: too few observations, or nothing of the treatment left."""
+    why_not_estimated: str = ""
+    """Why these sets have no estimate, in words; empty if all have one."""
     estimator: str = "linear"
     """How the effect was estimated: "linear", "curved" or "forest"."""
     observations: int = 0
-    """How many observations the estimates rest on."""
+    """How many observations the estimate by the most frequent set rests on; each set is estimated from those that are
+    complete for it."""
     notes: tuple[str, ...] = ()
     """What else a reader should know, in sentences."""
     risks: tuple[float, float] | None = None
@@ -226,7 +233,7 @@ class Effect:
         >>> -1 < effect.standardized < 0
         True
         """
-        return self.mean * self.standard_unit
+        return self.mean * self.standard_unit if self.mean else 0.0
 
     @property
     def by_adjustment_set(self) -> pd.DataFrame:
@@ -405,7 +412,8 @@ class Effect:
                 + _braces(self.sets[0].adjustment_set)
             )
         if without > 0:
-            parts.append(f"{in_percent(without)} {of_graphs} ask for a set that has no estimate")
+            why = f" ({self.why_not_estimated})" if self.why_not_estimated else ""
+            parts.append(f"{in_percent(without)} {of_graphs} ask for a set that has no estimate{why}")
         return parts
 
     def _amount(self, value: float) -> str:
@@ -471,6 +479,7 @@ class Effect:
             "observations": self.observations,
             "graphs": self.graphs,
             "verdict": self.verdict,
+            "why_not_estimated": self.why_not_estimated,
             **_plain(
                 {
                     "median": self.median,
@@ -539,9 +548,12 @@ class Effects:
     graphs: int
     """How many graphs were drawn."""
     not_estimated: tuple[str, ...] = ()
-    """Variables whose effect has no estimate: levels without an order, or nothing left of them after adjustment."""
+    """Variables whose effect has no estimate: levels without an order, too few complete observations, or nothing left
+    of them after adjustment."""
     categories: tuple[str, ...] = ()
     """Those of them with more than two levels without an order: each two levels have an effect of their own."""
+    why_not_estimated: Mapping[str, str] = field(default_factory=dict)
+    """For each of `not_estimated`, the reason in words."""
 
     def to_frame(self) -> pd.DataFrame:
         """The effects as a data frame, one row per possible cause.
@@ -581,7 +593,7 @@ class Effects:
         Returns
         -------
         dict
-            With `outcome`, `graphs`, `not_estimated`, `categories` and `effects`.
+            With `outcome`, `graphs`, `not_estimated`, `why_not_estimated`, `categories` and `effects`.
 
         Examples
         --------
@@ -592,6 +604,7 @@ class Effects:
             "outcome": self.outcome,
             "graphs": self.graphs,
             "not_estimated": list(self.not_estimated),
+            "why_not_estimated": dict(self.why_not_estimated),
             "categories": list(self.categories),
             "effects": [each.to_dict() for each in self.effects],
         }
@@ -605,8 +618,8 @@ class Effects:
             lines = [nothing_found(self)]
         if self.categories:
             lines.append(f"  {self.on_categories}: name two of its levels with effect(..., between=(..., ...))")
-        if others := numbers_not_estimated(self):
-            lines.append(f"  no estimate for {listed(others)}")
+        if causes:
+            lines += [f"  no estimate for {listed(names)}: {reason}" for names, reason in reasons_for_none(self)]
         return "\n".join(lines)
 
     @property
@@ -678,13 +691,26 @@ class Effects:
 
 
 def nothing_found(effects: Effects) -> str:
-    """That the outcome has no causes, as a sentence."""
-    return f"Nothing in the table has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}."
+    """That no cause of the outcome was found: because there is none, or because no effect could be estimated."""
+    in_any = f"has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}"
+    if reasons := reasons_for_none(effects):
+        named = [f"for {listed(names)}, {reason}" for names, reason in reasons[:MOST_REASONS]]
+        if rest := sum(len(names) for names, _ in reasons[MOST_REASONS:]):
+            named.append(f"likewise for {rest} more")
+        others = f"; nothing else {in_any}" if effects.effects else ""
+        return f"No effect on {effects.subject} could be estimated: {'; '.join(named)}{others}."
+    perhaps = f" but perhaps {listed(effects.categories)}" if effects.categories else ""
+    return f"Nothing in the table{perhaps} {in_any}."
 
 
-def numbers_not_estimated(effects: Effects) -> list[str]:
-    """The variables without an estimate that have a single effect, as categories do not."""
-    return [name for name in effects.not_estimated if name not in effects.categories]
+def reasons_for_none(effects: Effects) -> list[tuple[list[str], str]]:
+    """The variables without an estimate and the reason that they share; without categories, which have no single
+    effect."""
+    by_reason: dict[str, list[str]] = {}
+    for name in effects.not_estimated:
+        if name not in effects.categories:
+            by_reason.setdefault(effects.why_not_estimated[name], []).append(name)
+    return [(names, reason) for reason, names in by_reason.items()]
 
 
 def _in_short(effect: Effect) -> str:

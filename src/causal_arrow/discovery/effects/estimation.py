@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,13 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_digits, in_percent
 from causal_arrow.discovery.effects.forest import forest_estimate
-from causal_arrow.discovery.effects.linear import Design, SetEstimate, check_varies, curved, linear_estimates
+from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
+from causal_arrow.discovery.effects.observations import (
+    FEWEST_OBSERVATIONS,
+    by_missing_cells,
+    of_experiments,
+    with_both_ends,
+)
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.tables.columns import cell_text, is_number, same_level
@@ -31,7 +37,13 @@ Between = tuple[Any, Any] | None
 ESTIMATORS = ("linear", "curved", "forest")
 MOST_FOREST_SETS = 20
 """Adjustment sets that forests are grown for, the most frequent first: each takes seconds."""
-FEWEST_OBSERVATIONS = 20
+CLEARLY_FEWER = 0.9
+"""Share of the observations below which an answer says from how many it comes."""
+
+# Why a set has no estimate
+TOO_FEW = f"fewer than {FEWEST_OBSERVATIONS} observations are complete for it"
+NOTHING_LEFT = "it leaves nothing of the treatment, or there are too few observations for it"
+NO_FOREST = "no forest was grown for it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +95,13 @@ def design_for(
     """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
     change = _change(table.columns[treatment], between, table.values[:, treatment])
     code = _level_asked(table.columns[outcome], level)
-    values = _observations(table, change, [treatment, *range(table.variables)])
-    design = _design(values, table.columns, (), keep=(treatment, outcome), change=change, level=code)
+    rows = with_both_ends(table, treatment, outcome, change.levels) & table.observed.all(axis=1)
+    if rows.sum() < FEWEST_OBSERVATIONS:
+        raise TableError(
+            f"Only {counted(int(rows.sum()), 'observation')} are complete, and {FEWEST_OBSERVATIONS} are the fewest "
+            "for an estimate."
+        )
+    design = _design(table.values[rows], table.columns, (), keep=(treatment, outcome), change=change, level=code)
     if not curved_numbers:
         return design
     return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
@@ -112,19 +129,19 @@ def estimate_effects(
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
     hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
-    without: list[str] = []
+    without: dict[str, str] = {}
     categories: list[str] = []
     for t in range(len(answer.names)):
         if t == y or not possible[t]:
             continue
         if table.columns[t].kind == "category" and len(table.columns[t].levels) > 2:
             categories.append(answer.names[t])
-            without.append(answer.names[t])
+            without[answer.names[t]] = "levels without an order have no single effect"
             continue
         try:
             found.append(_estimate(answer, table, graphs, hidden, (t, y), None, question or EffectQuestion(), random))
-        except TableError:
-            without.append(answer.names[t])
+        except _NoEstimateError as error:
+            without[answer.names[t]] = error.reason
     found.sort(
         key=lambda each: (
             each.verdict == "not identified",
@@ -133,7 +150,7 @@ def estimate_effects(
             each.treatment,
         )
     )
-    return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories))
+    return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories), without)
 
 
 def _estimate(
@@ -150,7 +167,7 @@ def _estimate(
     graphs, hidden = answer.carried_by(t, graphs, hidden)
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
-    chosen, by_trial, notes = _of_experiments(table, t, y, change)
+    chosen, by_trial, notes = of_experiments(table, t, y, change.levels)
     if by_trial:
         graphs, hidden = _cut_causes(graphs, hidden, t)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
@@ -162,68 +179,201 @@ def _estimate(
             f"Forests were grown for the {MOST_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
             "of the graphs with an effect ask for."
         )
-    values = _observations(chosen, change, [t, y, *{member for members in wanted for member in members}])
-    design = _design(values, table.columns, answer.log_columns, keep=(t, y), change=change, level=level)
-    for end in ends:
-        check_varies(design, end, answer.names[end])
-    if question.estimator == "linear":
-        estimates = linear_estimates(design, t, y, list(wanted))
-    elif question.estimator == "curved":
-        bent = curved(design, t, y, [column.kind == "number" for column in table.columns])
-        estimates = {
-            members: estimate._replace(partial_correlation=math.nan)
-            for members, estimate in linear_estimates(bent, t, y, list(wanted)).items()
-        }
-    else:
-        estimates = _forest_estimates(design, t, y, list(wanted), table.columns[t].kind != "number", random)
+    found = _estimates(answer, chosen, ends, list(wanted), change, level, question.estimator, random)
     if by_trial:  # no hidden cause of a variable that was set could explain its effect away
-        estimates = {key: estimate._replace(partial_correlation=math.nan) for key, estimate in estimates.items()}
+        unexplained = {key: each._replace(partial_correlation=math.nan) for key, each in found.estimates.items()}
+        found = replace(found, estimates=unexplained)
+    notes += _from_fewer(chosen, t, change, wanted, found)
     if on_log_scale := [answer.names[end] for end in ends if answer.names[end] in answer.log_columns]:
         read = f"The network read {' and '.join(on_log_scale)} on a log scale"
         notes.append(f"{read}; the effect is in the units that were given.")
     notes += _extrapolation(table.columns[t], between, chosen.values[:, t])
-    return _effect(answer, table, counts, estimates, ends, change, level, question, design, tuple(notes))
+    _check_any(answer, chosen, counts, found, ends, change)
+    return _effect(answer, table, counts, found, ends, change, level, question, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Estimates by adjustment set, from how many observations each is, and why others have none."""
+
+    estimates: Mapping[Set, SetEstimate]
+    observations: Mapping[Set, int]
+    why_not: Mapping[Set, str]
+    with_both_ends: int
+    """Observations that have a treatment and an outcome."""
+    standard_unit: float
+    """Standard deviation of the treatment over that of the outcome in these; NaN if they are too few."""
+
+
+def _estimates(
+    answer: Answer,
+    table: Table,
+    ends: tuple[int, int],
+    sets: Sequence[Set],
+    change: _Change,
+    level: int | None,
+    estimator: str,
+    random: np.random.Generator,
+) -> _Found:
+    """The effect by each set, from the observations that are complete for it."""
+    t, y = ends
+    rows = with_both_ends(table, t, y, change.levels)
+    values, observed = table.values[rows], table.observed[rows]
+    estimates: dict[Set, SetEstimate] = {}
+    observations: dict[Set, int] = {}
+    why_not: dict[Set, str] = {}
+    unit = math.nan
+    # Where nothing but the ends is asked for, the design still says how far they vary.
+    for columns, group in {(): [], **by_missing_cells(observed, sets)}.items():
+        complete = observed[:, list(columns)].all(axis=1)
+        if complete.sum() < FEWEST_OBSERVATIONS:
+            why_not.update(dict.fromkeys(group, TOO_FEW))
+            continue
+        inside = values if complete.all() else values[complete]
+        design = _design(inside, table.columns, answer.log_columns, keep=ends, change=change, level=level)
+        constant = [answer.names[end] for end in ends if not design.varies(end)]
+        if constant and not columns:
+            raise _NoEstimateError(answer, ends, f"{constant[0]!r} is constant among the observations in use")
+        if constant:
+            why_not.update(dict.fromkeys(group, f"{constant[0]} is constant in the observations complete for it"))
+            continue
+        if not columns:
+            (t_column,), (y_column,) = design.places[t], design.places[y]
+            unit = float(design.deviations[t_column] / design.deviations[y_column] / change.size)
+        by_set = _estimates_by(estimator, design, ends, group, table.columns, random)
+        estimates.update(by_set)
+        observations.update(dict.fromkeys(by_set, len(inside)))
+        why_not.update({members: NOTHING_LEFT for members in group if members not in by_set})
+    return _Found(estimates, observations, why_not, len(values), unit)
+
+
+def _estimates_by(
+    estimator: str,
+    design: Design,
+    ends: tuple[int, int],
+    sets: Sequence[Set],
+    columns: Sequence[Column],
+    random: np.random.Generator,
+) -> dict[Set, SetEstimate]:
+    t, y = ends
+    if not sets:
+        return {}
+    if estimator == "linear":
+        return linear_estimates(design, t, y, sets)
+    if estimator == "curved":
+        bent = curved(design, t, y, [column.kind == "number" for column in columns])
+        found = linear_estimates(bent, t, y, sets)
+        return {members: estimate._replace(partial_correlation=math.nan) for members, estimate in found.items()}
+    return _forest_estimates(design, t, y, sets, columns[t].kind != "number", random)
+
+
+def _from_fewer(table: Table, t: int, change: _Change, wanted: Mapping[Set, int], found: _Found) -> list[str]:
+    """A note where missing cells leave clearly fewer observations than there are."""
+    whole = table.observations
+    if change.levels is not None:
+        whole = int((np.isnan(table.values[:, t]) | np.isin(table.values[:, t], change.levels)).sum())
+    used = list(found.observations.values())
+    if not used or np.average(used, weights=[wanted[key] for key in found.observations]) >= CLEARLY_FEWER * whole:
+        return []
+    some = f"{min(used):,}" if min(used) == max(used) else f"{min(used):,} to {max(used):,}"
+    depending = "" if min(used) == max(used) else ", depending on the adjustment set"
+    return [f"From {some} of {counted(whole, 'observation')}{depending}: the others lack a value that is needed."]
+
+
+def _check_any(
+    answer: Answer,
+    table: Table,
+    counts: AdjustmentCounts,
+    found: _Found,
+    ends: tuple[int, int],
+    change: _Change,
+) -> None:
+    """TableError where no set has an estimate, unless most graphs say something without one."""
+    t, y = ends
+    if found.estimates:
+        return
+    asked, lost = sum(counts.sets.values()), counts.not_identified
+    if lost == counts.graphs:
+        raise _NoEstimateError(
+            answer,
+            ends,
+            "hidden causes spoil every adjustment set",
+            message=f"The effect of {answer.names[t]!r} on {answer.names[y]!r} is not identified in any graph: hidden "
+            "causes spoil every adjustment set.",
+        )
+    few = bool(set(found.why_not.values()) - {NOTHING_LEFT})
+    if counts.without_effect and not (few and asked >= max(counts.without_effect, lost)):
+        return
+    if not few:
+        reason = (
+            "the variables to adjust for leave nothing of the treatment, or there are too few observations "
+            f"({found.with_both_ends:,}) for them"
+        )
+    elif found.with_both_ends < FEWEST_OBSERVATIONS:
+        of_levels = "" if change.levels is None else ", and one of the levels to compare"
+        reason = (
+            f"only {counted(found.with_both_ends, 'observation')} have values of both variables{of_levels}, and "
+            f"{FEWEST_OBSERVATIONS} are the fewest"
+        )
+    else:
+        reason = (
+            f"of {counted(found.with_both_ends, 'observation')} with values of both variables, too few have values of "
+            "all that has to be adjusted for"
+        )
+    if lost:
+        reason += f"; it is not identified in {in_percent(lost / counts.graphs)} of graphs"
+    remedies = [] if table.observed.all() or not few else [Remedy("missing", setting="impute")]
+    raise _NoEstimateError(answer, ends, reason, remedies)
+
+
+class _NoEstimateError(TableError):
+    """That an effect has no estimate, and for what reason."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        ends: tuple[int, int],
+        reason: str,
+        remedies: Sequence[Remedy] = (),
+        message: str | None = None,
+    ) -> None:
+        treatment, outcome = (answer.names[end] for end in ends)
+        usual = f"There is no estimate for the effect of {treatment!r} on {outcome!r}: {reason}."
+        super().__init__(message or usual, remedies)
+        self.reason = reason
 
 
 def _effect(
     answer: Answer,
     table: Table,
     counts: AdjustmentCounts,
-    estimates: Mapping[Set, SetEstimate],
+    found: _Found,
     ends: tuple[int, int],
     change: _Change,
     level: int | None,
     question: EffectQuestion,
-    design: Design,
     notes: tuple[str, ...],
 ) -> Effect:
     t, y = ends
     names, graphs = answer.names, counts.graphs
-    if not estimates and not counts.without_effect:
-        if counts.not_identified == graphs:
-            raise TableError(
-                f"The effect of {names[t]!r} on {names[y]!r} is not identified in any graph: hidden causes spoil every "
-                "adjustment set."
-            )
-        lost = counts.not_identified / graphs
-        raise TableError(
-            f"There is no estimate for the effect of {names[t]!r} on {names[y]!r}: the variables to adjust for leave "
-            f"nothing of {names[t]!r}, or there are too few observations ({len(design.values)}) for them"
-            + (f"; it is not identified in {in_percent(lost)} of graphs." if lost else ".")
-        )
     sets = tuple(
-        SetEffect(tuple(names[member] for member in members), count / graphs, _scaled(estimates[members], change.size))
+        SetEffect(
+            tuple(names[member] for member in members),
+            count / graphs,
+            _scaled(found.estimates[members], change.size),
+            found.observations[members],
+        )
         for members, count in counts.sets.items()
-        if members in estimates
+        if members in found.estimates
     )
-    missing = sum(count for members, count in counts.sets.items() if members not in estimates)
+    without = [members for members in counts.sets if members not in found.estimates]
+    reasons = dict.fromkeys(found.why_not.get(members, NO_FOREST) for members in without)
     risks = None
     outcome = table.columns[y]
     if level is None and outcome.kind == "binary":
         level = 1  # the share of yes is the mean of such an outcome
     if table.columns[t].kind == outcome.kind == "binary" and question.level is None:
         risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
-    (t_column,), (y_column,) = design.places[t], design.places[y]
     return Effect(
         treatment=names[t],
         outcome=names[y],
@@ -232,12 +382,13 @@ def _effect(
         graphs=graphs,
         probability_of_none=counts.without_effect / graphs,
         probability_not_identified=counts.not_identified / graphs,
-        probability_not_estimated=missing / graphs,
+        probability_not_estimated=sum(counts.sets[members] for members in without) / graphs,
+        why_not_estimated=", or ".join(reasons),
         estimator=question.estimator,
-        observations=len(design.values),
+        observations=sets[0].observations if sets else found.with_both_ends,
         notes=notes,
         risks=risks,
-        standard_unit=float(design.deviations[t_column] / design.deviations[y_column] / change.size),
+        standard_unit=found.standard_unit,
         level=None if level is None else outcome.levels[level],
         unit="levels" if level is None and outcome.kind == "ordered" else "",
     )
@@ -361,36 +512,7 @@ def _level_asked(column: Column, level: str | None) -> int | None:
     return None
 
 
-# Observations
-
-
-def _of_experiments(table: Table, t: int, y: int, change: _Change) -> tuple[Table, bool, list[str]]:
-    """The table with the observations that tell of the effect, whether the treatment was set in them, and a note.
-
-    Where the treatment was set, to more than one value, and nothing else was, nothing but the experimenter decides on
-    it: these observations alone count. Otherwise those in which nothing but the treatment was set: where a variable on
-    the way to the outcome was set, the treatment acts on it no more.
-    """
-    if table.intervened is None:
-        return table, False, []
-    others = np.asarray(np.delete(table.intervened, t, axis=1).any(axis=1))
-    of_trial = np.asarray(table.intervened[:, t] & ~others & table.observed[:, [t, y]].all(axis=1))
-    if change.levels is not None:
-        of_trial &= np.isin(table.values[:, t], change.levels)
-    if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
-        name = table.names[t]
-        note = f"From the {counted(int(of_trial.sum()), 'observation')} in which {name} was set, and nothing else."
-        return table.only(of_trial), True, [note]
-    if not others.any():
-        return table, False, []
-    if (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
-        note = f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."
-        return table.only(np.asarray(~others)), False, [note]
-    note = (
-        "Also from observations in which other variables were set, since there are too few others: where these lie "
-        "between treatment and outcome, the effect comes out too small."
-    )
-    return table, False, [note]
+# Columns
 
 
 def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Bools, Bools | None]:
@@ -403,20 +525,6 @@ def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Boo
     return graphs, hidden
 
 
-def _observations(table: Table, change: _Change, used: Sequence[int]) -> Floats:
-    """The observations that are complete where they are used and have one of the levels that are compared."""
-    rows = table.observed[:, list(used)].all(axis=1)
-    if change.levels is not None:
-        rows &= np.isin(table.values[:, used[0]], change.levels)
-    if rows.sum() < FEWEST_OBSERVATIONS:
-        raise TableError(
-            f"There are only {counted(int(rows.sum()), 'observation')} with all that is needed to estimate this "
-            f"effect, and {FEWEST_OBSERVATIONS} are the fewest.",
-            [] if table.observed.all() else [Remedy("missing", setting="impute")],
-        )
-    return np.asarray(table.values[rows])
-
-
 def _design(
     values: Floats,
     columns: Sequence[Column],
@@ -425,22 +533,25 @@ def _design(
     change: _Change,
     level: int | None,
 ) -> Design:
-    """Columns of a regression; what is adjusted for is on the scale on which the network read it."""
+    """Columns of a regression, none of variables with missing cells; what is adjusted for is on the scale on which the
+    network read it."""
     treatment, outcome = keep
     blocks = []
     for place, column in enumerate(columns):
         cells = values[:, place]
-        if place == treatment and change.levels is not None:
+        if np.isnan(cells).any():  # no set of these observations has it
+            block = values[:, :0]
+        elif place == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
         elif place == outcome and level is not None:
             block = (cells == level)[:, None].astype(np.float64)
         elif column.kind == "category":
-            block = (cells[:, None] == np.unique(cells[~np.isnan(cells)])[1:]).astype(np.float64)
+            block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
         elif column.name in log_columns and place not in keep:
             block = logarithms(cells)[:, None]
         else:
             block = cells[:, None]
-        blocks.append(np.where(np.isnan(block), 0.0, block))  # only where nobody looks
+        blocks.append(block)
     return Design.of(blocks)
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.adjustment import Set
-from causal_arrow.errors import TableError
 from causal_arrow.tables.table import in_safe_units
 
 Floats = NDArray[np.float64]
@@ -62,6 +61,10 @@ class Design:
         deviations = centered.std(axis=0)
         return cls(centered / np.where(deviations > 0, deviations, 1.0), np.ldexp(deviations, exponents), places)
 
+    def varies(self, variable: int) -> bool:
+        """Whether a variable is not constant."""
+        return bool((self.deviations[list(self.places[variable])] > 0).all())
+
 
 def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]) -> Design:
     """The design with cubic curves for all `numbers`: the coefficient of the treatment is then its average slope.
@@ -79,7 +82,7 @@ def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]
     blocks = []
     for place, columns in enumerate(design.places):
         own = [design.values[:, column] for column in columns]
-        if numbers[place] and place not in (treatment, outcome):
+        if own and numbers[place] and place not in (treatment, outcome):
             own += powers(own[0])
         blocks.append(np.stack(own, axis=1) if own else design.values[:, :0])
     bends = powers(design.values[:, design.places[treatment][0]]) if numbers[treatment] else []
@@ -152,9 +155,3 @@ def _estimate(
     correlations = effects * np.sqrt(spread / np.maximum(remaining, 1e-28))
     nothing = np.where(enough, 1.0, np.nan)
     return effects * nothing, np.sqrt(variances) * nothing, np.clip(correlations, -1, 1) * nothing
-
-
-def check_varies(design: Design, variable: int, name: str) -> None:
-    """TableError for a variable that is constant among the observations in use."""
-    if not (design.deviations[list(design.places[variable])] > 0).all():
-        raise TableError(f"{name!r} is constant among the observations in use: there is no effect to estimate.")

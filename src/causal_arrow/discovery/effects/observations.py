@@ -1,0 +1,68 @@
+"""Which observations tell of an effect: those of an experiment, and for each adjustment set those complete for it."""
+
+# N observations, P variables
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.effects.adjustment import Set
+from causal_arrow.tables.table import Table
+from causal_arrow.text import counted
+
+Bools = NDArray[np.bool_]
+Levels = tuple[int, int] | None
+
+FEWEST_OBSERVATIONS = 20
+
+
+def of_experiments(table: Table, t: int, y: int, levels: Levels) -> tuple[Table, bool, list[str]]:
+    """The table with the observations that tell of the effect, whether the treatment was set in them, and a note.
+
+    Where the treatment was set, to more than one value, and nothing else was, nothing but the experimenter decides on
+    it: these observations alone count. Otherwise those in which nothing but the treatment was set: where a variable on
+    the way to the outcome was set, the treatment acts on it no more.
+    """
+    if table.intervened is None:
+        return table, False, []
+    others = np.asarray(np.delete(table.intervened, t, axis=1).any(axis=1))
+    of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
+    if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
+        name = table.names[t]
+        note = f"From the {counted(int(of_trial.sum()), 'observation')} in which {name} was set, and nothing else."
+        return table.only(of_trial), True, [note]
+    if not others.any():
+        return table, False, []
+    if (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
+        note = f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."
+        return table.only(np.asarray(~others)), False, [note]
+    note = (
+        "Also from observations in which other variables were set, since there are too few others: where these lie "
+        "between treatment and outcome, the effect comes out too small."
+    )
+    return table, False, [note]
+
+
+def with_both_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools:
+    """The observations that have a treatment, of one of the levels that are compared, and an outcome.  (N,)"""
+    rows = table.observed[:, [t, y]].all(axis=1)
+    return np.asarray(rows if levels is None else rows & np.isin(table.values[:, t], levels))
+
+
+def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set]]:
+    """The sets that are complete in the same observations, under the variables that must be observed in these.
+
+    `observed` (N, P) says which cells are. Variables that are missing together stand for each other, and complete ones
+    are left out: sets without missing cells come under ().
+    """
+    complete = np.asarray(observed.all(axis=0))
+    patterns: dict[bytes, int] = {}
+    first = [patterns.setdefault(np.packbits(column).tobytes(), place) for place, column in enumerate(observed.T)]
+    found: dict[Set, list[Set]] = {}
+    for members in sets:
+        incomplete = {first[member] for member in members if not complete[member]}
+        found.setdefault(tuple(sorted(incomplete)), []).append(members)
+    return found
