@@ -221,6 +221,8 @@ def test_what_an_environment_is_adjacent_to_it_causes(able: Arrow, people: pd.Da
     from_site = arrow.edge_probabilities_.loc["site"].to_numpy()[list(arrow.answer_.arrangement or ())]
     assert from_site == pytest.approx(adjacent[place], abs=1e-6)  # no matter where the scores put it in the order
     assert arrow.answer_.order[0] == "site"
+    with pytest.raises(ConfigurationError, match="'site' tells environments apart, so nothing in the table changes it"):
+        arrow.effect("age", "site")
     assert not any("site" in (pair.first, pair.second) for pair in arrow.answer_.vanished)
 
 
@@ -230,6 +232,13 @@ def test_nothing_causes_what_was_set_in_every_observation(able: Arrow, people: p
     assert arrow.answer_.always_set == ("age", "ill")
     assert not arrow.edge_probabilities_[["age", "ill"]].to_numpy().any()
     assert set(arrow.answer_.order[:2]) == {"age", "ill"}
+    shared = arrow.confounding_probabilities_
+    assert not shared[["age", "ill"]].to_numpy().any()  # nor does anything outside the table
+    assert shared.drop(columns=["age", "ill"]).to_numpy().any()
+    with pytest.raises(ConfigurationError, match="'ill' was set in every observation, so nothing in the table changes"):
+        arrow.effect("smoker", "ill")
+    with pytest.raises(ConfigurationError, match="'ill' was set in every observation, so nothing in the table changes"):
+        arrow.effects("ill")
     # What is known of the world without the experiment holds.
     told = arrow.refine(knowledge={"required": ["smoker -> ill"]})
     assert told.edge_probabilities_.loc["smoker", "ill"] == 1

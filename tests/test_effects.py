@@ -1088,6 +1088,45 @@ def test_observations_in_which_something_on_the_way_was_set_are_left_out() -> No
     assert "comes out too small" in str(effect_of(everywhere, sure_of(PATH), "dose", "health"))
 
 
+@pytest.mark.parametrize("together", [1, 300])
+def test_the_effect_of_what_was_set_in_every_observation_is_that_of_a_trial(together: int) -> None:
+    random = np.random.default_rng(5)
+    diet, dose, cause = random.normal(size=(3, 300))
+    health = 2 * dose + diet - cause + random.normal(size=300)
+    table = Table.of_numbers(np.stack([diet, dose, cause, health], axis=1), ["diet", "dose", "weight", "health"])
+    intervened = np.zeros((300, 4), dtype=bool)
+    intervened[:, 1] = intervened[:together, 0] = True  # the diet in some of them too
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[:3, 3] = graph[0, 1] = True  # without the experiment, the diet would decide on the dose
+    shared = np.zeros((4, 4), dtype=bool)
+    shared[1, 3] = shared[3, 1] = True
+    experiments = {"dose": 300, "diet": together}
+    answer = answer_for(table, sure_of(graph, shared), observations=300, experiments=experiments)
+    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    effect = estimate_effect(
+        answer, replace(table, intervened=intervened), graphs, "dose", "health", random=np.random.default_rng(0)
+    )
+    assert effect.probability_not_identified == 0
+    assert effect.interval[0] < 2 < effect.interval[1]
+    assert effect.sensitivity_sentences() == []
+    but = " but 'diet', set in every observation" if together == 300 else ""
+    assert effect.notes == (
+        f"From the {effect.observations} observations in which dose was set, and nothing else{but}.",
+    )
+    assert effect.observations == (300 if together == 300 else 299)
+
+
+def test_a_treatment_that_was_set_in_all_observations_has_no_hidden_cause_even_where_others_were_set_too() -> None:
+    table = with_trial()
+    table = table.only(np.arange(1000) >= 700)
+    assert table.intervened is not None
+    intervened = table.intervened.copy()
+    intervened[10:, 1] = True
+    effect = effect_of(replace(table, intervened=intervened), sure_of(PATH, HIDDEN), "dose", "health")
+    assert effect.probability_not_identified == 0
+    assert "comes out too small" in str(effect)
+
+
 # Copies
 
 

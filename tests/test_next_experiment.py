@@ -241,6 +241,16 @@ def test_a_hidden_cause_with_the_environment_is_never_measured(two_pairs: Table)
     assert not any("c" in each.variables for each in for_effect.experiments)
 
 
+def test_a_hidden_cause_with_what_was_set_in_every_observation_is_never_measured(two_pairs: Table) -> None:
+    hidden = np.full((4, 4), -SURE)
+    hidden[0, 1] = hidden[1, 0] = hidden[2, 3] = hidden[3, 2] = 0.0  # even odds
+    rows = two_pairs.observations
+    answer = answer_with(PAIRS, "abcd", hidden, observations=rows, experiments={"c": rows})
+    plan = planned(answer, two_pairs)
+    assert ("a", "b") in {each.variables for each in plan.experiments}
+    assert not any("c" in each.variables for each in plan.experiments)
+
+
 # What experiments teach
 
 

@@ -148,10 +148,11 @@ def constraints_on(
 
     Nothing in the table causes the environment, nor a variable that was set in every observation; so both come first in
     the causal order, and what they are adjacent to they cause. Knowledge that speaks against that is refused for the
-    environment; for a variable that was set, it is about the world without the experiment, and holds.
+    environment; for a variable that was set, it is about the world without the experiment, and holds. Nothing outside
+    the table causes a variable that was set either: it shares no hidden cause.
     """
     if environment is None:
-        return knowledge.compile(names).led_by(always_set)
+        return knowledge.compile(names).led_by(always_set).without_hidden_causes_of(always_set)
     compiled = (knowledge | Knowledge(roots=[environment])).compile(names)
     later = compiled.precedence[:, compiled.names.index(environment)]
     if later.any():
@@ -159,7 +160,16 @@ def constraints_on(
             f"{environment!r} tells environments apart and comes before every other variable, but the tiers put "
             f"{compiled.names[int(np.argmax(later))]!r} before it: take {environment!r} out of them."
         )
-    return compiled.led_by([environment, *always_set])
+    return compiled.led_by([environment, *always_set]).without_hidden_causes_of(always_set)
+
+
+def why_uncaused(answer: Answer, name: str) -> str:
+    """Why the table itself rules out every cause of a variable, in words that follow its name; empty if it does not."""
+    if name == answer.environment:
+        return "tells environments apart"
+    place = answer.place_of(name)
+    led = bool(np.delete(answer.constraints.forbidden[:, place], place).all())
+    return "was set in every observation" if led and name in answer.always_set else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,8 +421,8 @@ class Answer:
         Returns
         -------
         ndarray of float, or None
-            Symmetric, and zero where the knowledge rules it out. None for a network that says nothing about hidden
-            causes.
+            Symmetric, and zero where the knowledge rules it out, or where one of the two was set in every observation.
+            None for a network that says nothing about hidden causes.
 
         Examples
         --------

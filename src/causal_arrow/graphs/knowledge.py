@@ -105,6 +105,15 @@ class Constraints:
         np.fill_diagonal(forbidden, False)
         return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
 
+    def without_hidden_causes_of(self, names: Iterable[str]) -> Constraints:
+        """The constraints, and that these variables share no hidden cause with any other."""
+        alone = np.isin(self.names, list(names))
+        if not alone.any():
+            return self
+        unconfounded = np.broadcast_to(self.unconfounded, self.required.shape) | alone | alone[:, None]
+        np.fill_diagonal(unconfounded, False)
+        return replace(self, unconfounded=_read_only(unconfounded))
+
     def rearranged(self, places: NDArray[np.intp]) -> Constraints:
         """The same constraints with variable `places[i]` in place i."""
         grid = np.ix_(places, places)

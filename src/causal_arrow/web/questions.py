@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer, direction_strength
+from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
 from causal_arrow.discovery.effects.effect import Effect
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
@@ -109,7 +109,11 @@ def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
         if answer.constraints.required[first, second]:
             sentences.append(f"You require {arrow}.")
         if answer.constraints.forbidden[first, second]:
-            sentences.append(f"Your knowledge rules out {arrow}.")
+            name = answer.names[second]
+            reason = why_uncaused(answer, name)
+            sentences.append(
+                f"Nothing in the table causes {name}: it {reason}." if reason else f"Your knowledge rules out {arrow}."
+            )
     if answer.adjacency[j, k]:
         sentences.append(
             "Every graph with the same independences has this direction."
@@ -122,8 +126,10 @@ def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
         correlation = float(np.corrcoef(pair[0], pair[1])[0, 1])
         if not any(table.columns[table.names.index(name)].kind == "category" for name in (source, target)):
             sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
-    if np.broadcast_to(answer.constraints.unconfounded, answer.adjacency.shape)[j, k]:
+    if tuple(sorted((source, target))) in answer.knowledge.no_hidden_cause:
         sentences.append("You say that they share no hidden cause.")
+    elif {source, target} & set(answer.always_set):
+        sentences.append("They share no hidden cause: an experiment alone decided on one of them.")
     return sentences
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.answer import Answer, why_uncaused
 from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_digits, in_percent
 from causal_arrow.discovery.effects.forest import forest_estimate
@@ -126,6 +126,7 @@ def estimate_effects(
     possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
     possible &= ~answer.constraints.precedence[y]
     if not np.delete(possible, y).any():
+        _check_caused(answer, outcome)
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
     hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
@@ -167,7 +168,8 @@ def _estimate(
     graphs, hidden = answer.carried_by(t, graphs, hidden)
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
-    chosen, by_trial, notes = of_experiments(table, t, y, change.levels)
+    uncaused = [answer.place_of(name) for name in answer.always_set if why_uncaused(answer, name)]
+    chosen, by_trial, notes = of_experiments(table, t, y, change.levels, uncaused)
     if by_trial:
         graphs, hidden = _cut_causes(graphs, hidden, t)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
@@ -555,12 +557,21 @@ def _design(
     return Design.of(blocks)
 
 
+def _check_caused(answer: Answer, outcome: str) -> None:
+    """ConfigurationError for an outcome that nothing in the table can change, whatever is known."""
+    if reason := why_uncaused(answer, outcome):
+        raise ConfigurationError(
+            f"{outcome!r} {reason}, so nothing in the table changes it: there is no effect to estimate."
+        )
+
+
 def _check_knowledge(answer: Answer, t: int, y: int) -> None:
     """KnowledgeError where no graph that is allowed has a path from treatment to outcome."""
     allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
     if transitive_closure(allowed)[t, y] and not answer.constraints.precedence[y, t]:
         return
     treatment, outcome = answer.names[t], answer.names[y]
+    _check_caused(answer, outcome)
     if outcome in answer.knowledge.roots:
         raise KnowledgeError(
             f"By the knowledge {outcome!r} is a root: nothing in the table causes it, and there is no effect to "

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.adjustment import Set
 from causal_arrow.tables.table import Table
-from causal_arrow.text import counted
+from causal_arrow.text import counted, listed
 
 Bools = NDArray[np.bool_]
 Levels = tuple[int, int] | None
@@ -19,31 +19,35 @@ Levels = tuple[int, int] | None
 FEWEST_OBSERVATIONS = 20
 
 
-def of_experiments(table: Table, t: int, y: int, levels: Levels) -> tuple[Table, bool, list[str]]:
+def of_experiments(
+    table: Table, t: int, y: int, levels: Levels, uncaused: Sequence[int] = ()
+) -> tuple[Table, bool, list[str]]:
     """The table with the observations that tell of the effect, whether the treatment was set in them, and a note.
 
     Where the treatment was set, to more than one value, and nothing else was, nothing but the experimenter decides on
     it: these observations alone count. Otherwise those in which nothing but the treatment was set: where a variable on
-    the way to the outcome was set, the treatment acts on it no more.
+    the way to the outcome was set, the treatment acts on it no more. Variables that were set and that nothing causes in
+    any graph, the `uncaused`, are on no way.
     """
     if table.intervened is None:
         return table, False, []
-    others = np.asarray(np.delete(table.intervened, t, axis=1).any(axis=1))
+    apart = [place for place in uncaused if place != t]
+    others = np.asarray(np.delete(table.intervened, [t, *apart], axis=1).any(axis=1))
     of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
     if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
-        name = table.names[t]
-        note = f"From the {counted(int(of_trial.sum()), 'observation')} in which {name} was set, and nothing else."
-        return table.only(of_trial), True, [note]
-    if not others.any():
-        return table, False, []
-    if (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
-        note = f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."
-        return table.only(np.asarray(~others)), False, [note]
-    note = (
-        "Also from observations in which other variables were set, since there are too few others: where these lie "
-        "between treatment and outcome, the effect comes out too small."
-    )
-    return table, False, [note]
+        but = f" but {listed([table.names[place] for place in apart])}, set in every observation" if apart else ""
+        where = f"the {counted(int(of_trial.sum()), 'observation')} in which {table.names[t]} was set"
+        return table.only(of_trial), True, [f"From {where}, and nothing else{but}."]
+    notes = []
+    if others.any() and (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
+        notes = [f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."]
+        table = table.only(np.asarray(~others))
+    elif others.any():
+        notes = [
+            "Also from observations in which other variables were set, since there are too few others: where these lie "
+            "between treatment and outcome, the effect comes out too small."
+        ]
+    return table, table.intervened is not None and bool(table.intervened[:, t].all()), notes
 
 
 def with_both_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools:
