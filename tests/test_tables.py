@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from causal_arrow.errors import COMMAND_LINE, ConfigurationError, TableError
+from causal_arrow.errors import COMMAND_LINE, PYTHON, ConfigurationError, TableError
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
@@ -888,3 +888,18 @@ def test_reports_are_sorted_by_severity_and_go_through_json(frame):
     assert len(report.warnings) == sum(severity != "note" for severity in severities)
     assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
     assert len(report.lines()) == 1 + len(report.findings)
+
+
+def test_a_column_whose_values_name_other_columns_may_be_labels_of_experiments(frame):
+    def found(cells, **reading):
+        column = np.resize(np.array(cells, dtype=object), len(frame))
+        report = inspect_table(read_table(frame.assign(set=column), **reading))
+        return [finding for finding in report.findings if finding.kind == "labels_of_experiments"]
+
+    (finding,) = found(["age", "dose; age", None])
+    assert finding.columns == ("set",)
+    advice = "with interventions='set', or leave out a column with read_table(table, drop=['set'])."
+    assert finding.worded(PYTHON).endswith(advice)
+    assert "--interventions set" in finding.worded(COMMAND_LINE)
+    assert not found(["age", "dose; age", None], interventions="set")
+    assert not found(["age", "north", None])

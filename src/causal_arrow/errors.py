@@ -99,6 +99,7 @@ PYTHON: Wording = {
     "jobs": lambda remedy: f"choose jobs={remedy.setting}",
     "observations": lambda remedy: "choose how many to read one by one with observations=...",
     "level": lambda remedy: "name it with level=...",
+    "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -124,6 +125,7 @@ COMMAND_LINE: Wording = {
     "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
     "observations": lambda remedy: "choose how many to read one by one with --observations",
     "level": lambda remedy: "name it with --level",
+    "interventions": lambda remedy: f"read it as that with --interventions {as_option_value(remedy.columns[0])}",
 }
 
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from causal_arrow.tables.table import Column
 
 # All tables are made together, and a file of this size is beyond what a person opens: about a gigabyte.
+EXPERIMENTS = "intervened"
+"""The column that names what experiments set."""
 MOST_CELLS = 10**8
 
 
@@ -75,7 +77,9 @@ def simulate(
             description = _made_by(batch, number, list(chosen.recipes), seed)
             (made / f"graph-{number + 1}.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
     written = "1 table and its graph" if tables == 1 else f"{tables:,} tables and their graphs"
-    console(stderr=True).print(f"Wrote {written} to {output}", markup=False)
+    set_somewhere = batch.tables.intervened is not None and bool(batch.tables.intervened.any())
+    hint = f". Read those with a column {EXPERIMENTS} with --interventions {EXPERIMENTS}." if set_somewhere else ""
+    console(stderr=True).print(f"Wrote {written} to {output}{hint}", markup=False)
 
 
 EXAMPLES = {
@@ -154,7 +158,7 @@ def _write_table(path: Path, batch: TaskBatch, number: int) -> None:
             rows[observation][variable] = ""
     header = list(names)
     if tables.intervened is not None and tables.intervened.any():
-        header.append("intervened")
+        header.append(EXPERIMENTS)
         for row, targets in zip(rows, tables.intervened[0].tolist(), strict=True):
             row.append(";".join(name for name, is_target in zip(names, targets, strict=True) if is_target))
     with path.open("w", encoding="utf-8", newline="") as file:

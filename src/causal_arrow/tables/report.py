@@ -11,6 +11,7 @@ import numpy as np
 from causal_arrow.errors import PYTHON, Remedy, Wording
 from causal_arrow.tables.copies import copy_findings
 from causal_arrow.tables.dependencies import determined_groups
+from causal_arrow.tables.experiments import SEPARATOR
 from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table
 from causal_arrow.tables.table_facts import FEW_TOGETHER, FEW_VALUES, TableFacts, table_facts
 from causal_arrow.text import counted, listed
@@ -329,6 +330,22 @@ def _nearly_constant(facts: TableFacts) -> list[Finding]:
     return [Finding("nearly_constant", "warning", columns, message, (Remedy("drop", columns),))]
 
 
+def _labels_of_experiments(facts: TableFacts) -> list[Finding]:
+    """A warning of columns whose every value names other columns, as labels of experiments do."""
+    names = set(facts.names)
+    findings = []
+    for column in facts.columns:
+        named = {name.strip() for level in column.levels for name in level.split(SEPARATOR)}
+        if named and named <= names - {column.name}:
+            message = (
+                f"Every value of {column.name!r} names other columns, such as {sorted(named)[0]!r}. If it says which "
+                "variables an experiment has set, it is no variable."
+            )
+            remedies = (Remedy("interventions", (column.name,)), Remedy("drop", (column.name,)))
+            findings.append(Finding("labels_of_experiments", "warning", (column.name,), message, remedies))
+    return findings
+
+
 def _rare_levels(facts: TableFacts) -> list[Finding]:
     rare = {name: int((counts < RARE_LEVEL).sum()) for name, counts in facts.level_counts.items()}
     columns = tuple(name for name, count in rare.items() if count)
@@ -436,6 +453,7 @@ _CHECKS: tuple[Callable[[TableFacts], list[Finding]], ...] = (
     _missing_values,
     _rarely_together,
     _marks_of_missing,
+    _labels_of_experiments,
     _copies,
     _collinear,
     _few_observations,

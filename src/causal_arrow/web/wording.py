@@ -47,6 +47,7 @@ PAGE: Wording = {
     "jobs": lambda remedy: "close other programs that need much memory",
     "observations": lambda remedy: "leave out observations in the file",
     "level": lambda remedy: "choose another outcome, or name one of its levels in Python or on the command line",
+    "interventions": lambda remedy: f"choose {remedy.columns[0]!r} as the column of experiments",
 }
 """Only what a person can do on the page or in the file."""
 
