@@ -277,6 +277,9 @@ def test_a_name_with_the_ending_of_a_file_writes_that_file_alone(discover: Run, 
         twins = [path for path in (tmp_path / "all").glob(f"*{ending.lower()}") if path.stem != "probabilities"]
         assert [path.read_bytes() for path in twins] == [alone.read_bytes()] * (ending != ".pdf")
     assert (tmp_path / "new.pdf" / "mine.pdf").read_bytes().startswith(b"%PDF")
+    for ending, same in ((".gv", "graph.dot"), (".dagitty", "graph.dagitty.txt")):  # which `compare` reads too
+        discover(file, "--output", tmp_path / f"mine{ending}")
+        assert (tmp_path / f"mine{ending}").read_bytes() == (tmp_path / "all" / same).read_bytes()
     assert_refused(
         discover(file, "--output", alone), "is there already: name another file, or replace it with --overwrite"
     )

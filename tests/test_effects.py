@@ -1088,6 +1088,15 @@ def test_observations_in_which_something_on_the_way_was_set_are_left_out() -> No
     assert "comes out too small" in str(effect_of(everywhere, sure_of(PATH), "dose", "health"))
 
 
+def test_zero_is_brought_into_an_interval_only_where_it_is_not_in_it_yet(medical: Table) -> None:
+    sure = effect_of(medical, suspecting(0.01, 0.999), "dose", "health", k=1000)
+    assert "to bring zero into the interval" in sure.sensitivity_sentences()[0]
+    doubted = effect_of(medical, suspecting(0.01, 0.8), "dose", "health", k=1000)
+    assert doubted.verdict == "effect"
+    assert doubted.interval[0] == 0  # in the graphs without the edge
+    assert "to bring the effect to zero." in doubted.sensitivity_sentences()[0]
+
+
 @pytest.mark.parametrize("together", [1, 300])
 def test_the_effect_of_what_was_set_in_every_observation_is_that_of_a_trial(together: int) -> None:
     random = np.random.default_rng(5)

@@ -35,7 +35,9 @@ BY_ENDING = {
     ".graphml": "graph.graphml",
     ".gml": "graph.gml",
     ".dot": "graph.dot",
+    ".gv": "graph.dot",
     ".txt": "graph.dagitty.txt",
+    ".dagitty": "graph.dagitty.txt",
     ".png": "graph.png",
     ".svg": "graph.svg",
     ".pdf": "graph.pdf",
@@ -45,7 +47,7 @@ OTHER_ENDINGS = {
     "pictures": (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".eps", ".ps"),
     "documents": (".html", ".htm", ".md", ".tex", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".rtf", ".ipynb", ".py"),
     "tables": (".tsv", ".xls", ".xlsx", ".ods", ".parquet", ".feather"),
-    "others": (".xml", ".yaml", ".yml", ".toml", ".gv", ".net", ".gz", ".zip"),
+    "others": (".xml", ".yaml", ".yml", ".toml", ".net", ".gz", ".zip"),
 }
 """Of names that nobody means as a folder."""
 SHORTEST_SLIP = 3

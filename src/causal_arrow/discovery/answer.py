@@ -153,6 +153,11 @@ def constraints_on(
     """
     if environment is None:
         return knowledge.compile(names).led_by(always_set).without_hidden_causes_of(always_set)
+    if causes := [source for source, target in knowledge.required if target == environment]:
+        raise KnowledgeError(
+            f"{environment!r} tells environments apart, so nothing in the table causes it: take the required edge from "
+            f"{causes[0]!r} to it out of the knowledge."
+        )
     compiled = (knowledge | Knowledge(roots=[environment])).compile(names)
     later = compiled.precedence[:, compiled.names.index(environment)]
     if later.any():

@@ -438,10 +438,12 @@ class Effect:
             return sentences
         if not math.isnan(self.robustness_value):
             zero, interval = self.robustness_value, self.robustness_value_of_interval
+            # Graphs without an effect may have brought zero into the interval already.
+            outside = interval >= 0.0005 and not self.interval[0] <= 0 <= self.interval[1]
             sentences.append(
                 f"A hidden cause of both would have to explain {zero:.1%} of what is left of {self.treatment} and of "
                 f"{self.outcome} after adjustment to bring the effect to zero"
-                + (f", {interval:.1%} to bring zero into the interval." if interval >= 0.0005 else ".")
+                + (f", {interval:.1%} to bring zero into the interval." if outside else ".")
             )
         if not math.isnan(self.e_value):
             sentences.append(
