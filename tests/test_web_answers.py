@@ -357,7 +357,8 @@ def test_an_effect_is_that_of_arrow(
         .effect("dose", "outcome", between=between, estimator=more.get("estimator", "linear"))
     )
     assert [given["median"], given["low"], given["high"]] == [expected.median, *expected.interval]
-    assert given["probability_of_none"] == expected.probability_of_none
+    for share in ("probability_of_none", "probability_not_identified", "probability_not_estimated"):
+        assert given[share] == getattr(expected, share)
     assert given["words"] == expected.sentence
     assert given["verdict"] == expected.verdict
     assert given["sentences"] == [*expected.sensitivity_sentences(), *expected.notes]

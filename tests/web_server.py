@@ -13,10 +13,18 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pandas as pd
+import torch
 
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.inference import ready_model
+from causal_arrow.discovery.pipeline import Discovery
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.tables.reading import read_table
 from causal_arrow.web.app import create_app
 from causal_arrow.web.load import table_as_csv
 from causal_arrow.web.page import Page
+from causal_arrow.web.queue import Job
 from causal_arrow.web.server import listen, running
 
 
@@ -76,6 +84,15 @@ class Client:
         assert facts["state"] == "done", facts["message"]
         return facts
 
+    def answered_with(self, table: pd.DataFrame, distribution: GraphDistribution) -> str:
+        """A session with a graph, as if the network had given this distribution."""
+        session = self.page.sessions.get(self.upload(table).json["session"])
+        read = read_table(session.file)
+        answer = Answer(read.names, distribution, observations=len(table))
+        session.found = Discovery(read, session.report, answer, ready_model(self.page.settings.model))
+        session.answer, session.job = answer, Job.done(session.found)
+        return session.key
+
     def argue(self, session: str, **argument: Any) -> Reply:
         return self.send("PUT", f"/api/sessions/{session}/graph", argument)
 
@@ -94,6 +111,16 @@ def serving(page: Page, token: str | None = None) -> Iterator[Client]:
 def linear_table(observations: int, variables: int, seed: int = 0) -> pd.DataFrame:
     """A table with as many columns as asked for, v1, v2, ..., each a noisy sum of some before it."""
     return pd.read_csv(io.BytesIO(table_as_csv(observations, variables, seed)))
+
+
+def in_order(scores: list[float], logits: dict[tuple[int, int], float], hidden: float) -> GraphDistribution:
+    """Variables with these order scores, adjacent with these log-odds or hardly ever; the first two share a hidden
+    cause with the log-odds `hidden`."""
+    adjacent, confounded = (torch.full((len(scores), len(scores)), -20.0) for _ in range(2))
+    for (one, other), value in logits.items():
+        adjacent[one, other] = adjacent[other, one] = value
+    confounded[0, 1] = confounded[1, 0] = hidden
+    return GraphDistribution(SkeletonOrder(adjacent, torch.tensor(scores)), confounded)
 
 
 def as_workbook(table: pd.DataFrame) -> bytes:

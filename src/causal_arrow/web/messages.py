@@ -349,10 +349,14 @@ class EffectFacts(Message):
     unit: str = Field(description="What the change is in, levels or the share of one; empty for numbers.")
     change: str
     sentences: list[str] = Field(description="How strong a hidden cause would have to be, and what else to know.")
-    median: float
+    median: float = Field(description="Over the graphs with an estimate and those without any effect.")
     low: float
     high: float
     probability_of_none: Probability
+    probability_not_identified: Probability = Field(
+        description="Share of the graphs in which a hidden cause spoils every adjustment set."
+    )
+    probability_not_estimated: Probability = Field(description="Share of the graphs whose set has no estimate.")
     graphs: int
     sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
     more_sets: int

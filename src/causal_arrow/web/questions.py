@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
-from causal_arrow.discovery.effects.effect import Effect
+from causal_arrow.discovery.effects.effect import Effect, in_percent
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
@@ -54,6 +54,11 @@ def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
     return places
 
 
+def _in_range(probability: float) -> float:
+    """Rounding may leave a probability a hair outside its range."""
+    return min(max(float(probability), 0.0), 1.0)
+
+
 # The edge
 
 
@@ -62,7 +67,7 @@ def edge_details(
 ) -> EdgeDetails:
     """How probable the edge is in both directions, in words, how stable, and the data of the two variables."""
     j, k = _two(answer, source, target)
-    forward, backward = (min(max(float(answer.edge_probabilities[pair]), 0.0), 1.0) for pair in ((j, k), (k, j)))
+    forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
     words = f"Are {source} and {target} adjacent? {probability_words(adjacent)} ({adjacent:.2f})."
     if adjacent > 0:
@@ -81,7 +86,7 @@ def edge_details(
         in_graph=bool(answer.adjacency[j, k]),
         hidden_cause_probability=None
         if answer.confounding_probabilities is None
-        else min(max(float(answer.confounding_probabilities[j, k]), 0.0), 1.0),
+        else _in_range(answer.confounding_probabilities[j, k]),
         stability=None if stability is None else _pair_stability(stability, j, k),
         plot=plot_of(table, source, target),
     )
@@ -203,7 +208,8 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
     return CausalQuestion(
         cause=cause,
         effect=effect,
-        words=f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} ({share:.2f}).",
+        words=f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} "
+        f"({in_percent(share)}).",
         probability=share,
         reversed_probability=float(causes[k, j]),
         graphs=len(graphs),
@@ -244,7 +250,9 @@ def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFact
         median=effect.median,
         low=effect.interval[0],
         high=effect.interval[1],
-        probability_of_none=min(max(effect.probability_of_none, 0.0), 1.0),
+        probability_of_none=_in_range(effect.probability_of_none),
+        probability_not_identified=_in_range(effect.probability_not_identified),
+        probability_not_estimated=_in_range(effect.probability_not_estimated),
         graphs=effect.graphs,
         sets=rows[:MOST_LISTED],
         more_sets=len(rows) - len(rows[:MOST_LISTED]),
@@ -263,7 +271,7 @@ def _effect_plot(effect: Effect) -> EffectPlot:
     if len(densities) > MOST_LISTED:
         rest = densities[MOST_LISTED:].sum(axis=0)
         layers.append(EffectLayer(label=f"{len(densities) - MOST_LISTED} more", densities=rest.tolist()))
-    return EffectPlot(points=points.tolist(), layers=layers, at_zero=min(max(mixture.at_zero, 0.0), 1.0))
+    return EffectPlot(points=points.tolist(), layers=layers, at_zero=_in_range(mixture.at_zero))
 
 
 def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None:

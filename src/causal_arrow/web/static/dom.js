@@ -30,8 +30,10 @@ export const button = (label, onclick, properties = {}) =>
 
 export const percent = (probability) => probability.toFixed(2);
 
-/** A share in percent, where 0% and 100% mean exactly that. */
+/** A share in percent, where 0% and 100% mean exactly that; rounded as the server's sentences are, halves to even. */
 export function inPercent(share) {
   if (share > 0 && share < 0.01) return "under 1%";
-  return share > 0.99 && share < 1 ? "over 99%" : `${Math.round(100 * share)}%`;
+  if (share > 0.99 && share < 1) return "over 99%";
+  const exact = 100 * share, below = Math.floor(exact);
+  return `${exact - below === 0.5 ? below + (below % 2) : Math.round(exact)}%`;
 }

@@ -95,31 +95,41 @@ const list = (title, entries, words) => entries.length
   ? [element("p", {}, title), element("ul", {}, ...entries.map((entry) => element("li", {}, words(entry))))] : [];
 
 function effectParts(size) {
-  const rows = size.sets.map((set) => element("tr", {},
-    element("th", { scope: "row" }, set.variables.length ? set.variables.join(", ") : "nothing"),
-    element("td", {}, inPercent(set.share)),
-    element("td", {}, numeral(set.effect), element("br"), element("small", { class: "number" },
-      `${numeral(set.low)} to ${numeral(set.high)}`))));
+  const row = (title, share, ...effect) => element("tr", {}, element("th", { scope: "row" }, title),
+    element("td", {}, inPercent(share)), element("td", {}, ...effect));
+  const { probability_of_none: none, probability_not_identified: lost, probability_not_estimated: without } = size;
+  const listed = size.sets.reduce((sum, set) => sum + set.share, 0);
+  // Every graph is in one of the rows, so that the shares add up to all of them.
+  const rows = [
+    ...size.sets.map((set) => row(set.variables.length ? set.variables.join(", ") : "nothing", set.share,
+      numeral(set.effect), element("br"),
+      element("small", { class: "number" }, `${numeral(set.low)} to ${numeral(set.high)}`))),
+    size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - none - lost - without, 0), "") : null,
+    none ? row("no path", none, "none") : null,
+    lost ? row("a hidden cause", lost, "not identified") : null,
+    without ? row("a set without estimate", without, "unknown") : null,
+  ];
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
-  // A number that few graphs stand for must not be read alone: the sentence says in how many it is none.
-  const figure = size.verdict === "not identified" ? [element("p", {}, size.words)] : [
+  // A number that few graphs stand for must not be read alone: the sentence says what most of them say.
+  const figure = size.verdict !== "effect" ? [element("p", {}, size.words)] : [
     element("p", { class: "figure" }, element("strong", {}, numeral(size.median)),
       ` ${[size.unit, size.change].filter(Boolean).join(" ")}`),
     element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
-      `No effect in ${inPercent(size.probability_of_none)} of the graphs.`),
+      [`No effect in ${inPercent(none)} of the graphs`,
+        lost ? `not identified in ${inPercent(lost)} because of a hidden cause` : "",
+        without ? `${inPercent(without)} ask for a set that has no estimate` : ""].filter(Boolean).join("; ") + "."),
   ];
   return [
     ...figure,
     size.sets.length ? effectPlot(size) : null,
     size.sets.length ? element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
-    size.more_sets ? element("p", { class: "hint" }, `${size.more_sets} more sets that fewer graphs ask for.`) : null,
     ...size.sentences.map((sentence) => element("p", {}, sentence)),
   ];
 }
 
 /** The distribution of the effect, one layer per adjustment set, the interval below and a stem for "no effect". */
-function effectPlot({ plot, low, high, median, effect, change }) {
+function effectPlot({ plot, low, high, median, effect, change, ...size }) {
   const { points, layers } = plot;
   const total = points.map((_, place) => layers.reduce((sum, layer) => sum + layer.densities[place], 0));
   const top = Math.max(...total) || 1;
@@ -128,7 +138,8 @@ function effectPlot({ plot, low, high, median, effect, change }) {
   const up = (density) => (HEIGHT - BOTTOM - 8) * (1 - density / top) + 4;
   const floor = up(0);
   const picture = svgElement("svg", { class: "plot effect-plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": `The effect on ${effect} ${change}: ${numeral(median)}, with 90% between ${numeral(low)} and ${numeral(high)}` });
+    "aria-label": `The effect on ${effect} ${change}: ${numeral(median)}, with 90% between ${numeral(low)} and ${numeral(high)}` +
+      (size.probability_not_identified ? ", over the graphs that identify it" : "") });
   let below = points.map(() => 0);
   layers.forEach((layer, place) => {
     const above = below.map((sum, point) => sum + layer.densities[point]);
@@ -142,7 +153,7 @@ function effectPlot({ plot, low, high, median, effect, change }) {
   picture.append(svgElement("line", { x1: SIDE, x2: WIDTH - SIDE, y1: floor, y2: floor }));
   if (plot.at_zero > 0) {
     picture.append(svgElement("line", { class: "stem", x1: across(0), x2: across(0), y1: floor, y2: up(top * plot.at_zero) },
-      svgElement("title", {}, `no effect in ${inPercent(plot.at_zero)} of the graphs`)));
+      svgElement("title", {}, `no effect in ${inPercent(size.probability_of_none)} of the graphs`)));
   }
   picture.append(
     svgElement("line", { class: "interval", x1: across(low), x2: across(high), y1: floor + 7, y2: floor + 7 }),
