@@ -29,6 +29,7 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from bad_inputs import KINDS, Case, World
 from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.effects.effect import in_percent
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -285,6 +286,57 @@ def test_hostile_names_are_text_in_the_report(client: Client) -> None:
 def test_the_report_needs_nothing_from_elsewhere(client: Client, table: pd.DataFrame) -> None:
     report = client.file(client.answered(table)["session"], "report.html").content.decode()
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", report)
+
+
+KNOWN = {
+    "required": [["age", "dose"]],
+    "forbidden": [["d", "e"]],
+    "roots": ["age"],
+    "leaves": ["e"],
+    "tiers": [["age"], ["outcome", "e"]],
+    "no_hidden_cause": [["d", "dose"]],
+}
+
+
+def test_the_report_says_what_was_known_in_sentences(client: Client, table: pd.DataFrame) -> None:
+    session = client.answered(table)["session"]
+    client.argue(session, knowledge=KNOWN)
+    report = Elements(client.file(session, "report.html").content.decode()).words
+    known = report[report.index("What was known") : report.index("The same in Python")]
+    for words in (
+        "age → dose is required",
+        "d → e is forbidden",
+        "nothing causes age",
+        "e causes nothing",
+        "tier 1: age; tier 2: outcome, e",
+        "d and dose share no hidden cause",
+    ):
+        assert words in known
+    assert not re.search(r"\w_\w|\[", known)  # the words of Python
+
+
+def test_the_report_has_the_effects_and_the_stability_that_were_asked_for(client: Client, table: pd.DataFrame) -> None:
+    session = client.answered(table)["session"]
+    client.argue(session, knowledge={"required": [["dose", "outcome"]]})
+    path = f"/api/sessions/{session}"
+    before = Elements(client.file(session, "report.html").content.decode()).words
+    assert "Effects" not in before
+    assert "Stability" not in before
+    sizes = [
+        client.send("GET", f"{path}/effect?cause=dose&effect=outcome{more}").json
+        for more in ("", "&first=0&second=2", "&estimator=curved")
+    ]
+    client.send("POST", f"{path}/stability", {"resamples": 4})
+    while (stability := client.send("GET", f"{path}/stability").json)["state"] in ("waiting", "running"):
+        time.sleep(0.02)
+    report = Elements(client.file(session, "report.html").content.decode()).words
+    for size in sizes:
+        for sentence in (size["words"], *size["sentences"]):
+            assert sentence in report
+    assert "4 tables with the observations drawn again" in report
+    shares = report[report.index("show it reversed") :]
+    for edge in stability["edges"]:
+        assert f"{edge['source']}{edge['target']}{in_percent(edge['frequency'])}" in shares
 
 
 # Sessions

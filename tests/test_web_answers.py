@@ -469,6 +469,15 @@ def test_a_change_of_kind_is_among_the_differences(able: Client, people: pd.Data
     ]
 
 
+def test_a_search_space_is_among_the_differences(client: Client, table: pd.DataFrame, small_model_folder: Path) -> None:
+    session = client.answered(table)["session"]
+    saved = Arrow(small_model_folder, knowledge={"search_space": ["age -> dose", "dose -> outcome"]}).fit(table)
+    kept = client.send("POST", f"/api/sessions/{session}/kept/file?name=o.json", saved.to_json().encode()).json
+    found = compared(client, session, str(kept[0]["number"]))
+    words = [each["words"] for each in found["differences"] if each["kind"] == "statement"]
+    assert words == ["Said only in “o.json”: only these edges may exist: age → dose, dose → outcome."]
+
+
 def test_answers_are_kept_by_name_and_from_files_and_forgotten(client: Client, table: pd.DataFrame) -> None:
     other = client.answered(linear_table(80, 4))
     saved = client.file(other["session"], "graph.json").content

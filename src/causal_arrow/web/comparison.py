@@ -15,6 +15,7 @@ from causal_arrow.graphs.differences import edge_differences
 from causal_arrow.text import counted, listed, reason
 from causal_arrow.web.messages import Bends, ComparedAnswer, Comparison, Difference, Places
 from causal_arrow.web.sessions import Session
+from causal_arrow.web.statements import statements
 from causal_arrow.web.views import graph_of, places_of
 
 NOW = "now"
@@ -170,35 +171,14 @@ def _hidden_cause_differences(one: Answer, other: Answer, left: str, right: str)
     ]
 
 
-STATEMENTS = (
-    ("required", "{} is required", " → "),
-    ("forbidden", "{} is forbidden", " → "),
-    ("roots", "nothing causes {}", ""),
-    ("leaves", "{} causes nothing", ""),
-    ("no_hidden_cause", "{} share no hidden cause", " and "),
-)
-"""Kinds of statements, their words, and what joins the two variables of a pair."""
-
-
 def _statement_differences(one: Answer, other: Answer, left: str, right: str) -> list[Difference]:
-    said = [_statements(answer) for answer in (one, other)]
+    said = [statements(answer.knowledge) for answer in (one, other)]
     return [
         Difference(kind="statement", words=f"Said only in {_quoted(name)}: {words}.", pair=None)
         for here, there, name in ((said[0], said[1], left), (said[1], said[0], right))
         for words in here
         if words not in there
     ]
-
-
-def _statements(answer: Answer) -> list[str]:
-    known = answer.knowledge
-    words = [
-        template.format(entry if isinstance(entry, str) else joint.join(entry))
-        for kind, template, joint in STATEMENTS
-        for entry in getattr(known, kind)
-    ]
-    tiers = " before ".join(f"({', '.join(tier)})" for tier in known.tiers)
-    return [*words, *([f"tiers {tiers}"] if tiers else [])]
 
 
 def _edge(answer: Answer, edge: Edge) -> DirectedEdge:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.web.sessions import Session
-from causal_arrow.web.views import table_facts
+from causal_arrow.discovery.effects.effect import in_digits, in_percent
+from causal_arrow.errors import ArrowError
+from causal_arrow.web.questions import effect_facts
+from causal_arrow.web.sessions import EffectAsked, Session
+from causal_arrow.web.statements import statements
+from causal_arrow.web.views import failure, table_facts
 
 _PAINTING = threading.Lock()  # matplotlib's settings belong to the whole process
 
@@ -68,31 +72,31 @@ def python_lines(session: Session) -> str:
 
 
 def _questions_in_python(session: Session) -> list[str]:
-    """Lines for the effects and the stability that were asked for, of variables that are still there."""
-    _, answer = session.current()
+    """Lines for the effects and the stability that were asked for."""
     lines = []
-    for asked in session.questions:
-        if {asked.cause, asked.effect} <= set(answer.names):
-            options = [repr(asked.cause), repr(asked.effect)]
-            options += [f"between={asked.between!r}"] if asked.between is not None else []
-            options += [f"estimator={asked.estimator!r}"] if asked.estimator != "linear" else []
-            lines.append(f"print(arrow.effect({', '.join(options)}))")
+    for asked in _questions(session):
+        options = [repr(asked.cause), repr(asked.effect)]
+        options += [f"between={asked.between!r}"] if asked.between is not None else []
+        options += [f"estimator={asked.estimator!r}"] if asked.estimator != "linear" else []
+        lines.append(f"print(arrow.effect({', '.join(options)}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.bootstrap(table, k={len(session.resampled)}).to_frame().to_string())")
     return lines
 
 
+def _questions(session: Session) -> list[EffectAsked]:
+    """The questions about effects of variables that are still there."""
+    there = set(session.current()[1].names)
+    return [asked for asked in session.questions if {asked.cause, asked.effect} <= there]
+
+
 def report_page(session: Session) -> str:
-    """The trust card, the graph, its edges and the program, as one HTML file that needs nothing else."""
+    """The trust card, the graph, what was known, the effects and the stability that were asked for, and the program, as
+    one HTML file that needs nothing else."""
     _, answer = session.current()
     facts = table_facts(session)
     card = [facts.size, facts.against, facts.assumed]
     findings = [f"{finding.severity}: {finding.message}" for finding in facts.findings]
-    statements = [
-        f"{kind}: {' → '.join(entry) if isinstance(entry, list) and kind != 'tiers' else entry}"
-        for kind, entries in answer.knowledge.to_dict().items()
-        for entry in entries
-    ]
     with _PAINTING:
         # Without findings: the card above has them, in the words of the page.
         graph = summary.to_html(replace(answer, findings=()))
@@ -107,12 +111,63 @@ def report_page(session: Session) -> str:
             _paragraphs(card),
             "<h2>Graph</h2>",
             graph,
-            _section("What was known", statements),
+            _section("What was known", statements(answer.knowledge)),
+            *_effects(session),
+            *_stability(session),
             _section("Findings", findings),
             f"<h2>The same in Python</h2><pre>{html.escape(python_lines(session))}</pre>",
             "</body></html>\n",
         ]
     )
+
+
+def _effects(session: Session) -> list[str]:
+    """A section with the effects that were asked for, of variables that are still there."""
+    found, answer = session.current()
+    parts = []
+    for asked in _questions(session):
+        curved = " (estimated with curves)" if asked.estimator == "curved" else ""
+        parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{curved}')}</h3>")
+        try:
+            size = effect_facts(answer, found.table, asked)
+        except ArrowError as error:  # a level that it compares is gone since
+            parts.append(_paragraphs([failure(error)]))
+            continue
+        parts.append(_paragraphs([" ".join([size.words, *size.sentences])]))
+        rows = [
+            (
+                ", ".join(each.variables) or "nothing",
+                in_percent(each.share),
+                in_digits(each.effect),
+                f"{in_digits(each.low)} to {in_digits(each.high)}",
+            )
+            for each in size.sets
+        ]
+        parts.append(_table(("adjusted for", "graphs", "effect", "90% interval"), rows))
+    return ["<h2>Effects</h2>", *parts] if parts else []
+
+
+def _stability(session: Session) -> list[str]:
+    """A section with the shares of resampled tables that show each edge, once they are read."""
+    stability, (_, answer) = session.stability(), session.current()
+    if stability is None:
+        return []
+    rows = []
+    for edge in answer.edges:
+        j, k = answer.place_of(edge.source), answer.place_of(edge.target)
+        shares = stability.frequencies[j, k], stability.frequencies[k, j]
+        rows.append((edge.source, edge.target, *(in_percent(float(share)) for share in shares)))
+    words = f"Shares of {stability.resamples} tables with the observations drawn again."
+    head = ("cause", "effect", "show this edge", "show it reversed")
+    return ["<h2>Stability</h2>", _paragraphs([words]), _table(head, rows)]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
+    lines = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _paragraphs(lines: list[str]) -> str:

@@ -23,7 +23,7 @@ from causal_arrow.web.queue import Job
 MOST_KEPT = 12
 """Answers that a session keeps for comparison."""
 MOST_QUESTIONS = 20
-"""Questions about effects that the Python lines repeat."""
+"""Questions about effects that the report answers and the Python lines repeat."""
 MOST_EARLIER = 8
 EARLIER_BYTES = 16 * 2**20
 """What the tables of earlier readings may take, so that going back to them needs no network."""
@@ -195,7 +195,7 @@ class Session:
         return kept
 
     def remember_question(self, question: EffectAsked) -> None:
-        """Keep a question about an effect for the Python lines."""
+        """Keep a question about an effect for the report and the Python lines."""
         self.questions = [*(each for each in self.questions if each != question), question][-MOST_QUESTIONS:]
 
 
