@@ -245,6 +245,35 @@ def test_questions_about_two_variables_are_answered(open_tab: OpenTab, table: pd
     tab.wait_for_selector("#trouble >> text=two different variables")
 
 
+def test_what_the_server_refuses_is_not_chosen(open_tab: OpenTab, table: pd.DataFrame) -> None:
+    tab = open_tab()
+    source, target = with_graph(tab, table)[0]
+    tab.click("#edge-list li:first-child button")
+    tab.wait_for_selector("#selection h3")
+    tab.click("#pair-panel > summary")
+    tab.select_option("#effect", source)
+    tab.click("#show-pair")
+    tab.wait_for_selector("#trouble >> text=two different variables")
+    assert tab.inner_text("#selection h3") == f"{source} → {target}"
+    tab.click("#selection button:has-text('Forbid')")
+    until(tab, EDGE_IS_GONE, [source, target])
+    tab.wait_for_selector("#selection button:has-text('Take back')")
+    assert tab.is_hidden("#trouble")
+
+
+def test_saying_the_same_twice_is_one_step_to_undo(open_tab: OpenTab, table: pd.DataFrame) -> None:
+    tab = open_tab()
+    before = with_graph(tab, table)
+    tab.click("#edge-list li:first-child button")
+    tab.dblclick("#selection button:has-text('Forbid')")
+    until(tab, EDGE_IS_GONE, list(before[0]))
+    tab.wait_for_selector("#selection button:has-text('Take back')")
+    tab.click("#selection button:has-text('Forbid')")  # also later
+    tab.click("#undo")
+    until(tab, EDGE_IS_THERE, list(before[0]))
+    assert tab.is_disabled("#undo")
+
+
 def test_downloads_hold_the_graph_as_it_was_argued(open_tab: OpenTab, table: pd.DataFrame, tmp_path: Path) -> None:
     tab = open_tab()
     with_graph(tab, table)

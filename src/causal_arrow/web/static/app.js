@@ -1,7 +1,7 @@
 // The page: opens a table, waits for the network, and keeps graph, lists and server in step.
 
 import * as api from "./api.js";
-import { forbidden, forgotten, History, required, withoutHiddenCause } from "./argument.js";
+import { forbidden, forgotten, History, isSame, required, withoutHiddenCause } from "./argument.js";
 import { canonical, ColumnsPanel } from "./columns.js";
 import { CompareView } from "./compare.js";
 import { button, byId, element } from "./dom.js";
@@ -24,6 +24,7 @@ let facts = null; // the session as the server told it last
 let graph = null; // the graph as it is shown
 let history = null;
 let selected = null; // { source, target } for an edge, { name } for a variable
+let wanted = null; // the edge that was chosen last, also before the server has answered
 let picture = null;
 let wish = null; // the argument that the server has not heard yet
 let talking = false;
@@ -94,7 +95,7 @@ async function leave() {
   history?.forget();
   if (compare.isOpen) compare.close();
   sessionStorage.removeItem(SESSION);
-  key = facts = graph = selected = history = stability = null;
+  key = facts = graph = selected = wanted = history = stability = null;
 }
 
 async function openFile(file) {
@@ -273,7 +274,9 @@ async function arrange(first) {
 
 /** Ask for the graph under another argument. Of several wishes in a hurry, the last one counts. */
 async function argue(argument, remember = true) {
-  if (remember) history.add({ choices: facts.choices, argument: wish ?? graph.argument });
+  const before = wish ?? graph.argument;
+  if (remember && isSame(argument, before)) return; // a second click on the same button
+  if (remember) history.add({ choices: facts.choices, argument: before });
   stability = null;
   wish = argument;
   if (talking) return;
@@ -327,8 +330,14 @@ const actions = {
   require: careful((source, target) => argue(required(graph.argument, source, target))),
   forbid: careful((source, target) => argue(forbidden(graph.argument, source, target))),
   reverse: careful(async (source, target) => {
+    const before = selected;
     selected = { source: target, target: source };
-    await argue(required(graph.argument, target, source));
+    try {
+      await argue(required(graph.argument, target, source));
+    } catch (error) {
+      selected = before;
+      throw error;
+    }
   }),
   forget: careful((source, target) => argue(forgotten(graph.argument, source, target))),
   argue: careful(argue),
@@ -356,15 +365,20 @@ function closeCompare() {
 
 // Selecting
 
+/** Choose the edge between two variables, once the server has answered: what it refuses is not chosen. */
 async function selectEdge(source, target) {
-  selected = { source, target };
+  const mine = wanted = { source, target };
+  const details = await api.edge(key, source, target);
+  if (wanted !== mine) return;
+  selected = mine;
   picture.select(source, target);
   panels.showEdges(graph, selected, stability, careful(selectEdge));
   pair.choose(source, target);
-  await refreshSelection();
+  panels.showEdge(details, actions);
 }
 
 function selectVariable(name) {
+  wanted = null;
   selected = { name };
   picture.select(name);
   pair.choose(name);
@@ -372,7 +386,7 @@ function selectVariable(name) {
 }
 
 function selectNothing() {
-  selected = null;
+  selected = wanted = null;
   picture.select();
   panels.showEdges(graph, null, stability, careful(selectEdge));
   panels.showNothing();

@@ -4,6 +4,14 @@ const same = (one, other) => one[0] === other[0] && one[1] === other[1];
 const without = (edges, edge) => edges.filter((each) => !same(each, edge));
 const copy = (argument) => structuredClone(argument);
 
+/** Whether two arguments say the same, in whichever order. */
+export function isSame(one, other) {
+  const canonical = ({ knowledge, rule, threshold }) => JSON.stringify([rule, threshold, ...Object.keys(knowledge).sort()
+    .map((kind) => [kind, kind === "tiers" ? knowledge.tiers.map((tier) => [...tier].sort())
+      : knowledge[kind].map((entry) => JSON.stringify(entry)).sort()])]);
+  return canonical(one) === canonical(other);
+}
+
 /** The argument with nothing said about the two variables, in either direction. */
 export function forgotten(argument, source, target) {
   const next = copy(argument);
