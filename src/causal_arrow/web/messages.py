@@ -357,6 +357,7 @@ class EffectFacts(Message):
         description="Share of the graphs in which a hidden cause spoils every adjustment set."
     )
     probability_not_estimated: Probability = Field(description="Share of the graphs whose set has no estimate.")
+    why_not_estimated: str = Field(description="Why, in words; empty if every set has an estimate.")
     graphs: int
     sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
     more_sets: int

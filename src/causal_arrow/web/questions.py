@@ -253,6 +253,7 @@ def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFact
         probability_of_none=_in_range(effect.probability_of_none),
         probability_not_identified=_in_range(effect.probability_not_identified),
         probability_not_estimated=_in_range(effect.probability_not_estimated),
+        why_not_estimated=effect.why_not_estimated,
         graphs=effect.graphs,
         sets=rows[:MOST_LISTED],
         more_sets=len(rows) - len(rows[:MOST_LISTED]),

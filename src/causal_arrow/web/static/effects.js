@@ -118,7 +118,7 @@ function effectParts(size) {
     element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
       [`No effect in ${inPercent(none)} of the graphs`,
         lost ? `not identified in ${inPercent(lost)} because of a hidden cause` : "",
-        without ? `${inPercent(without)} ask for a set that has no estimate` : ""].filter(Boolean).join("; ") + "."),
+        without ? `${inPercent(without)} ask for a set that has no estimate (${size.why_not_estimated})` : ""].filter(Boolean).join("; ") + "."),
   ];
   return [
     ...figure,
