@@ -101,7 +101,8 @@ def design_for(
             f"Only {counted(int(rows.sum()), 'observation')} are complete, and {FEWEST_OBSERVATIONS} are the fewest "
             "for an estimate."
         )
-    design = _design(table.values[rows], table.columns, (), keep=(treatment, outcome), change=change, level=code)
+    cells = list(table.values[rows].T)
+    design = _design(cells, table.columns, (), keep=(treatment, outcome), change=change, level=code)
     if not curved_numbers:
         return design
     return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
@@ -220,7 +221,8 @@ def _estimates(
     """The effect by each set, from the observations that are complete for it."""
     t, y = ends
     rows = with_both_ends(table, t, y, change.levels)
-    values, observed = table.values[rows], table.observed[rows]
+    values, observed = np.asfortranarray(table.values[rows]), table.observed[rows]
+    everywhere = set(np.flatnonzero(observed.all(axis=0)).tolist())
     estimates: dict[Set, SetEstimate] = {}
     observations: dict[Set, int] = {}
     why_not: dict[Set, str] = {}
@@ -231,8 +233,10 @@ def _estimates(
         if complete.sum() < FEWEST_OBSERVATIONS:
             why_not.update(dict.fromkeys(group, TOO_FEW))
             continue
-        inside = values if complete.all() else values[complete]
-        design = _design(inside, table.columns, answer.log_columns, keep=ends, change=change, level=level)
+        # There may be hundreds of groups: each has the columns of its own sets alone.
+        used = {*ends, *(member for members in group for member in members)} if columns else everywhere
+        cells = [values[complete, place] if place in used else None for place in range(table.variables)]
+        design = _design(cells, table.columns, answer.log_columns, keep=ends, change=change, level=level)
         constant = [answer.names[end] for end in ends if not design.varies(end)]
         if constant and not columns:
             raise _NoEstimateError(answer, ends, f"{constant[0]!r} is constant among the observations in use")
@@ -244,7 +248,7 @@ def _estimates(
             unit = float(design.deviations[t_column] / design.deviations[y_column] / change.size)
         by_set = _estimates_by(estimator, design, ends, group, table.columns, random)
         estimates.update(by_set)
-        observations.update(dict.fromkeys(by_set, len(inside)))
+        observations.update(dict.fromkeys(by_set, int(complete.sum())))
         why_not.update({members: NOTHING_LEFT for members in group if members not in by_set})
     return _Found(estimates, observations, why_not, len(values), unit)
 
@@ -528,21 +532,21 @@ def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Boo
 
 
 def _design(
-    values: Floats,
+    variables: Sequence[Floats | None],
     columns: Sequence[Column],
     log_columns: Sequence[str],
     keep: Sequence[int],
     change: _Change,
     level: int | None,
 ) -> Design:
-    """Columns of a regression, none of variables with missing cells; what is adjusted for is on the scale on which the
-    network read it."""
+    """Columns of a regression, for the variables whose cells (N,) are given; what is adjusted for is on the scale on
+    which the network read it."""
     treatment, outcome = keep
+    nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
     blocks = []
-    for place, column in enumerate(columns):
-        cells = values[:, place]
-        if np.isnan(cells).any():  # no set of these observations has it
-            block = values[:, :0]
+    for place, (cells, column) in enumerate(zip(variables, columns, strict=True)):
+        if cells is None:
+            block = nothing
         elif place == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
         elif place == outcome and level is not None:
