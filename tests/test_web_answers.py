@@ -24,9 +24,14 @@ from causal_arrow import Arrow
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import Settings
 from causal_arrow.errors import COMMAND_LINE, PYTHON, Remedy
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.network.model import ArrowModel
+from causal_arrow.tables.table import Table
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
+from causal_arrow.web.questions import edge_details
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.wording import OFFERS, PAGE, offers
 from web_server import Client, linear_table, one_sentence, serving
@@ -516,6 +521,26 @@ def test_a_saved_answer_may_be_no_larger_than_a_table(small_model_folder: Path, 
 
 
 # Words
+
+
+def test_what_an_experiment_rules_out_is_not_put_down_to_what_the_reader_knows() -> None:
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    table = Table.of_numbers(values, ["dose", "diet", "health"])
+    unsure = GraphDistribution(SkeletonOrder(torch.zeros(3, 3), torch.zeros(3)), torch.zeros(3, 3))
+    answer = Answer(
+        table.names,
+        unsure,
+        Knowledge(forbidden=["health -> diet"], no_hidden_cause=["diet <-> health"]),
+        observations=50,
+        experiments={"dose": 50},
+    )
+    of_trial = edge_details(answer, table, "dose", "health").sentences
+    assert "Nothing in the table causes dose: it was set in every observation." in of_trial
+    assert "They share no hidden cause: an experiment alone decided on one of them." in of_trial
+    assert not any("You" in sentence for sentence in of_trial)
+    of_reader = edge_details(answer, table, "diet", "health").sentences
+    assert "Your knowledge rules out health → diet." in of_reader
+    assert "You say that they share no hidden cause." in of_reader
 
 
 def test_every_remedy_has_words_on_every_surface() -> None:
