@@ -23,6 +23,7 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 from causal_arrow import Arrow
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.summary import decided_by, to_text
 from causal_arrow.errors import COMMAND_LINE, PYTHON, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
@@ -34,7 +35,7 @@ from causal_arrow.web.page import Page
 from causal_arrow.web.questions import edge_details
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.wording import OFFERS, PAGE, offers
-from web_server import Client, linear_table, one_sentence, serving
+from web_server import Client, in_order, linear_table, one_sentence, serving
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +224,50 @@ def test_a_number_and_levels_come_with_a_table_of_levels(able: Client, people: p
     assert [each["level"] for each in plot["summaries"]] == list(expected.index)
     given = [[each["count"], each["mean"], each["deviation"]] for each in plot["summaries"]]
     np.testing.assert_allclose(given, expected.to_numpy())
+
+
+# What decides a direction
+
+
+DECISIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nothing": ({}, "v1 → v2", "strong"),
+    "required against the network": ({"required": [["v2", "v1"]]}, "v2 → v1", "required"),
+    "required as the network has it": ({"required": [["v1", "v2"]]}, "v1 → v2", "required"),
+    "forbidden": ({"forbidden": [["v1", "v2"]]}, "v2 → v1", "by knowledge"),
+    "tiers": ({"tiers": [["v2"], ["v1", "v3"]]}, "v2 → v1", "by knowledge"),
+    "roots": ({"roots": ["v2"]}, "v2 → v1", "by knowledge"),
+}
+
+
+@pytest.mark.parametrize("way", DECISIONS)
+def test_what_knowledge_decides_is_not_called_a_preference_of_the_network(client: Client, way: str) -> None:
+    knowledge, arrow, column = DECISIONS[way]
+    session = client.answered_with(linear_table(200, 3), in_order([8.0, 4.0, 1.0], {(0, 1): 3.0, (1, 2): -9.0}, -9.0))
+    graph = client.argue(session, knowledge=knowledge, threshold=0.01).json
+    (edge,) = (each for each in graph["edges"] if f"{each['source']} → {each['target']}" == arrow)
+    details = client.send("GET", f"/api/sessions/{session}/edge?source={edge['source']}&target={edge['target']}").json
+    words = " ".join([details["words"], *details["sentences"]])
+    assert edge["decided"] == (None if column == "strong" else column)
+    assert ("the network's preference for v1 → v2 is strong (0.98)" in words) == (column == "strong")
+    assert ("the network alone prefers v1 → v2 (0.98)" in words.lower()) == (column != "strong")
+    assert ("You require" in words) == (column == "required")
+    assert ("Your knowledge rules out v1 → v2" in words.replace("your", "Your")) == (column == "by knowledge")
+    assert "the shape of the data" not in words or column == "strong"
+    answer = client.page.sessions.get(session).current()[1]
+    row = next(line for line in to_text(answer).splitlines() if line.split()[:2] == arrow.split(" → "))
+    assert row.endswith(f"  {column} (0.98)" if column == "strong" else f"  {column}")
+    assert f"<td>{column}" in client.file(session, "report.html").content.decode()
+
+
+def test_what_the_table_decides_is_not_called_a_preference_of_the_network(able: Client, people: pd.DataFrame) -> None:
+    facts = able.answered(people, drop=["target"], environments="site")
+    able.argue(facts["session"], threshold=0.001)
+    answer = able.page.sessions.get(facts["session"]).current()[1]
+    (edge, *_) = answer.shifted
+    assert decided_by(answer, "site", edge.target) == "by environment"
+    details = able.send("GET", f"/api/sessions/{facts['session']}/edge?source={edge.target}&target=site").json
+    assert f"it is site → {edge.target}: nothing in the table causes site, which tells" in details["words"]
+    assert "preference" not in details["words"]
 
 
 # Stability

@@ -6,13 +6,15 @@ import html
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from causal_arrow.discovery.answer import Answer, DirectedEdge
+from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
 from causal_arrow.text import counted
 
 MOST_EDGES = 40
 MOST_VANISHED = 5
 MOST_HIDDEN_CAUSES = 10
+Decision = Literal["required", "by knowledge", "by environment", "by experiment"]
 COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
 
 
@@ -20,6 +22,18 @@ def title(answer: Answer) -> str:
     """The size of the table."""
     size = counted(len(answer.names), "variable")
     return size if answer.observations is None else f"{counted(answer.observations, 'observation')} of {size}"
+
+
+def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
+    """What makes an edge between the two point from cause to effect in place of the network; None if nothing does."""
+    j, k = answer.place_of(cause), answer.place_of(effect)
+    if answer.constraints.required[j, k]:
+        return "required"
+    if answer.constraints.forbidden[j, k] or not answer.constraints.forbidden[k, j]:
+        return None
+    if why_uncaused(answer, cause):
+        return "by environment" if cause == answer.environment else "by experiment"
+    return "by knowledge"
 
 
 def order_sentence(answer: Answer) -> str:
@@ -74,7 +88,7 @@ def to_text(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) ->
     """The whole summary as plain text, one line per edge, and `more` sentences after what is good to know."""
     lines = [_title_with_model(answer), ""]
     if answer.edges:
-        rows = [COLUMNS, *(_cells(edge) for edge in answer.edges[:most])]
+        rows = [COLUMNS, *(_cells(answer, edge) for edge in answer.edges[:most])]
         widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
         for row in rows:
             lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -91,7 +105,7 @@ def to_html(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) ->
     """The whole summary for a notebook: picture, edges, order, `more` sentences, warnings."""
     head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(edge)) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(answer, edge)) + "</tr>"
         for edge in answer.edges[:most]
     )
     others = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
@@ -121,11 +135,11 @@ def _picture(answer: Answer) -> str:
     return text[text.index("<svg") :]
 
 
-def _cells(edge: DirectedEdge) -> tuple[str, ...]:
+def _cells(answer: Answer, edge: DirectedEdge) -> tuple[str, ...]:
     return (
         edge.source,
         edge.target,
         "required" if edge.required else f"{edge.probability:.2f}",
         f"{edge.adjacency_probability:.2f}",
-        f"{edge.direction} ({edge.direction_probability:.2f})",
+        decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})",
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge
-from causal_arrow.discovery.summary import title
+from causal_arrow.discovery.summary import decided_by, title
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.differences import edge_differences
 from causal_arrow.text import counted, listed, reason
@@ -187,7 +187,10 @@ def _edge(answer: Answer, edge: Edge) -> DirectedEdge:
 
 def _facts(answer: Answer, edge: Edge) -> str:
     found = _edge(answer, edge)
-    return "required" if found.required else f"direction {found.direction}, {found.direction_probability:.2f}"
+    decided = decided_by(answer, *edge)
+    if decided is None:
+        return f"direction {found.direction}, {found.direction_probability:.2f}"
+    return decided if decided == "required" else f"direction {decided}"
 
 
 def _adjacency(answer: Answer, edge: Edge) -> str:

@@ -141,6 +141,9 @@ class EdgeFacts(Message):
     probability: Probability
     adjacency_probability: Probability
     direction: Literal["strong", "moderate", "weak"]
+    decided: Literal["required", "by knowledge", "by environment", "by experiment"] | None = Field(
+        description="What decides the direction in place of the network."
+    )
     required: bool
 
 

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
 from causal_arrow.discovery.effects.effect import Effect, in_percent
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+from causal_arrow.discovery.summary import Decision, decided_by
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Table
+from causal_arrow.text import capitalized
 from causal_arrow.web.messages import (
     AdjustmentSet,
     Axis,
@@ -69,16 +72,10 @@ def edge_details(
     j, k = _two(answer, source, target)
     forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
-    words = f"Are {source} and {target} adjacent? {probability_words(adjacent)} ({adjacent:.2f})."
-    if adjacent > 0:
-        likely = (source, target) if forward >= backward else (target, source)
-        share = max(forward, backward) / (forward + backward)
-        preference = direction_strength(share)
-        words += f" If so, the network's preference for {likely[0]} → {likely[1]} is {preference} ({share:.2f})."
     return EdgeDetails(
         source=source,
         target=target,
-        words=words,
+        words=_edge_words(answer, source, target),
         sentences=_evidence(answer, table, j, k),
         probability=forward,
         reversed_probability=backward,
@@ -90,6 +87,33 @@ def edge_details(
         stability=None if stability is None else _pair_stability(stability, j, k),
         plot=plot_of(table, source, target),
     )
+
+
+def _edge_words(answer: Answer, source: str, target: str) -> str:
+    """Whether the two are adjacent and which way the edge points; what knowledge decides is not called a preference."""
+    adjacent, (cause, effect), share = _judgement(answer, source, target)
+    words = f"Are {source} and {target} adjacent? {probability_words(adjacent)} ({adjacent:.2f})."
+    if adjacent == 0:
+        return words
+    arrow, decided = f"{cause} → {effect}", decided_by(answer, cause, effect)
+    if decided is None:
+        return f"{words} If so, the network's preference for {arrow} is {direction_strength(share)} ({share:.2f})."
+    if decided != "required" and (reason := why_uncaused(answer, cause)):
+        return f"{words} If so, it is {arrow}: nothing in the table causes {cause}, which {reason}."
+    adjacent, likely, share = _judgement(answer.refine(knowledge=Knowledge()), source, target)
+    alone = f"the network alone prefers {' → '.join(likely)} ({share:.2f})."
+    if decided == "required":
+        without = f"Without that, are the two adjacent? {probability_words(adjacent)} ({adjacent:.2f})."
+        return f"You require {arrow}. {without} If so, {alone}"
+    return f"{words} If so, it is {arrow}: your knowledge rules out {effect} → {cause}. {capitalized(alone)}"
+
+
+def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[str, str], float]:
+    """How probably the two are adjacent, the likelier direction, and its share of that probability."""
+    j, k = answer.place_of(source), answer.place_of(target)
+    forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
+    likely = (source, target) if forward >= backward else (target, source)
+    return min(forward + backward, 1.0), likely, max(forward, backward) / ((forward + backward) or 1.0)
 
 
 def _pair_stability(stability: EdgeStability, j: int, k: int) -> PairStability:
@@ -105,25 +129,30 @@ def _pair_stability(stability: EdgeStability, j: int, k: int) -> PairStability:
     )
 
 
+RESTS_ON: dict[Decision | None, str] = {
+    None: "the shape of the data",
+    "required": "what you know",
+    "by knowledge": "what you know",
+    "by environment": "what an environment is",
+    "by experiment": "the experiment",
+}
+
+
 def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
     """What knowledge, the equivalence class and the data say about the edge."""
     source, target = answer.names[j], answer.names[k]
     sentences = []
-    for first, second in ((j, k), (k, j)):
-        arrow = f"{answer.names[first]} → {answer.names[second]}"
-        if answer.constraints.required[first, second]:
-            sentences.append(f"You require {arrow}.")
-        if answer.constraints.forbidden[first, second]:
-            name = answer.names[second]
-            reason = why_uncaused(answer, name)
-            sentences.append(
-                f"Nothing in the table causes {name}: it {reason}." if reason else f"Your knowledge rules out {arrow}."
-            )
+    if answer.constraints.forbidden[j, k] and answer.constraints.forbidden[k, j]:
+        for cause, effect in ((source, target), (target, source)):
+            reason = why_uncaused(answer, effect)
+            ruled_out = f"Your knowledge rules out {cause} → {effect}."
+            sentences.append(f"Nothing in the table causes {effect}: it {reason}." if reason else ruled_out)
     if answer.adjacency[j, k]:
+        basis = RESTS_ON[decided_by(answer, source, target)]
         sentences.append(
             "Every graph with the same independences has this direction."
             if not answer.cpdag[k, j]
-            else "Independences alone cannot tell this direction: it rests on the shape of the data."
+            else f"Independences alone cannot tell this direction: it rests on {basis}."
         )
     both = table.observed[:, [table.names.index(source), table.names.index(target)]].all(axis=1)
     pair = [_ranks(table.values[both, table.names.index(name)]) for name in (source, target)]

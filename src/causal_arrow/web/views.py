@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.labels import shortened
-from causal_arrow.discovery.summary import remarks
+from causal_arrow.discovery.summary import decided_by, remarks
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import layered_layout
@@ -217,6 +217,7 @@ def graph_of(answer: Answer) -> Graph:
                 probability=_probability(edge.probability),
                 adjacency_probability=_probability(edge.adjacency_probability),
                 direction=edge.direction,  # type: ignore[arg-type]
+                decided=decided_by(answer, edge.source, edge.target),
                 required=edge.required,
             )
             for edge in answer.edges

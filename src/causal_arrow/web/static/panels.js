@@ -27,12 +27,12 @@ export function showTrust(table, onOffer) {
 export function showEdges(graph, selected, stability, onEdge) {
   byId("edge-count").textContent = `(${graph.edges.length})`;
   const stable = new Map((stability ?? []).map((edge) => [arrow(edge.source, edge.target), edge.frequency]));
-  byId("edges-hint").textContent = "How probably the two are adjacent, and how sure the direction is" +
+  byId("edges-hint").textContent = "How probably the two are adjacent, and how sure the direction is or what decides it" +
     (stable.size ? "; then the share of resampled tables with this edge." : ".");
   byId("edge-list").replaceChildren(...graph.edges.map((edge) => {
     const name = arrow(edge.source, edge.target);
     const chosen = selected?.source === edge.source && selected?.target === edge.target;
-    const facts = (edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.direction}`) +
+    const facts = (edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.decided ?? edge.direction}`) +
       (stable.has(name) ? `, ${percent(stable.get(name))}` : "");
     return element("li", {}, element("button", { type: "button", "aria-pressed": chosen ? "true" : "false",
       "data-source": edge.source, "data-target": edge.target, onclick: () => onEdge(edge.source, edge.target) },
