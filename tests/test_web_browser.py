@@ -663,6 +663,72 @@ def test_text_has_enough_contrast_and_a_phone_needs_no_sideways_scrolling(
         assert contrast(colors[line], colors["page"]) >= 3, line
 
 
+CUT_OFF = """() => {
+    const brush = document.createElement('canvas').getContext('2d');
+    const isCut = (select) => {
+        const style = getComputedStyle(select);
+        brush.font = style.font;
+        const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 16;  // arrow
+        return brush.measureText(select.selectedOptions[0]?.textContent ?? '').width > room;
+    };
+    const seen = [...document.querySelectorAll('dd, .stack select, .controls select')].filter(e => e.clientWidth);
+    return seen.filter(e => (e.tagName === 'SELECT' ? isCut(e) : e.scrollHeight > e.clientHeight))
+        .map(e => e.id + ': ' + (e.selectedOptions?.[0] ?? e).textContent);
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 380, 1300])
+def test_no_text_is_cut_off(open_tab: OpenTab, able: Client, width: int) -> None:
+    tab = open_tab(able, viewport={"width": width, "height": 740})
+    table = people()
+    table.loc[3:20, "pressure"] = None
+    drop_in(tab, table)
+    tab.wait_for_selector("#edge-list button")
+    tab.click("#columns-panel > summary")
+    tab.click("#pair-panel > summary")
+    assert tab.evaluate(CUT_OFF) == []
+    # Every choice of every menu.
+    menus = tab.eval_on_selector_all(".stack select", "all => all.filter(e => e.clientWidth).map(e => e.id)")
+    for menu in filter(None, menus):
+        for place in range(tab.locator(f"#{menu} option").count()):
+            tab.eval_on_selector(f"#{menu}", "(menu, place) => { menu.selectedIndex = place; }", place)
+            assert tab.evaluate(CUT_OFF) == []
+
+
+def test_hidden_causes_are_drawn_marked_and_pointed_at_as_edges_are(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, client.answered_with(linear_table(60, 3), in_order([3.0, 2.0, 1.0], {(1, 2): 4.0}, 2.0)))
+    arcs = """() => {
+        const { cy } = document.getElementById('graph')._cyreg;
+        return cy.edges('.hidden-cause').map(e => [e.style('line-style'), e.style('source-arrow-shape'),
+            e.style('target-arrow-shape')]);
+    }"""
+    assert tab.evaluate(arcs) == [["dashed", "triangle", "triangle"]]
+    legend = "(e, part) => getComputedStyle(e, part).borderTopStyle"
+    assert tab.eval_on_selector("#legend-hidden .line", "e => getComputedStyle(e).borderTopStyle") == "dashed"
+    for part in ("::before", "::after"):
+        assert tab.eval_on_selector("#legend-hidden .line", legend, part) == "solid"  # a head
+    tab.click("#open-compare")
+    tab.wait_for_selector("#compare-words:has-text('No difference')")
+    marks = """() => ['left', 'right'].map(side => document.getElementById(`${side}-graph`)._cyreg.cy
+        .edges('.hidden-cause').map(e => ['in-both', 'only-here', 'pointed-at'].filter(name => e.hasClass(name))))"""
+    assert tab.evaluate(marks) == [[["in-both"]], [["in-both"]]]
+    assert tab.is_visible("#compare-legend-hidden")
+    tab.click("#close-compare")
+    tab.click("#pair-panel > summary")
+    tab.select_option("#cause", "v1")
+    tab.select_option("#effect", "v2")
+    tab.click("#show-pair")
+    tab.click("#selection button:has-text('They share no hidden cause')")
+    tab.wait_for_selector("#selection button:has-text('They may share a hidden cause')")
+    tab.click("#open-compare")
+    tab.wait_for_selector("#differences .difference-hidden_cause")
+    assert "1 hidden cause in one of the two" in tab.inner_text("#compare-words")
+    assert tab.evaluate(marks) == [[["only-here"]], []]
+    tab.click("#differences .difference-hidden_cause button")
+    assert tab.evaluate(marks) == [[["only-here", "pointed-at"]], []]
+
+
 def contrast(one: str, other: str) -> float:
     """The contrast ratio of two colors, as WCAG defines it."""
 

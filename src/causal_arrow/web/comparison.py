@@ -87,6 +87,8 @@ def _summary(one: Answer, other: Answer, differences: list[Difference]) -> str:
         )
     ]
     parts = [f"{count} {words}" for count, words in counts if count]
+    if hidden := sum(each.kind == "hidden_cause" for each in differences):
+        parts.append(f"{counted(hidden, 'hidden cause')} in one of the two")
     return f"{counted(same, 'edge')} in both{''.join(f', {part}' for part in parts)}."
 
 

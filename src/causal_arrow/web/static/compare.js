@@ -101,16 +101,20 @@ export class CompareView {
         const pair = keyOf([source, target]);
         return turned.has(pair) ? "turned" : alone.has(pair) ? "only-here" : "in-both";
       };
+      const hidden = new Set(found.differences.filter((each) => each.kind === "hidden_cause").map((each) => keyOf(each.pair)));
+      const markOfArc = (...pair) => (hidden.has(keyOf(pair)) ? "only-here" : "in-both");
       byId(`${side}-words`).textContent = words;
       byId(`${side}-graph`).setAttribute("aria-label", `The graph of ${name}: ${words}. The list of differences says the same.`);
-      this.pictures[place].show(graph, markOf);
+      this.pictures[place].show(graph, markOf, markOfArc);
       this.pictures[place].place(found.places, fit || !this.drawn);
     });
     if (fit || !this.drawn) this.pictures[found.left.graph.variables.length < found.right.graph.variables.length ? 1 : 0].fit();
     this.drawn = true;
+    byId("compare-legend-hidden").hidden = ![found.left, found.right].some(({ graph }) => graph.hidden_causes.length);
     byId("compare-words").textContent = found.words;
     byId("differences").replaceChildren(...found.differences.map((each) => element("li", { class: `difference-${each.kind}` },
-      each.pair ? button(each.words, () => this.pictures.forEach((picture) => picture.pointAt(...each.pair))) : each.words)));
+      each.pair ? button(each.words, () => this.pictures.forEach((picture) =>
+        picture.pointAt(...each.pair, each.kind === "hidden_cause"))) : each.words)));
   }
 
   paint() {

@@ -105,9 +105,9 @@ function effectParts(size) {
       numeral(set.effect), element("br"),
       element("small", { class: "number" }, `${numeral(set.low)} to ${numeral(set.high)}`))),
     size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - none - lost - without, 0), "") : null,
-    none ? row("no path", none, "none") : null,
-    lost ? row("a hidden cause", lost, "not identified") : null,
-    without ? row("a set without estimate", without, "unknown") : null,
+    none ? row("–", none, "no effect") : null,
+    lost ? row("–", lost, "not identified") : null,
+    without ? row("–", without, "no estimate") : null,
   ];
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));

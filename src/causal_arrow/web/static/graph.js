@@ -6,7 +6,12 @@ const WIDTHS = [1.2, 5];
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const idOfEdge = (source, target) => JSON.stringify(["edge", source, target]);
+const idOfArc = (one, other) => JSON.stringify(["hidden", ...[one, other].sort()]);
 const idOfNode = (name) => JSON.stringify(["node", name]);
+
+/** A line and the heads at both of its ends in a color of the page. */
+const colored = (name) => Object.fromEntries(["line-color", "target-arrow-color", "source-arrow-color"]
+  .map((part) => [part, color(name)]));
 
 function styles() {
   return [
@@ -23,18 +28,17 @@ function styles() {
       "segment-weights": "data(weights)", "segment-radii": 18, "edge-distances": "node-position" } },
     { selector: "edge.moderate, edge.weak", style: { "target-arrow-fill": "hollow" } },
     { selector: "edge.weak", style: { "line-style": "dashed", "line-dash-pattern": [7, 5] } },
-    { selector: "edge.required", style: { "line-color": color("required"), "target-arrow-color": color("required") } },
+    { selector: "edge.required", style: colored("required") },
     { selector: "edge.hidden-cause", style: {
-      "line-color": color("hidden-cause"), "line-style": "dotted", "curve-style": "unbundled-bezier",
-      "control-point-distances": [40], "target-arrow-shape": "triangle", "source-arrow-shape": "triangle",
-      "target-arrow-color": color("hidden-cause"), "source-arrow-color": color("hidden-cause") } },
-    { selector: "edge.in-both", style: { "line-color": color("quiet"), "target-arrow-color": color("quiet") } },
-    { selector: "edge.only-here", style: { "line-color": color("only-here"), "target-arrow-color": color("only-here"),
+      ...colored("hidden-cause"), "line-style": "dashed", "line-dash-pattern": [7, 5], "curve-style": "unbundled-bezier",
+      "control-point-distances": [40], "target-arrow-shape": "triangle", "source-arrow-shape": "triangle" } },
+    { selector: "edge.in-both", style: colored("quiet") },
+    { selector: "edge.only-here", style: { ...colored("only-here"),
       "underlay-color": color("only-here"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
-    { selector: "edge.turned", style: { "line-color": color("turned"), "target-arrow-color": color("turned"),
+    { selector: "edge.turned", style: { ...colored("turned"),
       "underlay-color": color("turned"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
     { selector: ".faded", style: { opacity: 0.2 } },
-    { selector: "edge:selected, edge.pointed-at", style: { "line-color": color("selected"), "target-arrow-color": color("selected") } },
+    { selector: "edge:selected, edge.pointed-at", style: colored("selected") },
     { selector: "node:selected, node.found", style: { "border-color": color("selected"), "border-width": 3 } },
     { selector: "edge.below", style: { display: "none" } },
   ];
@@ -71,8 +75,9 @@ export class GraphPicture {
     }).observe(container);
   }
 
-  /** Show a graph; variables that are new wait for their places. `markOf` may give an edge one more class. */
-  show(graph, markOf = () => "") {
+  /** Show a graph; variables that are new wait for their places. `markOf` and `markOfArc` may give an edge, and the arc of
+   * two variables with a hidden cause, one more class. */
+  show(graph, markOf = () => "", markOfArc = () => "") {
     const { cy } = this;
     cy.batch(() => {
       const names = new Set(graph.variables.map(idOfNode));
@@ -93,9 +98,9 @@ export class GraphPicture {
           classes: [edge.direction, edge.required ? "required" : "", markOf(edge)] });
       }
       for (const { variables: [one, other], probability } of graph.hidden_causes) {
-        cy.add({ data: { id: JSON.stringify(["hidden", one, other]), source: idOfNode(one), target: idOfNode(other),
+        cy.add({ data: { id: idOfArc(one, other), source: idOfNode(one), target: idOfNode(other),
           pair: { source: one, target: other }, adjacency: 1, width: WIDTHS[0] + 2 * probability, opacity: 0.8 },
-          classes: ["hidden-cause"] });
+          classes: ["hidden-cause", markOfArc(one, other)] });
       }
       cy.nodes().forEach((node) => { node.toggleClass("alone", !linked.has(node.data("name"))); });
     });
@@ -142,7 +147,9 @@ export class GraphPicture {
 
   select(source, target) {
     this.cy.elements().unselect();
-    if (source && target) this.cy.getElementById(idOfEdge(source, target)).select();
+    if (source && target) {
+      for (const id of [idOfEdge(source, target), idOfArc(source, target)]) this.cy.getElementById(id).select();
+    }
     else if (source) this.cy.getElementById(idOfNode(source)).select();
   }
 
@@ -158,12 +165,11 @@ export class GraphPicture {
     }
   }
 
-  /** Point at the edge between two variables, in whichever direction it is here. */
-  pointAt(one, other) {
+  /** Point at the edge between two variables, in whichever direction it is here, or at the arc of their hidden cause. */
+  pointAt(one, other, isHiddenCause = false) {
     this.cy.edges().removeClass("pointed-at");
-    for (const [source, target] of [[one, other], [other, one]]) {
-      this.cy.getElementById(idOfEdge(source, target)).addClass("pointed-at");
-    }
+    const ids = isHiddenCause ? [idOfArc(one, other)] : [idOfEdge(one, other), idOfEdge(other, one)];
+    for (const id of ids) this.cy.getElementById(id).addClass("pointed-at");
   }
 
   find(text) {
