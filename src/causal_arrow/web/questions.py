@@ -17,7 +17,6 @@ from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequenci
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Table
-from causal_arrow.text import capitalized
 from causal_arrow.web.messages import (
     AdjustmentSet,
     Axis,
@@ -98,14 +97,14 @@ def _edge_words(answer: Answer, source: str, target: str) -> str:
     arrow, decided = f"{cause} → {effect}", decided_by(answer, cause, effect)
     if decided is None:
         return f"{words} If so, the network's preference for {arrow} is {direction_strength(share)} ({share:.2f})."
-    if decided != "required" and (reason := why_uncaused(answer, cause)):
-        return f"{words} If so, it is {arrow}: nothing in the table causes {cause}, which {reason}."
+    if decided in ("by environment", "by experiment"):
+        return f"{words} If so, it can only be {arrow}."
     adjacent, likely, share = _judgement(answer.refine(knowledge=Knowledge()), source, target)
     alone = f"the network alone prefers {' → '.join(likely)} ({share:.2f})."
     if decided == "required":
         without = f"Without that, are the two adjacent? {probability_words(adjacent)} ({adjacent:.2f})."
         return f"You require {arrow}. {without} If so, {alone}"
-    return f"{words} If so, it is {arrow}: your knowledge rules out {effect} → {cause}. {capitalized(alone)}"
+    return f"{words} If so, it can only be {arrow}; {alone}"
 
 
 def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[str, str], float]:
@@ -142,11 +141,13 @@ def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
     """What knowledge, the equivalence class and the data say about the edge."""
     source, target = answer.names[j], answer.names[k]
     sentences = []
-    if answer.constraints.forbidden[j, k] and answer.constraints.forbidden[k, j]:
-        for cause, effect in ((source, target), (target, source)):
-            reason = why_uncaused(answer, effect)
-            ruled_out = f"Your knowledge rules out {cause} → {effect}."
-            sentences.append(f"Nothing in the table causes {effect}: it {reason}." if reason else ruled_out)
+    for first, second in ((j, k), (k, j)):
+        # That a required edge is not reversed goes without saying.
+        if answer.constraints.forbidden[first, second] and not answer.constraints.required[second, first]:
+            name = answer.names[second]
+            reason = why_uncaused(answer, name)
+            ruled_out = f"Your knowledge rules out {answer.names[first]} → {name}."
+            sentences.append(f"Nothing in the table causes {name}: it {reason}." if reason else ruled_out)
     if answer.adjacency[j, k]:
         basis = RESTS_ON[decided_by(answer, source, target)]
         sentences.append(
