@@ -207,9 +207,7 @@ def test_nothing_causes_the_environment_and_the_answer_says_what_it_shifts(able:
     assert distance(arrow, _renamed(beside, "environment", "site")) < 1e-6
     refined = beside.refine(knowledge=Knowledge(leaves=["age"]), decode="f1")
     assert not refined.edge_probabilities_["environment"].any()
-    with pytest.raises(
-        KnowledgeError, match="nothing in the table causes it: take the required edge from 'age'"
-    ):
+    with pytest.raises(KnowledgeError, match="nothing in the table causes it: take the required edge from 'age'"):
         beside.refine(knowledge={"required": ["age -> environment"]})
     with pytest.raises(KnowledgeError, match="the tiers put 'age' before it: take 'environment' out of them"):
         beside.refine(knowledge={"tiers": [["age"], ["environment"]]})

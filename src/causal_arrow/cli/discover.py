@@ -457,17 +457,19 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
 
 def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> Grid:
     """One line per edge: how probable it is, how probable any edge between the two, how strong the direction."""
+    from causal_arrow.discovery.summary import direction_words
+
     headings = ["cause", "", "effect", "probability", "adjacent", "direction", "compelled"]
     table = grid(*headings, *(["stability"] if stability else []), right=("probability", "adjacent", "stability"))
     for edge in answer.edges[:show]:
-        direction = f"{edge.direction} ({edge.direction_probability:.2f})"
+        direction = direction_words(answer, edge)
         cells = [
             escape(edge.source),
             "→",
             escape(edge.target),
             "required" if edge.required else f"{edge.probability:.2f}",
             f"{edge.adjacency_probability:.2f}",
-            f"[yellow]{direction}[/yellow]" if edge.direction == "weak" else direction,
+            f"[yellow]{direction}[/yellow]" if direction.startswith("weak") else direction,
             "yes" if edge.compelled else "no",
         ]
         if stability:

@@ -36,6 +36,11 @@ def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
     return "by knowledge"
 
 
+def direction_words(answer: Answer, edge: DirectedEdge) -> str:
+    """How sure the direction of an edge is, or what decides it in place of the network."""
+    return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
+
+
 def order_sentence(answer: Answer) -> str:
     """How many edges there are, and the causal order."""
     return f"{counted(len(answer.edges), 'edge')}. Causal order: {', '.join(answer.order)}"
@@ -141,5 +146,5 @@ def _cells(answer: Answer, edge: DirectedEdge) -> tuple[str, ...]:
         edge.target,
         "required" if edge.required else f"{edge.probability:.2f}",
         f"{edge.adjacency_probability:.2f}",
-        decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})",
+        direction_words(answer, edge),
     )
