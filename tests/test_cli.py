@@ -527,13 +527,20 @@ def test_discovering_fifty_variables_takes_seconds_and_loads_no_more_than_it_nee
         "print([name for name in ('sklearn', 'scipy', 'networkx', 'matplotlib') if name in sys.modules], "
         "file=sys.stderr)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert done.stderr.strip().endswith("[]")
-    # Work done, not time passed: other programs may be running. It must fit in 5 seconds.
-    assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 5
+
+    def work(code: str) -> tuple[float, str]:
+        """Seconds that the processor spends, whatever else is running, and what the program says."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, done.stderr
+
+    libraries, _ = work("import torch, pandas")
+    seconds, said = work(code)
+    assert said.strip().endswith("[]")
+    # Machines differ by factors: where libraries are imported in 3 seconds, all of it takes 5 to 6.
+    assert seconds < 2.5 * libraries
 
 
 @pytest.mark.parametrize(("arguments", "status"), [(["models"], 0), (["models", "--nonsense"], 2)])
