@@ -206,7 +206,7 @@ def _run_wide(options: argparse.Namespace) -> int:
 def _run_one(options: argparse.Namespace) -> int:
     import resource  # there is none on Windows
 
-    # The signal of the soft limit says what happened, even where the imports alone took longer; the hard one would kill.
+    # The signal of the soft limit says what happened, also where the imports alone took longer; the hard one kills.
     resource.setrlimit(resource.RLIMIT_CPU, (options.timeout, options.timeout + 60))
     variables, method, precision, index = options.which
     print(json.dumps(measure_wide(int(variables), method, precision, int(index))))
