@@ -8,7 +8,7 @@ BIN := .venv/bin
 PIP_OPTIONS ?=
 
 # Interpreters that `make resolve` asks, by name or by path.
-PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
 
 .PHONY: demo test cluster-test lint docs docs-test resolve release-check fuzz chromium load clean
 
@@ -63,11 +63,11 @@ clean:
 	rm -rf .venv build dist demo site
 
 # Each needs other packages: the demo few of them.
-.venv/demo: EXTRAS = files
-.venv/test: EXTRAS = test
-.venv/docs: EXTRAS = docs
-.venv/cluster: EXTRAS = cluster
-.venv/demo .venv/test .venv/docs .venv/cluster: pyproject.toml constraints.txt
+.venv/demo: PACKAGES = --editable .
+.venv/test: PACKAGES = --editable ".[test]" --editable "lab[test]"
+.venv/docs: PACKAGES = --editable ".[docs]" --editable lab
+.venv/cluster: PACKAGES = --editable ".[cluster]"
+.venv/demo .venv/test .venv/docs .venv/cluster: pyproject.toml lab/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_OPTIONS) --editable ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_OPTIONS) $(PACKAGES)
 	touch $@

@@ -1,13 +1,14 @@
-"""Is this checkout fit to be released? `make release-check` asks everything that can be asked before publishing.
+"""Check whether this checkout is fit to be released: `make release-check`.
 
-    versions     _version.py, CHANGELOG.md and CITATION.cff say the same; --final also wants a release, not "unreleased"
-    held-out     the frozen suite was run with this version and the bundled weights; without --final it is only said
-    packages     the wheel and the source distribution build, and a package host will show README
-    contents     the wheel has the weights, nothing that belongs to the repository alone, and a size as expected
-    install      the wheel installs into an empty environment, through constraints.txt, and the demo runs from it
-    documents    the site builds with no warning
+    versions     both _version.py, CHANGELOG.md and CITATION.cff agree; --final also wants a release, not "unreleased"
+    held-out     the frozen suite was run with this version and the bundled weights; a warning without --final
+    packages     the wheels and source distributions of both packages build, and a package host will show README
+    contents     each wheel has what belongs to it, nothing that belongs to the repository alone, and a size as expected
+    install      causal-arrow installs into an empty environment, without torch, and the demo runs from it
+    lab          causal-arrow-lab installs beside it and draws a table
+    documents    the site builds without a warning
 
-It needs the Python of `make docs`, and installs into a temporary folder alone. PIP_OPTIONS are pip's, as for make.
+It needs the Python of `make docs`, and installs into a temporary folder only. PIP_OPTIONS are pip's, as for make.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LARGEST_WHEEL = 16_000_000
-"""Bytes. A network has 4.6 MB, everything else less than 2 MB together."""
+PRODUCT, LAB = "src/causal_arrow/_version.py", "lab/src/causal_arrow_lab/_version.py"
+WHEELS = {"causal_arrow": 14_000_000, "causal_arrow_lab": 3_000_000}
+"""Largest size of each wheel in bytes. A network has 4.6 MB."""
 BELONGS_INSIDE = (
     "causal_arrow/py.typed",
     "causal_arrow/network/weights/arrow-base/model.safetensors",
     "causal_arrow/network/weights/arrow-strict/model.safetensors",
     "causal_arrow/examples/data/hospital.csv",
-    "causal_arrow/benchmarks/data/ecoli70.json",
-    "causal_arrow/pretraining/configs/base.toml",
+    "causal_arrow/examples/data/sachs-pooled.tsv.gz",
     "causal_arrow/web/static/index.html",
+    "causal_arrow_lab/py.typed",
+    "causal_arrow_lab/benchmarks/data/ecoli70.json",
+    "causal_arrow_lab/pretraining/configs/base.toml",
 )
 HELD_OUT_DATASETS = 100
-"""Of each row: whoever stops earlier may have stopped because the results were good."""
+"""Per row: whoever stops earlier may have stopped because the results were good."""
 STAYS_OUTSIDE = re.compile(r"(^|/)(tests?|docs|records|runs|\.ci|\.github)(/|$)|\.jsonl|\.pyc$|(^|/)test_")
 
 
@@ -53,13 +57,16 @@ class NotFit(Exception):
 
 
 def disagreements(root: Path, final: bool = False) -> list[str]:
-    """What the files of a checkout say differently about its version; nothing if they agree."""
+    """Contradictions about the version between the files of a checkout."""
     version = version_of(root)
+    of_lab = version_of(root, LAB)
     title = _only(root / "CHANGELOG.md", r"^## (.+)$", first=True)
     cited = _only(root / "CITATION.cff", r"^version: (.+)$")
     dates = re.findall(r"^date-released: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     base, _, development = version.partition(".dev")
     found = []
+    if of_lab != version:
+        found.append(f"{LAB} has version {of_lab}, {PRODUCT} {version}.")
     if cited != version:
         found.append(f"CITATION.cff has version {cited}, _version.py {version}.")
     if development:
@@ -77,9 +84,9 @@ def disagreements(root: Path, final: bool = False) -> list[str]:
     return found
 
 
-def version_of(root: Path) -> str:
+def version_of(root: Path, file: str = PRODUCT) -> str:
     """The version of a checkout."""
-    return _only(root / "src" / "causal_arrow" / "_version.py", r'^__version__ = "(.+)"$')
+    return _only(root / file, r'^__version__ = "(.+)"$')
 
 
 def _only(path: Path, pattern: str, first: bool = False) -> str:
@@ -93,13 +100,13 @@ def _only(path: Path, pattern: str, first: bool = False) -> str:
 
 
 def lacks_held_out(root: Path) -> str:
-    """What is lacking of the frozen suite, run with this version and the bundled weights; nothing if it is whole.
+    """A sentence about missing records of the frozen suite for this version and the bundled weights, or "".
 
     A dataset on which Arrow failed counts as run: that is a result too.
     """
-    from causal_arrow.benchmarks.collected import read_records
-    from causal_arrow.benchmarks.methods.protocol import file_checksum
-    from causal_arrow.benchmarks.suites import SUITES
+    from causal_arrow_lab.benchmarks.methods.protocol import file_checksum
+    from causal_arrow_lab.benchmarks.records import read_records
+    from causal_arrow_lab.benchmarks.suites import SUITES
 
     version = version_of(root)
     checksum = file_checksum(root / "src" / "causal_arrow" / "network" / "weights" / "arrow-base" / "model.safetensors")
@@ -120,23 +127,28 @@ def lacks_held_out(root: Path) -> str:
     return (
         f"The suite held-out has not been run with causal-arrow {version} and the bundled weights of arrow-base "
         f"(checksum {checksum}) on {HELD_OUT_DATASETS} datasets in {len(lacking)} of its {len(rows)} rows: {first}run "
-        f"`causal-arrow benchmark held-out --methods arrow --datasets {HELD_OUT_DATASETS} --output held-out-records`, "
-        "then `python docs/make_pages.py --add held-out-records held-out`."
+        f"`causal-arrow-lab benchmark held-out --methods arrow --datasets {HELD_OUT_DATASETS} "
+        "--output held-out-records`, then `python docs/tools/make_pages.py --add held-out-records held-out`."
     )
 
 
 # Packages
 
 
-def complaints(names: Sequence[str], size: int) -> list[str]:
-    """What is wrong with a wheel of these files and this many bytes."""
-    found = [f"The wheel lacks {name}." for name in BELONGS_INSIDE if name not in names]
-    found += [
-        f"The wheel has {name}, which belongs to the repository alone." for name in names if STAYS_OUTSIDE.search(name)
-    ]
-    if size > LARGEST_WHEEL:
-        found.append(f"The wheel has {size / 1e6:.1f} MB: expected at most {LARGEST_WHEEL / 1e6:.0f}.")
+def complaints(package: str, names: Sequence[str], size: int) -> list[str]:
+    """Problems of a wheel of a package with these files and this many bytes."""
+    inside = [name for name in BELONGS_INSIDE if name.startswith(f"{package}/")]
+    found = [f"The wheel lacks {name}." for name in inside if name not in names]
+    found += [f"The wheel has {name}, which does not belong there." for name in names if _is_stray(package, name)]
+    if size > WHEELS[package]:
+        found.append(f"The wheel has {size / 1e6:.1f} MB: expected at most {WHEELS[package] / 1e6:.0f}.")
     return found
+
+
+def _is_stray(package: str, name: str) -> bool:
+    """Whether a file belongs to the repository alone, or to another package."""
+    top = name.partition("/")[0]
+    return bool(STAYS_OUTSIDE.search(name)) or not (top == package or top.endswith(".dist-info"))
 
 
 @dataclass(frozen=True)
@@ -161,51 +173,73 @@ class Check:
     def packages(self) -> str:
         tools = self._environment("tools")
         run(tools, "-m", "pip", "install", *self.pip_options, "build", "twine")
-        run(tools, "-m", "build", "--outdir", str(self.folder / "dist"), str(ROOT), cwd=self.folder)
+        for source in (ROOT, ROOT / "lab"):
+            run(tools, "-m", "build", "--outdir", str(self.folder / "dist"), str(source), cwd=self.folder)
         built = sorted((self.folder / "dist").iterdir())
         run(tools, "-m", "twine", "check", "--strict", *map(str, built))
         return ", ".join(f"{path.name} {path.stat().st_size / 1e6:.1f} MB" for path in built)
 
     def contents(self) -> str:
-        with zipfile.ZipFile(self._wheel) as wheel:
-            names = wheel.namelist()
-            metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
-            described = wheel.read(metadata).decode("utf-8")
-        found = complaints(names, self._wheel.stat().st_size)
-        if (ROOT / "README.md").read_text(encoding="utf-8").strip() not in described:
-            found.append("The wheel does not carry README.md as its description.")
+        found, counts = [], []
+        for package, readme in (("causal_arrow", ROOT / "README.md"), ("causal_arrow_lab", ROOT / "lab" / "README.md")):
+            path = self._wheel(package)
+            with zipfile.ZipFile(path) as wheel:
+                names = wheel.namelist()
+                metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
+                described = wheel.read(metadata).decode("utf-8")
+            found += complaints(package, names, path.stat().st_size)
+            if readme.read_text(encoding="utf-8").strip() not in described:
+                found.append(f"The wheel of {package} does not carry {readme.relative_to(ROOT)} as its description.")
+            counts.append(f"{package} {len(names)} files")
         if found:
             raise NotFit(" ".join(found))
-        return f"{len(names)} files"
+        return ", ".join(counts)
 
     def install(self) -> str:
-        python = self._environment("empty")
-        constraints = ("--constraint", str(ROOT / "constraints.txt"))
-        run(python, "-m", "pip", "install", *constraints, *self.pip_options, f"{self._wheel}[files]")
-        away = self.folder / "away"  # from the checkout, whose sources must not be found
-        away.mkdir()
+        python = self._installed("empty", f"{self._wheel('causal_arrow')}[files]")
+        away = self._away(python, "causal_arrow")
         shutil.copy(ROOT / "examples" / "demo.py", away)
-        where = run(python, "-c", "import causal_arrow; print(causal_arrow.__file__)", cwd=away).strip()
-        if not Path(where).is_relative_to(python.parents[1]):
-            raise NotFit(f"The package was imported from {where}, not from the wheel.")
-        version = run(python, "-m", "causal_arrow", "--version", cwd=away).strip()
-        if version != f"causal-arrow {self.versions()}":
-            raise NotFit(f"The installed program says that it is {version}.")
+        if run(python, "-c", "import importlib.util; print(importlib.util.find_spec('torch'))").strip() != "None":
+            raise NotFit("causal-arrow brings torch.")
         start = time.monotonic()
         said = run(python, "demo.py", cwd=away)
         pictures = sorted(path.name for path in (away / "demo").glob("*.png"))
         if "The truth, -1.80" not in said or "hospital.png" not in pictures:
             raise NotFit("The demo ended without its result or its pictures.")
-        return f"{version}; the demo took {time.monotonic() - start:.0f} s and drew {len(pictures)} pictures"
+        return f"the demo took {time.monotonic() - start:.0f} s and drew {len(pictures)} pictures"
+
+    def lab(self) -> str:
+        python = self._installed("lab", str(self._wheel("causal_arrow")), str(self._wheel("causal_arrow_lab")))
+        away = self._away(python, "causal_arrow_lab")
+        run(python, "-m", "causal_arrow_lab", "simulate", "--output", "made", cwd=away)
+        return ", ".join(sorted(path.name for path in (away / "made").iterdir()))
+
+    def _installed(self, name: str, *wheels: str) -> Path:
+        """The Python of a new environment with these wheels."""
+        python = self._environment(name)
+        constraints = ("--constraint", str(ROOT / "constraints.txt"))
+        run(python, "-m", "pip", "install", *constraints, *self.pip_options, *wheels)
+        return python
+
+    def _away(self, python: Path, package: str) -> Path:
+        """A folder away from the checkout, in which the installed package is found and says its version."""
+        away = self.folder / f"away-{package}"
+        away.mkdir()
+        where = run(python, "-c", f"import {package}; print({package}.__file__)", cwd=away).strip()
+        if not Path(where).is_relative_to(python.parents[1]):
+            raise NotFit(f"The package was imported from {where}, not from the wheel.")
+        said = run(python, "-m", package, "--version", cwd=away).strip()
+        if said != f"{package.replace('_', '-')} {self.versions()}":
+            raise NotFit(f"The installed program says that it is {said}.")
+        return away
 
     def documents(self) -> str:
         run(Path(sys.executable), "-m", "mkdocs", "build", "--strict", "--site-dir", str(self.folder / "site"))
         pages = len(list((self.folder / "site").rglob("*.html")))
         return f"{pages} pages"
 
-    @property
-    def _wheel(self) -> Path:
-        return next((self.folder / "dist").glob("*.whl"))
+    def _wheel(self, package: str) -> Path:
+        return next((self.folder / "dist").glob(f"{package}-*.whl"))
 
     def _environment(self, name: str) -> Path:
         """The Python of a new, empty environment."""
@@ -220,6 +254,7 @@ STEPS: dict[str, Callable[[Check], str]] = {
     "packages": Check.packages,
     "contents": Check.contents,
     "install": Check.install,
+    "lab": Check.lab,
     "documents": Check.documents,
 }
 

@@ -80,7 +80,7 @@ def hospital(model: str, output: Path) -> None:
     picture(arrow.effect("drug", "stay"), output / "effect-before.png")
 
     heading("4. What to do next")
-    plan = arrow.next_experiment(("drug", "stay"), observations=200)
+    plan = arrow.next_experiment(("drug", "stay"), rows=200)
     print(plan)
     picture(plan, output / "next-experiment.png")
 

@@ -23,6 +23,8 @@ import datetime
 import decimal
 import fractions
 import gzip
+import importlib
+import importlib.util
 import io
 import json
 import os
@@ -35,6 +37,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -44,18 +47,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import load_file, save_file
 from sklearn.exceptions import NotFittedError
 
 from causal_arrow import Arrow, Knowledge, load_example
-from causal_arrow.cli import main as causal_arrow
-from causal_arrow.cli.console import UNFINISHED
 from causal_arrow.errors import ArrowError, ArrowWarning
-from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model, save_model
+from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
+from causal_arrow.output import UNFINISHED
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Abilities
-from small_network import random_network
+from small_network import random_network, save_network
 
 WORKS, REFUSED, EITHER = "works", "refused", "either"
 NUMBERS_ONLY = Abilities("the model", frozenset())
@@ -447,8 +448,8 @@ enter_all(
         "bytes_of_numbers": lambda world: world.random.integers(-100, 100, size=(40, 4)).astype(np.int8),
         "unsigned": lambda world: world.random.integers(2**63, 2**64 - 1, size=(40, 4), dtype=np.uint64),
         "swapped_bytes": lambda world: world.frame().to_numpy().astype(">f8"),
-        "tensor": lambda world: torch.from_numpy(world.frame().to_numpy()),
-        "tensor_with_gradients": lambda world: torch.from_numpy(world.frame().to_numpy()).requires_grad_(),
+        "tensor": lambda world: _tensor(world.frame()),
+        "tensor_with_gradients": lambda world: _tensor(world.frame(), requires_grad=True),
         "polars": _polars,
         "whole_numbers_as_names": _renamed(lambda p: range(p)),
         "mixed_names": _renamed(lambda p: [1, "1.0", 2.5, "b", "c"][:p]),
@@ -577,12 +578,21 @@ def try_frames(world: World, table: Any, expected: str) -> None:
         raise Broken("the caller's table was changed")
 
 
+def _tensor(frame: pd.DataFrame, **options: Any) -> Any:
+    """The numbers of a frame as torch has them, where it is installed."""
+    if importlib.util.find_spec("torch") is None:
+        return frame.to_numpy()
+    import torch
+
+    return torch.tensor(frame.to_numpy(), **options)
+
+
 def _frozen(table: Any) -> bytes | None:
     """A table as bytes that change with its names and values, where that is possible."""
     if isinstance(table, pd.DataFrame):  # not as it is: pandas keeps notes in a frame that is only read
         columns = [table.iloc[:, place] for place in range(table.shape[1])]
         table = [list(table.columns), list(table.index), [(str(column.dtype), column.tolist()) for column in columns]]
-    elif isinstance(table, torch.Tensor):
+    elif hasattr(table, "detach"):
         table = table.detach().numpy()
     with contextlib.suppress(Exception):
         return pickle.dumps(copy.deepcopy(table))
@@ -867,54 +877,6 @@ enter_all(
         ],
         "line_breaks_in_drop": _arguments(*DISCOVER, "--drop", "a\r\nb"),
         "threshold_with_f1": _arguments(*DISCOVER, "--decode", "f1", "--threshold", "0.2"),
-        "simulate_size": lambda world: [
-            "simulate",
-            "-o",
-            "made",
-            world.pick("--tables", "--observations", "--variables"),
-            world.pick("-1", "0", "x", "1.5", str(10**12), str(2**70)),
-        ],
-        "simulate_distribution": _arguments("simulate", "-o", "made", "--distribution", "NAME"),
-        "simulate_only": _arguments("simulate", "-o", "made", "--only", "NAME"),
-        "simulate_nothing_left": _arguments("simulate", "-o", "made", "--without", "broad"),
-        "pretrain_config": lambda world: ["pretrain", world.pick("none", "none.toml", "TABLE", "")],
-        "pretrain_device": lambda world: ["pretrain", "smoke", "--device", world.pick("tpu", "", "cuda:99", "x" * 300)],
-        "pretrain_set": lambda world: [
-            "pretrain",
-            "smoke",
-            "--device",
-            "cpu",
-            "--set",
-            world.pick(
-                "x", "x=1", "model.width", "=", "model=5", "a.b.c=1", "seed=x", "steps=-1", "validation.drawn_shapes=-1"
-            ),
-        ],
-        "benchmark_suite": lambda world: [
-            "benchmark",
-            world.pick("none", "networks/none", "", "/", "/none", "a\nb", "discrete/alarm", "missing/chance-30"),
-        ],
-        "benchmark_method": lambda world: [
-            "benchmark",
-            "networks",
-            "--methods",
-            world.pick("none", ":", "arrow:none", "ä", "hc-bic:5", "gies:x"),
-            "--datasets",
-            "1",
-        ],
-        "benchmark_device": lambda world: [
-            "benchmark",
-            "limit",
-            "--device",
-            world.pick("tpu", "", "cuda:99", "x" * 300),
-        ],
-        "benchmark_scale": lambda world: ["benchmark", "limit", "--scale", world.pick("raw", "", "LOG", "a\nb")],
-        "report_source": lambda world: ["report", world.pick("none", "TABLE", ".", "/dev/null", "a" * 300)],
-        "report_title": lambda world: [
-            "report",
-            world.pick("none", ".", "TABLE"),
-            world.pick("--title", "--note"),
-            world.pick("", "\n", "a" * 5000, "|", "<b>", "\udcff"),
-        ],
         "compare_files": lambda world: [
             "compare",
             world.pick("none.json", ".", "TABLE"),
@@ -961,14 +923,6 @@ enter_all(
             str(world.folder) if world.random.random() < 0.3 else world.pick("none", "TABLE", ""),
             *world.pick(["--output", "table.csv"], ["--output", ""], []),
         ],
-        "speed_shape": lambda world: [
-            "speed",
-            "--model",
-            "MODEL",
-            "--shape",
-            world.pick("5", "x", "0x0", "1x1", "axb", "5x5x5", "-5x5", "²x²", ""),
-        ],
-        "install": lambda world: ["benchmark", "--install", world.pick("none", "", "arrow")],
         "parameter_threshold": _parameter("threshold", None, "0.5", float("nan"), -0.1, 1.5, float("inf"), [], 1j),
         "parameter_device": _parameter("device", None, 5, "tpu", "", [], "cuda:99"),
         "parameter_model": _parameter("model", None, 5, 2.5, [], "", "no-such-model", b"x", object()),
@@ -1043,7 +997,7 @@ enter_all(
         "parameter_kinds": _parameter("kinds", 5, "a", [], {"a": "text"}, {"z": "number"}),
         "parameter_ordered": _parameter("ordered", 5, "a", {"a": 5}, {"a": ["x", "y"]}),
         "parameter_chunk": _parameter("observations_per_chunk", -1, 0, 1.5, "3", float("nan"), []),
-        "parameter_observations": _parameter("observations", -1, 0, 19, 20.5, "300", float("nan"), [], True),
+        "parameter_max_rows": _parameter("max_rows", -1, 0, 19, 20.5, "300", float("nan"), [], True),
         "parameter_knowledge": _parameter("knowledge", 5, "no-such-file.toml", [1], object(), {"roots": ["z"]}),
         "sample_graphs": _fitted(
             lambda world, arrow: arrow.sample_graphs(world.pick(1.5, -1, 0, "3", None, [], float("nan")))
@@ -1123,7 +1077,7 @@ enter_all(
             lambda world, arrow: arrow.next_experiment(budget=world.pick(0, -1, 1.5, "2", None, True), k=5)
         ),
         "next_experiment_observations": _fitted(
-            lambda world, arrow: arrow.next_experiment(observations=world.pick(0, -1, 1.5, "2", True), k=5)
+            lambda world, arrow: arrow.next_experiment(rows=world.pick(0, -1, 1.5, "2", True), k=5)
         ),
         "next_experiment_candidates": _fitted(
             lambda world, arrow: arrow.next_experiment(candidates=world.pick([], "a", 5, ["z"], [None], [["a"]]), k=5)
@@ -1141,16 +1095,6 @@ enter_all(
         "example": lambda world: (
             lambda: load_example(world.pick("", "hospitals", "Sachs", None, 5, ["sachs"], b"sachs"))
         ),
-        "suites_of_two_kinds": _arguments("benchmark", "effects/linear", "networks/ECOLI70"),
-        "method_of_another_suite": lambda world: [
-            "benchmark",
-            *world.pick(
-                ("effects/linear", "--methods", "boss"),
-                ("experiments/normal-10", "--methods", "dowhy"),
-                ("networks/ECOLI70", "--methods", "ida-pc"),
-                ("effects/linear", "--methods", "regression:x"),
-            ),
-        ],
         "effects_on_nobody": _fitted(lambda world, arrow: arrow.effects(world.pick("z", None, 5, ["a"]), k=5)),
         "falsify_count": _fitted(lambda world, arrow: arrow.falsify(permutations=world.pick(0, -1, 1.5, "2", None))),
         "falsify_another_table": _fitted(lambda world, arrow: arrow.falsify(world.frame(columns=3))),
@@ -1161,13 +1105,12 @@ enter_all(
     EITHER,
     {
         "threshold": _arguments(*DISCOVER, "--threshold", "NUMBER"),
-        "observations": _arguments(*DISCOVER, "--observations", "NUMBER"),
+        "max_rows": _arguments(*DISCOVER, "--max-rows", "NUMBER"),
         "samples": _arguments(*DISCOVER, "--samples", "NUMBER"),
         "bootstrap": _arguments(*DISCOVER, "--bootstrap", "NUMBER"),
         "show": _arguments(*DISCOVER, "--show", "NUMBER"),
         "many_damaged": _many(lambda world: ("manifest.csv", _mutated(MANIFEST.encode(), world.random, 0.05))),
         "many_cut": _many(lambda world: ("manifest.csv", _cut(MANIFEST.encode(), world.random)), "--json"),
-        "output": _arguments("simulate", "--observations", "20", "--variables", "3", "--output", "NAME"),
         "check_table": _arguments("check", "NAME"),
         "sheet_of_text": _arguments(*DISCOVER, "--sheet", "NAME"),
         "compare_odd_graphs": lambda world: [
@@ -1176,14 +1119,9 @@ enter_all(
             str(_odd_graph(world, "two")),
             *world.pick([], ["--json"]),
         ],
-        "speed_repeats": _arguments("speed", "--model", "MODEL", "--shape", "20x3", "--repeats", "NUMBER"),
-        "benchmark_numbers": _arguments("benchmark", "networks/none", "--datasets", "NUMBER", "--timeout", "NUMBER"),
-        "pretrain_minutes": _arguments("pretrain", "none", "--minutes", "NUMBER", "--decay-minutes", "NUMBER"),
         "models_argument": _arguments("models", "NAME"),
         "effect_samples": _arguments("effect", "TABLE", "--model", "MODEL", "--outcome", "b", "--samples", "NUMBER"),
-        "experiment_numbers": _arguments(
-            *EXPERIMENT, "--budget", "NUMBER", "--observations", "NUMBER", "--show", "NUMBER"
-        ),
+        "experiment_numbers": _arguments(*EXPERIMENT, "--budget", "NUMBER", "--rows", "NUMBER", "--show", "NUMBER"),
         "effect_change": _arguments(
             *EFFECT, "--treatment", "a", "--outcome", "b", "--from", "NUMBER", "--to", "NUMBER", "--json"
         ),
@@ -1194,12 +1132,11 @@ enter_all(
     WORKS,
     {
         "help": lambda world: [
-            *world.pick([], ["discover"], ["check"], ["simulate"], ["report"], ["pretrain"]),
+            *world.pick([], ["discover"], ["check"], ["effect"]),
             "--help",
         ],
         "version": _arguments("--version"),
         "models": lambda world: ["models", *world.pick([], ["--json"])],
-        "suites": _arguments("benchmark"),
         "many": _many(lambda world: ("manifest.csv", MANIFEST)),
         "every_rule": lambda world: [
             *DISCOVER,
@@ -1215,17 +1152,6 @@ enter_all(
         ],
         "thresholds": lambda world: [*DISCOVER, "--threshold", world.pick("0.01", "0.999", "1e-300")],
         "drawn_again": lambda world: [*DISCOVER, "--samples", "7", "--bootstrap", "2", "--seed", str(2**63 - 1)],
-        "small_simulation": lambda world: [
-            "simulate",
-            "-o",
-            "made",
-            "--observations",
-            "5",
-            "--variables",
-            "2",
-            "--distribution",
-            world.pick("paper", "broad", "shifted"),
-        ],
         "numpys_numbers": _fitted(lambda world, arrow: arrow.sample_graphs(np.int64(3), random_state=np.int64(5))),
         "generators": _fitted(
             lambda world, arrow: arrow.sample_graphs(
@@ -1280,7 +1206,7 @@ def _odd_graph(world: World, name: str) -> Path:
     return world.write(f"{name}.{ending}", content)
 
 
-def try_options(world: World, made: Any, expected: str) -> None:
+def try_options(world: World, made: Any, expected: str, package: str = "causal_arrow") -> None:
     if callable(made):
         attempt(made, expected)
         return
@@ -1288,7 +1214,7 @@ def try_options(world: World, made: Any, expected: str) -> None:
     arguments = [part.replace("TABLE", stand_ins["TABLE"]).replace("MODEL", stand_ins["MODEL"]) for part in made]
     if arguments[0] == "discover" and "--output" not in arguments and world.random.random() < 0.5:
         arguments.append("--json")
-    run_command(world, arguments, expected)
+    run_command(world, arguments, expected, package)
 
 
 # ----------------------------------------------------------------------------------------------------------- weights
@@ -1314,7 +1240,7 @@ def _with_weights(spoil: Callable[[World, bytes], bytes], alone: bool = False) -
     return make
 
 
-def _with_tensors(change: Callable[[World, dict[str, torch.Tensor]], Any]) -> Maker:
+def _with_tensors(change: Callable[[World, dict[str, np.ndarray]], Any]) -> Maker:
     """Weights written anew without checksum, beside a sound configuration."""
 
     def make(world: World) -> Path:
@@ -1349,14 +1275,20 @@ def _put(world: World, settings: dict[str, Any], value: Any) -> None:
         settings[name] = value
 
 
-def _first(tensors: dict[str, torch.Tensor], world: World) -> str:
+def _first(tensors: dict[str, np.ndarray], world: World) -> str:
     return str(world.pick(*tensors))
 
 
 def _torch_file(content: Callable[[World], Any]) -> Maker:
+    """A file as torch.save lays it out: a pickle in an archive."""
+
     def make(world: World) -> Path:
-        torch.save(content(world), world.folder / "model.pt")
-        return world.folder / "model.pt"
+        path = world.folder / "model.pt"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model/data.pkl", pickle.dumps(content(world), protocol=2))
+            archive.writestr("model/byteorder", "little")
+            archive.writestr("model/version", "3")
+        return path
 
     return make
 
@@ -1382,15 +1314,17 @@ enter_all(
         "folder_for_weights": lambda world: _folder(world, "model") and _folder(world, f"model/{WEIGHTS_FILE}").parent,
         "dangling_link": lambda world: _link(world, "model", "nowhere"),
         "tensor_left_out": _with_tensors(lambda world, tensors: tensors.pop(_first(tensors, world))),
-        "tensor_too_many": _with_tensors(lambda world, tensors: tensors.update({"extra": torch.zeros(3)})),
+        "tensor_too_many": _with_tensors(
+            lambda world, tensors: tensors.update(extra=np.zeros(3, dtype=np.float32))
+        ),
         "tensor_of_another_shape": _with_tensors(
             lambda world, tensors: tensors.update(
-                {_first(tensors, world): torch.zeros(world.pick((), (0,), (3, 3, 3)))}
+                {_first(tensors, world): np.zeros(world.pick((), (0,), (3, 3, 3)), dtype=np.float32)}
             )
         ),
         "not_finite": _with_tensors(
             lambda world, tensors: tensors.update(
-                {(name := _first(tensors, world)): torch.full_like(tensors[name], world.pick(torch.nan, torch.inf))}
+                {(name := _first(tensors, world)): np.full_like(tensors[name], world.pick(np.nan, np.inf))}
             )
         ),
         "no_tensors": _with_tensors(lambda world, tensors: tensors.clear()),
@@ -1402,7 +1336,7 @@ enter_all(
             lambda world, config: config.update(format_version=world.pick(99, 2**70, "2"))
         ),
         "config_without_model": _with_config(lambda world, config: config.pop("model")),
-        "another_programs_weights": lambda world: _saved(world, {"layer.weight": torch.zeros(3)}),
+        "another_programs_weights": lambda world: _saved(world, {"layer.weight": np.zeros(3, dtype=np.float32)}),
         "torch_file": _torch_file(
             lambda world: world.pick({}, [1, 2], {"config": {}}, {"config": {"model": 5}, "model_state_dict": {}}, None)
         ),
@@ -1433,21 +1367,18 @@ enter_all(
         "weights_alone": _with_weights(lambda world, content: content, alone=True),
         "another_precision": _with_tensors(
             lambda world, tensors: tensors.update(
-                {
-                    name: tensor.to(world.pick(torch.float16, torch.bfloat16, torch.float64))
-                    for name, tensor in tensors.items()
-                }
+                {name: tensor.astype(world.pick(np.float16, np.float64)) for name, tensor in tensors.items()}
             )
         ),
         "whole_numbers": _with_tensors(
             lambda world, tensors: tensors.update(
-                {name: tensor.round().to(torch.int32) for name, tensor in tensors.items()}
+                {name: tensor.round().astype(np.int32) for name, tensor in tensors.items()}
             )
         ),
         "enormous_weights": _with_tensors(
-            lambda world, tensors: tensors.update({name: tensor * 1e30 for name, tensor in tensors.items()})
+            lambda world, tensors: tensors.update({name: tensor * np.float32(1e30) for name, tensor in tensors.items()})
         ),
-        "no_weight_at_all": _with_tensors(lambda world, tensors: [tensor.zero_() for tensor in tensors.values()]),
+        "no_weight_at_all": _with_tensors(lambda world, tensors: [tensor.fill(0) for tensor in tensors.values()]),
     },
 )
 enter_all(
@@ -1469,22 +1400,20 @@ def _flipped(content: bytes, random: np.random.Generator) -> bytes:
     return array.tobytes()
 
 
-def _saved(world: World, tensors: dict[str, torch.Tensor]) -> Path:
+def _saved(world: World, tensors: dict[str, np.ndarray]) -> Path:
     save_file(tensors, world.folder / "model.safetensors")
     return world.folder / "model.safetensors"
 
 
 def try_weights(world: World, path: Path, expected: str) -> None:
-    surface = world.pick("load_model", "load_model", "fit", "discover", "speed")
+    surface = world.pick("load_model", "load_model", "fit", "discover")
     if surface == "load_model":
         attempt(lambda: load_model(world.pick(path, str(path))), expected)
     elif surface == "fit":
         attempt(lambda: check_arrow(world, Arrow(path).fit(world.frame())), expected)
-    elif surface == "discover":
+    else:
         table = world.write("table.csv", world.csv())
         run_command(world, ["discover", str(table), "--json", f"--model={path}"], expected)
-    else:
-        run_command(world, ["speed", "--shape", "20x3", "--repeats", "1", f"--model={path}"], expected)
     if (world.folder / "broken-in").exists():
         raise Broken("the file ran a program")
 
@@ -1562,14 +1491,14 @@ def check_graph(adjacency: Any, probabilities: Any = None, places: Sequence[int]
         raise Broken("the causal order contradicts the edges")
 
 
-def run_command(world: World, arguments: list[str], expected: str) -> None:
-    """Run the program, in this process or in one of its own, and check what it leaves."""
+def run_command(world: World, arguments: list[str], expected: str, package: str = "causal_arrow") -> None:
+    """Run the program of a package, in this process or in one of its own, and check what it leaves."""
     before = {path.name for path in world.folder.iterdir()}
     if world.random.random() < SUBPROCESSES:
-        status, out, err = _in_its_own_process(arguments)
+        status, out, err = _in_its_own_process(package, arguments)
     else:
-        status, out, err = _in_this_process(arguments)
-    shown = f"\n$ {shlex.join(['causal-arrow', *arguments])[:500]}\n{err[-500:]}"
+        status, out, err = _in_this_process(package, arguments)
+    shown = f"\n$ {shlex.join([package.replace('_', '-'), *arguments])[:500]}\n{err[-500:]}"
     if "Traceback" in err or "This is a bug" in err or "Traceback" in out:
         raise Broken(f"a traceback or a bug{shown}")
     if "Warning:" in err:
@@ -1616,19 +1545,19 @@ def check_json(content: dict[str, Any]) -> None:
     check_tiers(known.tiers, content["order"])
 
 
-def _in_its_own_process(arguments: list[str]) -> tuple[int, str, str]:
-    home = Path(sys.modules["causal_arrow"].__file__ or "").parent.parent
+def _in_its_own_process(package: str, arguments: list[str]) -> tuple[int, str, str]:
+    homes = [str(Path(importlib.import_module(name).__file__ or "").parents[1]) for name in {"causal_arrow", package}]
     done = subprocess.run(
-        [sys.executable, "-m", "causal_arrow", *arguments],
+        [sys.executable, "-m", package, *arguments],
         capture_output=True,
         text=True,
         errors="replace",
-        env={**os.environ, "PYTHONPATH": str(home), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(homes), "OMP_NUM_THREADS": "1"},
     )
     return done.returncode, done.stdout, done.stderr
 
 
-def _in_this_process(arguments: list[str]) -> tuple[int, str, str]:
+def _in_this_process(package: str, arguments: list[str]) -> tuple[int, str, str]:
     """As a process of its own would have it: streams of bytes, which refuse what is no text."""
     kept = sys.stdout, sys.stderr, sys.__stdout__
     out, err = io.BytesIO(), io.BytesIO()
@@ -1637,7 +1566,7 @@ def _in_this_process(arguments: list[str]) -> tuple[int, str, str]:
     status: object = "no exit at all"
     try:
         with warnings.catch_warnings():
-            causal_arrow(arguments)
+            importlib.import_module(f"{package}.cli").main(arguments)
     except SystemExit as leaving:
         status = leaving.code or 0
     finally:
@@ -1724,7 +1653,7 @@ def main() -> int:
     started, failures = time.monotonic(), Counter[tuple[str, str]]()
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "small"
-        save_model(random_network(), model)
+        save_network(random_network(), model)
         for number, case in enumerate(wanted, start=1):
             if problem := run_case(case, model):
                 failures[case.family, case.kind] += 1

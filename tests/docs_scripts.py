@@ -10,8 +10,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def load_script(name: str) -> ModuleType:
-    """docs/NAME.py, imported."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    """docs/tools/NAME.py, imported."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -6,17 +6,19 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import threading
+import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from causal_arrow.discovery.many.folder import ManyFolder, Record
-from causal_arrow.discovery.many.run import ManyAnswers
+from causal_arrow.many.folder import ManyAnswers, ManyFolder, Record
 
 
 def frame(seed: int, observations: int = 60, variables: int = 4, skewed: bool = False) -> pd.DataFrame:
@@ -59,6 +61,44 @@ def killing_a_worker(output: Path, after: int = 3) -> Iterator[dict[str, Any]]:
     finally:
         ended.set()
         watcher.join()
+
+
+@contextlib.contextmanager
+def marked_process(command: list[str]) -> Iterator[tuple[subprocess.Popen[str], Callable[[], list[int]]]]:
+    """A process in a group of its own, and a function for the numbers of those of its family that live."""
+    mark = f"CAUSAL_ARROW_TEST={uuid.uuid4().hex}"
+    name, _, value = mark.partition("=")
+
+    def is_alive() -> list[int]:
+        numbers = []
+        for folder in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if folder.name.isdecimal() and mark.encode() in (folder / "environ").read_bytes():
+                    numbers.append(int(folder.name))
+        return numbers
+
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, name: value},
+        start_new_session=True,
+    )
+    try:
+        with process:
+            yield process, is_alive
+    finally:
+        for number in is_alive():
+            os.kill(number, signal.SIGKILL)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait for a condition; an AssertionError if it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"nothing after {seconds} seconds"
+        time.sleep(0.02)
 
 
 def check_nothing_lost_or_done_twice(output: Path, tables: Path, fate: dict[str, Any], answers: ManyAnswers) -> None:

@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from causal_arrow.benchmarks.sachs import load_sachs
-from causal_arrow.cli.console import written_together
 from causal_arrow.discovery import pictures, pipeline
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.examples.sachs import load_sachs
 from causal_arrow.graphs.files import read_graph
-from causal_arrow.synthetic import TaskDistribution
+from causal_arrow.output import written_together
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -48,7 +46,7 @@ def test_discover_prints_edges_order_and_nothing_half(discover: Run, file: Path)
     assert out.startswith("table.csv: 120 observations of 6 variables\n")
     assert "Causal order: " in out
     assert "\x1b" not in out + err  # no colors where nobody sees them
-    edges = [line for line in out.splitlines() if "→" in line]
+    edges = [line for line in out.partition("Causal order: ")[0].splitlines() if "→" in line]
     assert f"{len(edges)} edges." in out
     assert all(any(word in line for word in ("strong", "moderate", "weak")) for line in edges)
 
@@ -164,7 +162,7 @@ NASTY_FILES = {
     "duplicate names": ("a,b,a\n" + GOOD_ROWS, "'a'"),
     "infinity": ("a,b,c\n" + GOOD_ROWS + "1,inf,2\n", "inf"),
     "empty": ("", "empty"),
-    "only names": ("a,b,c\n", "no observations"),
+    "only names": ("a,b,c\n", "column names but no rows"),
     "binary": (b"\x00\x01\x02\x7fELF" * 40, "not a text file"),
     "workbook": (b"PK\x03\x04" + bytes(200), "xlsx"),
     "ragged": ("a,b,c\n1,2,3\n1,2,3,4,5\n" + GOOD_ROWS, "fields"),
@@ -219,9 +217,6 @@ def test_missing_files_and_models_are_one_sentence_and_status_2(
     assert_refused(run("discover", file, "--model", "no-such-model"), "no-such-model")
     assert_refused(run("check", tmp_path / "none.csv"), "none.csv")
     assert_refused(run("compare", tmp_path / "a.json", tmp_path / "b.json"), "a.json")
-    assert_refused(run("pretrain", tmp_path / "none.toml"), "none.toml")
-    assert_refused(run("simulate", "-o", tmp_path / "made", "--distribution", "real"), "real")
-    assert_refused(run("simulate", "-o", tmp_path / "made", "--only", "quadratic"), "quadratic")
 
 
 def test_wrong_usage_is_status_2(run: Run, file: Path) -> None:
@@ -361,58 +356,6 @@ def test_check_tells_a_good_table_from_a_bad_one(run: Run, file: Path, tmp_path:
     assert json.loads(out)["usable"] is False
 
 
-def test_simulated_tables_come_with_their_graphs(run: Run, tmp_path: Path) -> None:
-    arguments = ("--tables", 2, "--observations", 30, "--variables", 5, "--only", "linear", "--seed", 3)
-    assert run("simulate", "-o", tmp_path / "made", *arguments)[0] == 0
-    assert run("simulate", "-o", tmp_path / "again", *arguments)[0] == 0
-    assert run("simulate", "-o", tmp_path / "one", "--observations", 9)[2].startswith("Wrote 1 table and its graph to")
-    for name in ("table-1.csv", "graph-1.json", "table-2.csv", "graph-2.json"):
-        assert (tmp_path / "made" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-    table = pd.read_csv(tmp_path / "made" / "table-2.csv")
-    graph = read_graph(tmp_path / "made" / "graph-2.json")
-    assert table.shape == (30, 5)
-    assert tuple(table.columns) == graph.names
-    content = json.loads((tmp_path / "made" / "graph-2.json").read_text())
-    assert content["made_by"]["mechanisms"] == "linear"
-    position = {name: place for place, name in enumerate(content["order"])}
-    assert all(position[cause] < position[effect] for cause, effect in graph.edges())
-
-
-def test_simulated_tables_of_any_kind_are_written_as_people_have_them(run: Run, tmp_path: Path) -> None:
-    arguments = ("--tables", 150, "--observations", 25, "--variables", 4, "--distribution", "any", "--seed", 5)
-    assert run("simulate", "-o", tmp_path, *arguments)[0] == 0
-    batch = TaskDistribution.any().sample(150, 25, 4, torch.Generator().manual_seed(5))
-    tables, confounded = batch.tables, batch.truth.confounded
-    assert tables.observed is not None
-    assert tables.intervened is not None
-    assert tables.levels is not None
-    assert confounded is not None
-    kinds = set()
-    for number in range(150):
-        table = pd.read_csv(tmp_path / f"table-{number + 1}.csv", dtype=str)
-        content = json.loads((tmp_path / f"graph-{number + 1}.json").read_text())
-        assert read_graph(tmp_path / f"graph-{number + 1}.json").names == ("x1", "x2", "x3", "x4")
-        columns = content.get(
-            "columns", [{"name": f"x{place}", "kind": "number", "levels": []} for place in range(1, 5)]
-        )
-        kinds |= {column["kind"] for column in columns}
-        for place, column in enumerate(columns):
-            cells = table[column["name"]]
-            assert (cells.notna().to_numpy() == tables.observed[number, :, place].numpy()).all()
-            there = cells.notna().to_numpy()
-            values = [column["levels"].index(cell) if column["levels"] else float(cell) for cell in cells[there]]
-            assert np.abs(np.array(values) - tables.values[number, :, place].numpy()[there]).max() < 1e-5
-            assert len(column["levels"]) == int(tables.levels[number, place])
-        marks = tables.intervened[number]
-        assert ("intervened" in table) == bool(marks.any())
-        if marks.any():
-            for text, row in zip(table["intervened"].fillna(""), marks.tolist(), strict=True):
-                assert text == ";".join(f"x{place + 1}" for place in range(4) if row[place])
-        pairs = {frozenset(pair.values()) for pair in content["hidden_causes"]}
-        assert pairs == {frozenset((f"x{j + 1}", f"x{k + 1}")) for j, k in confounded[number].nonzero().tolist()}
-    assert kinds == {"number", "binary", "ordered", "category"}
-
-
 def test_compare_counts_missing_extra_and_reversed_edges(run: Run, tmp_path: Path) -> None:
     truth = write(tmp_path / "truth.csv", "source,target\na,b\nb,c\nc,d\n")
     guess = write(tmp_path / "guess.dot", "digraph { a -> b; c -> b; a -> d; e }")
@@ -466,32 +409,19 @@ def test_models_lists_what_is_bundled(run: Run) -> None:
     assert "arrow-base is the default and reads every table" in " ".join(run("models")[1].split())
 
 
-def test_pretrain_passes_everything_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from causal_arrow.pretraining import train
-
-    asked: dict[str, object] = {}
-
-    def pretend(config: object, directory: Path, **settings: object) -> None:
-        asked.update(settings, directory=directory)
-
-    monkeypatch.setattr(train, "pretrain", pretend)
-    config = "smoke"
-    assert run("pretrain", config, "--minutes", 2, "--decay-minutes", 0.5, "--init", "there", "--device", "cpu")[0] == 0
-    assert asked["directory"] == Path("runs/smoke")
-    assert (asked["minutes"], asked["decay_minutes"], asked["init"], asked["resume"]) == (2, 0.5, "there", False)
-    assert run("pretrain", config, "--resume", tmp_path)[0] == 0
-    assert asked["resume"] is True
-    assert asked["directory"] == tmp_path
-
-
 def test_help_teaches_with_examples(run: Run) -> None:
     assert "discover" in run("--help")[1]
-    for command in ("discover", "check", "simulate", "compare", "pretrain"):
+    for command in ("discover", "check", "compare"):
         status, out, _ = run(command, "--help")
         assert status == 0
         assert f"causal-arrow {command}" in out
         assert "Examples" in out
     assert run("--version")[1].startswith("causal-arrow 0.")
+
+
+@pytest.mark.parametrize("command", ["benchmark", "report", "pretrain", "simulate", "speed"])
+def test_a_command_that_is_now_the_labs_says_what_to_type(command: str, run: Run) -> None:
+    assert_refused(run(command, "--help"), f"is now `causal-arrow-lab {command}`: install it with `pip install")
 
 
 # As the shell sees it

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow.cli.console import UNFINISHED, written_together
-from causal_arrow.cli.program import COMMANDS, StandardOutput
+from causal_arrow.cli.program import PROGRAM, StandardOutput
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.output import UNFINISHED, written_together
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -64,7 +65,7 @@ def test_of_two_runs_into_one_folder_the_first_to_finish_wins(others: tuple[str,
 WRITER = """
 import sys, time
 from pathlib import Path
-from causal_arrow.cli.console import written_together
+from causal_arrow.output import written_together
 from causal_arrow.errors import ConfigurationError
 me, out, start = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 names = [f"file-{place}" for place in range(20)]
@@ -148,10 +149,7 @@ def test_a_new_folder_has_the_permissions_of_any_new_folder(tmp_path: Path) -> N
     "command",
     [
         ("discover", "table.csv", "--output"),
-        ("simulate", "--output"),
-        ("benchmark", "networks", "--output"),
-        ("report", "records", "--output"),
-        ("report", "records", "--pack"),
+        ("discover-many", "table.csv", "--output"),
     ],
     ids=" ".join,
 )
@@ -169,52 +167,8 @@ def test_a_name_that_cannot_be_a_folder_is_refused_before_any_work(
 ) -> None:
     monkeypatch.chdir(file.parent)
     monkeypatch.setitem(sys.modules, "torch", None)  # whoever begins to work would not get far
-    assert_one_sentence(run("simulate", "--output", name), "")
     assert_one_sentence(run("discover", file, "--output", name), "")
     assert {path.name for path in file.parent.iterdir()} == {"table.csv"}
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="has no file system that nobody can write to")
-def test_where_nobody_can_write_is_one_sentence(run: Run) -> None:
-    assert_one_sentence(run("simulate", "--output", "/proc/made"), "/proc")
-
-
-# Simulate
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--tables", 2**70),
-        ("--tables", 10**7),
-        ("--observations", 10**15),
-        ("--variables", 10**6),
-        ("--variables", 10**4, "--observations", 10**5),
-    ],
-    ids=str,
-)
-def test_tables_that_fit_no_memory_are_refused(options: tuple[object, ...], run: Run, tmp_path: Path) -> None:
-    assert_one_sentence(run("simulate", "--output", tmp_path / "made", *options), "cells")
-    assert not (tmp_path / "made").exists()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [("--seed", 2**70), ("--seed", -1), ("--tables", 0), ("--tables", -3), ("--observations", 1), ("--variables", 1.5)],
-    ids=str,
-)
-def test_numbers_out_of_range_are_wrong_usage(options: tuple[object, ...], run: Run, tmp_path: Path) -> None:
-    status, out, err = run("simulate", "--output", tmp_path / "made", *options)
-    assert (status, out) == (2, "")
-    assert str(options[0]) in err
-    assert "Traceback" not in err
-    assert "This is a bug" not in err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_largest_seed_is_a_seed(run: Run, tmp_path: Path) -> None:
-    options = ("--variables", 2, "--observations", 5, "--seed", 2**63 - 1)
-    assert run("simulate", "--output", tmp_path / "made", *options)[0] == 0
 
 
 # Standard output
@@ -230,13 +184,8 @@ COMMANDS_THAT_PRINT = {
     "discover-many": ["discover-many", "--help"],
     "check": ["check", "table.csv"],
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],
-    "simulate": ["simulate", "--help"],
     "compare": ["compare", "graph.csv", "graph.csv"],
     "models": ["models"],
-    "speed": ["speed", "--shape", "20x2", "--repeats", "1", "--model", "MODEL"],
-    "benchmark": ["benchmark"],
-    "report": ["report", "--help"],
-    "pretrain": ["pretrain", "--help"],
 }
 
 
@@ -265,7 +214,7 @@ def test_a_full_device_is_one_sentence_whatever_the_command(
 
 
 def test_every_command_is_tried_on_a_full_device() -> None:
-    assert set(COMMANDS) <= set(COMMANDS_THAT_PRINT)
+    assert set(PROGRAM.commands) <= set(COMMANDS_THAT_PRINT)
 
 
 def program(*arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
@@ -305,6 +254,26 @@ def test_json_stays_json_where_only_ascii_can_be_printed() -> None:
     assert json.loads(output.buffer.getvalue()) == content  # type: ignore[attr-defined]
 
 
+# Terminals
+
+
+def test_names_with_control_characters_reach_no_terminal(small_model_folder: Path, tmp_path: Path, run: Run) -> None:
+    random = np.random.default_rng(0)
+    values = random.normal(size=(100, 4)) @ random.normal(size=(4, 4))
+    names = ["red\x1b[31m", "title\x1b]0;gone", "one\x9b31m", "plain"]
+    pd.DataFrame(values, columns=names).to_parquet(tmp_path / "table.parquet")
+    (tmp_path / "graph.txt").write_text('dag { "red\x1b[31m" -> plain }', encoding="utf-8")
+    for command in (
+        ("discover", tmp_path / "table.parquet", "--model", small_model_folder, "--require", "plain -> red\x1b[31m"),
+        ("check", tmp_path / "table.parquet", "--model", small_model_folder),
+        ("compare", tmp_path / "graph.txt", tmp_path / "graph.txt"),
+        ("effect", tmp_path / "table.parquet", "--outcome", "plain", "--samples", 20, "--model", small_model_folder),
+    ):
+        status, out, err = run(*command)
+        assert status == 0, err
+        assert not set(out + err) & set("\x1b\x9b")
+
+
 # Ctrl-C
 
 
@@ -325,7 +294,7 @@ def interrupting(folder: Path, module: str, code: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("how", INTERRUPTED_IMPORTS)
-@pytest.mark.parametrize(("module", "command"), [("typer", ["models"]), ("torch", ["simulate", "-o", "made"])])
+@pytest.mark.parametrize(("module", "command"), [("typer", ["models"]), ("pandas", ["check", "table.csv"])])
 @pytest.mark.parametrize("start", [["-m", "causal_arrow"], ["-c", "from causal_arrow.cli import main; main()"]])
 def test_ctrl_c_while_packages_load_is_silent(
     how: str, module: str, command: list[str], start: list[str], tmp_path: Path
@@ -335,6 +304,22 @@ def test_ctrl_c_while_packages_load_is_silent(
         [sys.executable, *start, *command], capture_output=True, text=True, env=environment, cwd=tmp_path
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_command_that_is_stopped_while_it_writes_files_leaves_none(
+    sent: str, status: int, file: Path, small_model_folder: Path
+) -> None:
+    stop = f"os.kill(os.getpid(), signal.{sent}); time.sleep(9)"
+    done = subprocess.run(
+        [sys.executable, "-m", "causal_arrow", "discover", file, "--output", "out", "--model", small_model_folder],
+        capture_output=True,
+        env=interrupting(file.parent, "matplotlib", stop),  # which pictures import
+        cwd=file.parent,
+    )
+    assert done.returncode == status
+    assert b"Traceback" not in done.stderr
+    assert {path.name for path in file.parent.iterdir()} - {"__pycache__"} == {"table.csv", "matplotlib.py"}
 
 
 def test_ctrl_c_while_python_shuts_down_is_silent(tmp_path: Path) -> None:
@@ -389,9 +374,18 @@ def test_what_the_system_refuses_is_one_sentence(
     assert_one_sentence(run("check", file), sentence)
 
 
-@pytest.mark.parametrize("blow", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
-def test_too_little_memory_is_no_bug(blow: Exception, run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "blow",
+    [
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    ],
+)
+def test_too_little_memory_is_not_a_bug(blow: Exception, run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
     from causal_arrow.tables import reading
+    from causal_arrow.web.views import failure
 
     def fail(*_: object, **__: object) -> None:
         raise blow
@@ -401,3 +395,4 @@ def test_too_little_memory_is_no_bug(blow: Exception, run: Run, file: Path, monk
     assert status == 1
     assert "not enough memory" in err
     assert "bug" not in err
+    assert failure(blow).startswith("There is not enough memory for this")

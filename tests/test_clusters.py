@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from causal_arrow import Settings, discover, discover_many
-from causal_arrow.discovery.many import workers
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.many import workers
 from many_tables import check_nothing_lost_or_done_twice, killing_a_worker, tables_of_many_shapes
 
 PACKAGES = {"ray": "ray", "dask": "distributed"}

@@ -1,14 +1,14 @@
 """Every block of Python in README.md and in the documents runs, or is marked as one that does not.
 
 On each page the blocks `python` run from top to bottom, in one namespace and one folder of the page's own; so does a
-block `bash` with a block `text` right after it. That `text` holds what was printed, exactly. Of blocks `bash`, `sh` and
+block `bash` with a block `text` right after it. That `text` agrees with what was printed. Of blocks `bash`, `sh` and
 `console` and of code in a sentence, every command line of ours must be one that the program understands. A comment
 
     <!-- not run: the reason -->
 
 before a block leaves it out. A page may use a `table`, a file `table.csv` and an `arrow` fitted to it without making
 them: the test has some people with an income, a treatment and what came of it, see `people`. Pages whose output
-docs/make_outputs.py writes run in tests/test_pages.py, and not again here.
+docs/tools/make_outputs.py writes run in tests/test_pages.py, and not again here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,12 +32,14 @@ import pandas as pd
 import pytest
 import typer
 
+from agreement import disagreement
 from causal_arrow import Arrow
-from causal_arrow.benchmarks.methods import METHODS
-from causal_arrow.cli.program import build_app
+from causal_arrow.cli.program import PROGRAM, build_app
 from causal_arrow.network.bundled import bundled_models
-from causal_arrow.network.encoders.registry import ENCODERS
-from causal_arrow.network.encoders.statistics import CHANNELS
+from causal_arrow.network.statistics import CHANNELS
+from causal_arrow_lab.benchmarks.methods import METHODS
+from causal_arrow_lab.cli.commands import PROGRAM as LAB_PROGRAM
+from causal_arrow_lab.network.encoders.registry import ENCODERS
 from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +107,7 @@ def named(page: Path) -> str:
 
 
 def people() -> pd.DataFrame:
-    """300 people: what they are, what was done to them, what came of it. All of it is made up."""
+    """300 invented people, their treatment and its outcome."""
     random = np.random.default_rng(0)
     age, sex, income = random.normal(50, 12, 300), random.integers(0, 2, 300), random.gamma(4, 800, 300)
     smoking = (random.normal(size=300) + 0.03 * (50 - age) > 0.3).astype(int)
@@ -132,7 +134,7 @@ def as_it_was() -> Iterator[None]:
 RUN_HERE = [page for page in PAGES if page not in outputs.pages() and any(block.runs for block in blocks_of(page))]
 
 
-@pytest.mark.usefixtures("as_it_was")
+@pytest.mark.usefixtures("as_it_was", "network_with_noise")
 @pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 @pytest.mark.parametrize("page", [pytest.param(page, id=named(page)) for page in RUN_HERE])
 def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
@@ -156,7 +158,8 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
         else:
             printed = outputs.run_commands(block.code)
         if block.printed is not None:
-            assert outputs.tidy(printed) == block.printed, f"{named(page)}, line {block.line} prints something else"
+            wrong = disagreement(block.printed, outputs.tidy(printed))
+            assert wrong is None, f"{named(page)}, line {block.line} prints something else"
 
 
 def test_the_blocks_that_do_not_run_are_counted() -> None:
@@ -177,7 +180,7 @@ def commands_of(page: Path) -> Iterator[tuple[int, str]]:
             lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
         for line in lines:
             for part in split_pipeline(line):
-                if part[:1] == ["causal-arrow"]:
+                if part and part[0] in PROGRAMS:
                     yield block.line, shlex.join(part)
 
 
@@ -200,20 +203,23 @@ def split_pipeline(line: str) -> Iterator[list[str]]:
 def inline_commands_of(page: Path) -> Iterator[tuple[int, str]]:
     """Commands within sentences and tables."""
     text = BLOCK.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
-    for match in re.finditer(r"`(causal-arrow [^`]+)`", text):
+    for match in re.finditer(r"`(causal-arrow(?:-lab)? [^`]+)`", text):
         yield text.count("\n", 0, match.start()) + 1, " ".join(match[1].split())
 
 
-@lru_cache(maxsize=1)
-def all_commands() -> dict[str, Any]:
-    program: Any = typer.main.get_command(build_app())
+PROGRAMS = {program.name: program for program in (PROGRAM, LAB_PROGRAM)}
+
+
+@cache
+def commands_of_program(name: str) -> dict[str, Any]:
+    program: Any = typer.main.get_command(build_app(PROGRAMS[name]))
     return dict(program.commands)
 
 
 def complaint(command: str) -> tuple[str, str]:
-    """What the parser of our program says of a command line, by kind and in words; nothing if it takes it."""
-    commands = all_commands()
-    words = shlex.split(command, comments=True)[1:]
+    """The kind and the words of the error that a command line of ours gets from its parser; empty if it gets none."""
+    program, *words = shlex.split(command, comments=True)
+    commands = commands_of_program(program)
     if not words or words[0].startswith("-") or words[0].isupper():  # COMMAND stands for any of them
         return "", ""
     if words[0] not in commands:
@@ -241,4 +247,6 @@ def test_the_program_understands_every_command_line_of_a_page(page: Path) -> Non
 def test_a_wrong_option_would_be_noticed() -> None:
     assert complaint("causal-arrow discover table.csv --sampels 10")[0] == "NoSuchOption"
     assert complaint("causal-arrow discovr table.csv")[0] == "NoSuchCommand"
+    assert complaint("causal-arrow benchmark networks")[0] == "NoSuchCommand"
     assert complaint("causal-arrow discover table.csv --samples 10") == ("", "")
+    assert complaint("causal-arrow-lab benchmark networks") == ("", "")

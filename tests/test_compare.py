@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from causal_arrow.cli import main
-from causal_arrow.graphs.differences import edge_differences
+from causal_arrow.graphs.metrics import edge_differences
 
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -67,7 +67,7 @@ def test_hidden_common_causes_are_listed_below_the_measures(tmp_path: Path, caps
     others = hidden("others.txt", "dag { a -> b c <-> b a <-> c }")
     status, out, _ = compare(capsys, silent, some)
     assert status == 0
-    assert "hidden common causes, of which silent.json says nothing (1): b ↔ c" in out
+    assert "hidden common causes, not stated in silent.json (1): b ↔ c" in out
     out = compare(capsys, some, others)[1]
     assert "hidden common causes in both (1): b ↔ c" in out
     assert "extra hidden common causes (1): a ↔ c" in out

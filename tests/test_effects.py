@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
@@ -30,9 +30,9 @@ from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
+from causal_arrow.text import in_percent
 
 mpl.use("Agg")
 
@@ -43,10 +43,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 def sure_of(graph: np.ndarray, confounding: np.ndarray | None = None) -> GraphDistribution:
     """The distribution that is sure of a graph with causes before effects, and of pairs with a hidden cause."""
-    skeleton = torch.tensor(np.where(graph | graph.T, SURE, -SURE), dtype=torch.float32)
-    scores = -SURE * torch.arange(len(graph), dtype=torch.float32)
-    hidden = None if confounding is None else torch.tensor(np.where(confounding, SURE, -SURE), dtype=torch.float32)
-    return GraphDistribution(SkeletonOrder(skeleton, scores), hidden)
+    skeleton = np.where(graph | graph.T, SURE, -SURE)
+    scores = -SURE * np.arange(len(graph))
+    hidden = None if confounding is None else np.where(confounding, SURE, -SURE)
+    return GraphDistribution(skeleton, scores, hidden)
 
 
 def random_dag(variables: int, chance: float, random: np.random.Generator) -> np.ndarray:
@@ -77,7 +77,7 @@ def effect_of(
     table: Table, distribution: GraphDistribution, treatment: str, outcome: str, k: int = 200, **options: object
 ) -> Effect:
     answer = answer_for(table, distribution, knowledge=options.pop("knowledge", None) or Knowledge())
-    graphs = answer.sample(k, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(k, np.random.default_rng(0)).graphs
     random = np.random.default_rng(0)
     return estimate_effect(answer, table, graphs, treatment, outcome, random=random, **options)
 
@@ -243,12 +243,12 @@ def test_a_hidden_cause_of_treatment_and_outcome_leaves_the_effect_not_identifie
 
 def suspecting(chance: float, edge: float = 1.0) -> GraphDistribution:
     """Sure of the triangle but for its edge from dose to health, and not of a hidden cause of these two."""
-    logits = sure_of(TRIANGLE).skeleton_order.skeleton_logits.clone()
+    logits = sure_of(TRIANGLE).skeleton_logits.copy()
     if edge < 1:
         logits[DOSE, HEALTH] = logits[HEALTH, DOSE] = math.log(edge / (1 - edge))
-    hidden = torch.full((4, 4), -SURE)
+    hidden = np.full((4, 4), -SURE)
     hidden[DOSE, HEALTH] = hidden[HEALTH, DOSE] = math.log(chance / (1 - chance))
-    return GraphDistribution(SkeletonOrder(logits, sure_of(TRIANGLE).skeleton_order.order_scores), hidden)
+    return GraphDistribution(logits, sure_of(TRIANGLE).order_scores, hidden)
 
 
 @pytest.mark.parametrize(
@@ -274,13 +274,14 @@ def test_the_sentence_opens_with_what_most_graphs_say(medical: Table, chance: fl
             "cannot be ruled out, and nothing in the table adjusts for it. "
             f"In the other {1 - lost:.0%}: health changes by {effect.median:.2f} (90% interval "
         )
-        assert f"no effect in {none / (1 - lost):.0%} of these; 1 adjustment set, {{income}}." in effect.sentence
+        of_these = f"no effect in {in_percent(none / (1 - lost))} of these" if none else "no graph without an effect"
+        assert f"{of_these}; 1 adjustment set, {{income}}." in effect.sentence
         assert "would have to explain" not in str(effect)
         assert "not identified in" in effect.plot().get_xlabel()
     elif verdict == "no effect":
         share = 1 - lost - none
         assert effect.sentence.startswith(
-            f"dose has no effect on health in {none:.0%} of graphs; in {share:.0%} health changes by "
+            f"dose has no effect on health in {in_percent(none)} of graphs; in {in_percent(share)} health changes by "
         )
     else:
         assert effect.sentence.startswith(
@@ -289,7 +290,7 @@ def test_the_sentence_opens_with_what_most_graphs_say(medical: Table, chance: fl
         assert f"; not identified in {lost:.0%} of graphs because of a hidden cause." in effect.sentence
 
 
-@pytest.mark.parametrize("edge", [0.01, 0.5])
+@pytest.mark.parametrize("edge", [0.004, 0.5])
 def test_graphs_without_an_effect_are_an_answer_whatever_the_others_say(medical: Table, edge: float) -> None:
     few, many = (effect_of(medical, suspecting(1 - 1e-9, edge), "dose", "health", k=k) for k in (200, 2000))
     for effect in (few, many):
@@ -298,11 +299,10 @@ def test_graphs_without_an_effect_are_an_answer_whatever_the_others_say(medical:
         assert (effect.median, *effect.interval) == (0, 0, 0)
     if edge < 0.1:
         assert many.sentence == (
-            "dose has no effect on health in over 99% of graphs; not identified in under 1% of graphs because of a "
-            "hidden cause."
+            "dose has no effect on health in >99% of graphs; not identified in <1% of graphs because of a hidden cause."
         )
     answer = answer_for(medical, suspecting(1 - 1e-9, edge))
-    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(500, np.random.default_rng(0)).graphs
     effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
     assert "dose" in [each.treatment for each in effects.effects]
     assert effects.not_estimated == ()
@@ -310,7 +310,7 @@ def test_graphs_without_an_effect_are_an_answer_whatever_the_others_say(medical:
 
 def test_causes_that_most_graphs_do_not_identify_are_marked_and_come_last(medical: Table) -> None:
     answer = answer_for(medical, suspecting(0.9))
-    graphs = answer.sample(500, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(500, np.random.default_rng(0)).graphs
     effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
     assert [each.treatment for each in effects.effects] == ["income", "noise", "dose"]
     frame = effects.to_frame()
@@ -335,8 +335,8 @@ def test_the_effect_is_right_where_the_plain_slope_is_not(medical: Table) -> Non
 
 
 def test_the_mean_is_the_average_over_graphs_and_their_frequencies_sum_to_one(medical: Table) -> None:
-    unsure = SkeletonOrder(torch.full((4, 4), 0.5), torch.tensor([0.5, 0.0, -0.3, 0.2]))
-    effect = effect_of(medical, GraphDistribution(unsure), "dose", "health", k=500)
+    unsure = GraphDistribution(np.full((4, 4), 0.5), np.array([0.5, 0.0, -0.3, 0.2]))
+    effect = effect_of(medical, unsure, "dose", "health", k=500)
     frame = effect.by_adjustment_set
     assert frame.frequency.sum() == pytest.approx(1)
     assert len(frame) == 5  # none, nothing, income, noise, both
@@ -348,16 +348,16 @@ def test_the_mean_is_the_average_over_graphs_and_their_frequencies_sum_to_one(me
 
 def test_doubt_about_the_graph_widens_the_interval(medical: Table) -> None:
     sure = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
-    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -0.5, -30.0, 0.0]))
-    unsure = effect_of(medical, GraphDistribution(order), "dose", "health")
+    order = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -0.5, -30.0, 0.0]))
+    unsure = effect_of(medical, order, "dose", "health")
     # Income may come after dose, and is then a mediator: not to be adjusted for.
     assert {each.adjustment_set for each in unsure.sets} == {("income",), ()}
     assert np.ptp(unsure.interval) > 2 * np.ptp(sure.interval)
 
 
 def test_knowledge_decides_which_graphs_count(medical: Table) -> None:
-    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -0.5, -30.0, 0.0]))
-    known = effect_of(medical, GraphDistribution(order), "dose", "health", knowledge=Knowledge(roots=["income"]))
+    order = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -0.5, -30.0, 0.0]))
+    known = effect_of(medical, order, "dose", "health", knowledge=Knowledge(roots=["income"]))
     assert {each.adjustment_set for each in known.sets} == {("income",)}
 
 
@@ -390,7 +390,7 @@ def test_a_log_scale_of_both_ends_is_mentioned_once() -> None:
     table = Table.of_numbers(values, ["dose", "health"])
     edge = np.array([[False, True], [False, False]])
     answer = answer_for(table, sure_of(edge), log_columns=("dose", "health"))
-    graphs = answer.sample(5, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(5, np.random.default_rng(0)).graphs
     effect = estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0))
     assert effect.notes == (
         "The network read dose and health on a log scale; the effect is in the units that were given.",
@@ -413,7 +413,7 @@ def test_adjusting_for_a_column_on_a_log_scale_does_not_depend_on_its_sign(medic
         signed = values * np.array([sign, 1, 1, 1])
         table = Table.of_numbers(signed, medical.names)
         answer = answer_for(table, sure_of(TRIANGLE), log_columns=("income",))
-        graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+        graphs = answer.sample(20, np.random.default_rng(0)).graphs
         effects.append(estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0)))
     assert effects[0].sets == effects[1].sets
     assert effects[0].interval[0] < 2 < effects[0].interval[1]
@@ -453,9 +453,9 @@ def with_holes(table: Table, variable: int, observed: int) -> Table:
 
 def noise_may_matter(chance: float = 0.05) -> GraphDistribution:
     """Sure of the triangle, and not of noise, which comes first and may cause dose and health."""
-    logits = sure_of(TRIANGLE).skeleton_order.skeleton_logits.clone()
+    logits = sure_of(TRIANGLE).skeleton_logits.copy()
     logits[NOISE, [DOSE, HEALTH]] = logits[[DOSE, HEALTH], NOISE] = math.log(chance / (1 - chance))
-    return GraphDistribution(SkeletonOrder(logits, torch.tensor([0.0, -SURE, -2 * SURE, SURE])))
+    return GraphDistribution(logits, np.array([0.0, -SURE, -2 * SURE, SURE]))
 
 
 @pytest.mark.parametrize("estimator", ["linear", "curved", "forest"])
@@ -515,12 +515,12 @@ def test_words_say_from_how_many_observations_where_they_are_clearly_fewer(medic
 
 
 def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
-    order = SkeletonOrder(sure_of(TRIANGLE).skeleton_order.skeleton_logits, torch.tensor([0.0, -3.0, -30.0, 0.0]))
-    effect = effect_of(medical, GraphDistribution(order), "dose", "health")
-    low, high = effect.interval
-    assert str(effect).startswith(
-        f"health changes by {effect.median:.2f} (90% interval {low:.3f} to {high:.2f}) per unit of dose; no effect in "
-        "0% of graphs; 2 adjustment sets, the most frequent {income}. A hidden cause of both would have to explain "
+    order = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -3.0, -30.0, 0.0]))
+    effect = effect_of(medical, order, "dose", "health")
+    assert re.match(
+        r"health changes by 1\.8\d* \(90% interval [\d.]+ to [\d.]+\) per unit of dose; no graph without an "
+        r"effect; 2 adjustment sets, the most frequent {income}\. A hidden cause of both would have to explain ",
+        str(effect),
     )
     assert str(effect_of(medical, sure_of(TRIANGLE), "noise", "health")) == (
         "noise has no effect on health in any of 200 graphs."
@@ -538,11 +538,11 @@ def test_the_number_of_the_sentence_is_in_the_interval_whatever_the_share_of_gra
         ["income", "dose", "health"],
     )
     triangle = TRIANGLE[:3, :3]
-    logits = sure_of(triangle).skeleton_order.skeleton_logits.clone()
+    logits = sure_of(triangle).skeleton_logits.copy()
     # The edge from dose to health is the only path: it is there or not.
     logits[DOSE, HEALTH] = logits[HEALTH, DOSE] = math.log((1 - chance_of_none) / chance_of_none)
-    order = SkeletonOrder(logits, sure_of(triangle).skeleton_order.order_scores)
-    effect = effect_of(medical, GraphDistribution(order), "dose", "health", k=2000)
+    order = GraphDistribution(logits, sure_of(triangle).order_scores)
+    effect = effect_of(medical, order, "dose", "health", k=2000)
     low, high = effect.interval
     assert effect.probability_of_none == pytest.approx(chance_of_none, abs=0.03)
     assert low <= effect.median <= high
@@ -608,7 +608,7 @@ def test_words_say_what_levels_a_change_is_counted_in() -> None:
     backwards = effect_of(table, sure_of(graph), "sex", "smoker", question=EffectQuestion(level="no"))
     assert backwards.median == pytest.approx(-share.median)
     answer = answer_for(table, sure_of(graph))
-    graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(20, np.random.default_rng(0)).graphs
     effects = estimate_effects(answer, table, graphs, "pain", random=np.random.default_rng(0))
     assert {each.treatment for each in effects.effects} == {"size", "sex", "smoker"}
     assert effects.categories == effects.not_estimated == ("site",)
@@ -656,8 +656,8 @@ def test_an_effect_goes_through_json(medical: Table) -> None:
 def test_a_thousand_graphs_of_fifty_variables_take_under_two_seconds() -> None:
     random = np.random.default_rng(10)
     table = Table.of_numbers(random.normal(size=(1000, 50)), [f"v{place}" for place in range(50)])
-    logits = torch.tensor(random.normal(-1.5, 1.0, size=(50, 50)), dtype=torch.float32)
-    distribution = GraphDistribution(SkeletonOrder((logits + logits.T) / 2, torch.linspace(3, -3, 50)))
+    logits = random.normal(-1.5, 1.0, size=(50, 50))
+    distribution = GraphDistribution((logits + logits.T) / 2, np.linspace(3, -3, 50))
     started = time.perf_counter()
     effect = effect_of(table, distribution, "v5", "v44", k=1000)
     assert time.perf_counter() - started < 2
@@ -669,7 +669,7 @@ def test_a_thousand_graphs_of_fifty_variables_take_under_two_seconds() -> None:
 
 def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table) -> None:
     answer = answer_for(medical, sure_of(TRIANGLE))
-    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(50, np.random.default_rng(0)).graphs
     effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
     frame = effects.to_frame()
     assert list(frame.cause) == ["dose", "income", "noise"]
@@ -692,7 +692,7 @@ def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medica
     places = [INCOME, NOISE, DOSE, HEALTH]
     ordered = Table(values[:, places], tuple(table.columns[place] for place in places))
     answer = answer_for(ordered, sure_of(graph[np.ix_(places, places)]))
-    graphs = answer.sample(20, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(20, np.random.default_rng(0)).graphs
     effects = estimate_effects(answer, ordered, graphs, "health", random=np.random.default_rng(0))
     assert effects.not_estimated == ("income", "noise")  # each is adjusted for by its copy
     assert [each.treatment for each in effects.effects] == ["dose"]
@@ -700,7 +700,7 @@ def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medica
 
 def effects_on_health(table: Table, distribution: GraphDistribution, question: EffectQuestion | None = None) -> Effects:
     answer = answer_for(table, distribution)
-    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(50, np.random.default_rng(0)).graphs
     return estimate_effects(answer, table, graphs, "health", question=question, random=np.random.default_rng(0))
 
 
@@ -891,9 +891,9 @@ def test_pictures_show_names_and_every_cause(medical: Table) -> None:
     assert effect.plot().get_xlabel() == "change of health per unit of dose"
     assert [text.get_text() for text in effect.plot().get_legend().get_texts()] == ["income", "90% interval"]
     answer = answer_for(medical, sure_of(TRIANGLE))
-    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(50, np.random.default_rng(0)).graphs
     ax = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0)).plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["dose (100%)", "income (100%)"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["dose (all)", "income (all)"]
 
 
 def test_no_distribution_of_an_effect_is_too_odd_for_a_picture() -> None:
@@ -1111,7 +1111,7 @@ def test_the_effect_of_what_was_set_in_every_observation_is_that_of_a_trial(toge
     shared[1, 3] = shared[3, 1] = True
     experiments = {"dose": 300, "diet": together}
     answer = answer_for(table, sure_of(graph, shared), observations=300, experiments=experiments)
-    graphs = answer.sample(50, torch.Generator().manual_seed(0)).graphs
+    graphs = answer.sample(50, np.random.default_rng(0)).graphs
     effect = estimate_effect(
         answer, replace(table, intervened=intervened), graphs, "dose", "health", random=np.random.default_rng(0)
     )

@@ -14,7 +14,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from causal_arrow.discovery import exports
 from causal_arrow.discovery.answer import Answer
@@ -23,7 +22,6 @@ from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.files import compatible, graph_from_edges, read_graph
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 NAMES = ("x", "y y", 'say "hi"', "a->b; c", "äß→😀", "back\\slash", "lonely")
 EDGES = {("x", "y y"), ("x", 'say "hi"'), ("y y", "a->b; c"), ("äß→😀", "x"), ("back\\slash", "x")}
@@ -33,16 +31,16 @@ EDGES = {("x", "y y"), ("x", 'say "hi"'), ("y y", "a->b; c"), ("äß→😀", "x
 def answer() -> Answer:
     """Five edges of different certainty among seven variables with names that need quoting."""
     order = ["äß→😀", "back\\slash", "x", "y y", 'say "hi"', "a->b; c", "lonely"]
-    scores = torch.zeros(7)
+    scores = np.zeros(7)
     for place, name in enumerate(order):
         scores[NAMES.index(name)] = -0.8 * place
-    logits = torch.full((7, 7), -3.0)
+    logits = np.full((7, 7), -3.0)
     for strength, (cause, effect) in enumerate(sorted(EDGES)):
         j, k = NAMES.index(cause), NAMES.index(effect)
         logits[j, k] = logits[k, j] = 0.5 + strength
     return Answer(
         NAMES,
-        GraphDistribution(SkeletonOrder(logits, scores)),
+        GraphDistribution(logits, scores),
         Knowledge(required=[("x", "y y")]),
         observations=50,
         model="m",
@@ -428,6 +426,6 @@ def test_arrow_hands_over_what_exports_do(answer: Answer) -> None:
 
 def answer_sure_of(adjacency: np.ndarray, names: tuple[str, ...]) -> Answer:
     """An answer that is certain of a DAG whose variables stand in causal order."""
-    scores = -40.0 * torch.arange(len(names))
-    logits = torch.tensor(np.where(adjacency | adjacency.T, 40.0, -40.0))
-    return Answer(names, GraphDistribution(SkeletonOrder(logits, scores)))
+    scores = -40.0 * np.arange(len(names))
+    logits = np.where(adjacency | adjacency.T, 40.0, -40.0)
+    return Answer(names, GraphDistribution(logits, scores))

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from causal_arrow.benchmarks.equations import draw_equations
 from causal_arrow.discovery.effects.falsification import (
     Falsification,
     Functions,
@@ -28,8 +26,9 @@ from causal_arrow.discovery.effects.further_tables import read_like
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ArrowError
-from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
+from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.table import Column, Table
+from causal_arrow_lab.benchmarks.equations import draw_equations
 
 
 def numbered(values: np.ndarray) -> Table:
@@ -125,7 +124,7 @@ def test_p_values_of_wide_categories_are_those_of_wilks_and_take_no_time() -> No
         for x in (causes, np.column_stack([causes, indicators]))
     ]
     ratio = np.log(np.square(rest[0]).sum() / np.square(rest[1]).sum())
-    expected = chi_square_tail(np.array([59]), np.array([(800 - 1 - 3 - (59 + 1 + 1) / 2) * ratio]))
+    expected = chi_square_tail(59, np.array([(800 - 1 - 3 - (59 + 1 + 1) / 2) * ratio]))
     assert found[0] == pytest.approx(expected[0], rel=1e-3)
     assert np.isnan(found[[1, 3]]).all()
     # A category of many levels does not make the tests of the other variables larger.
@@ -133,8 +132,8 @@ def test_p_values_of_wide_categories_are_those_of_wilks_and_take_no_time() -> No
 
 
 def _functions_of(cells: np.ndarray) -> np.ndarray:
-    numbers = torch.from_numpy(cells - cells.mean())[None, :, None]
-    return np.column_stack([cells, hermite_functions(normal_scores(numbers))[0, :, 0, 1:].double().numpy()])
+    _, *bent = hermite_functions(normal_scores((cells - cells.mean())[None, :, None]))
+    return np.column_stack([cells, *(function[0, :, 0] for function in bent)])
 
 
 def test_a_column_with_one_value_is_independent_of_everything_and_not_tested() -> None:
@@ -299,6 +298,27 @@ def test_the_summary_says_whether_the_data_contradict_the_graph(table: pd.DataFr
     assert str(found) in arrow.summary()
     assert str(found).split(".")[0] in arrow._repr_html_()
     assert compatibility(arrow.answer_, replace(arrow.table_, values=arrow.table_.values[:20])) is None
+
+
+def test_the_summary_tests_the_graph_once_per_answer(
+    table: pd.DataFrame, small_model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested: list[np.ndarray] = []
+
+    def counting(graph: np.ndarray, *options: object) -> Falsification:
+        tested.append(graph)
+        return falsify(graph, *options)
+
+    monkeypatch.setattr("causal_arrow.discovery.effects.falsification.falsify", counting)
+    arrow = Arrow(small_model_folder).fit(table)
+    assert str(arrow) == str(arrow)
+    assert arrow.summary() in str(arrow)
+    assert len(tested) == 1
+    refined = arrow.refine(threshold=0.2)
+    assert refined.summary() == refined.summary()
+    assert tested[0] is arrow.answer_.adjacency
+    assert tested[1] is refined.answer_.adjacency
+    assert len(tested) == 2
 
 
 def test_the_test_of_the_summary_takes_less_time_than_the_network(usual_model: str) -> None:

@@ -13,27 +13,18 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from causal_arrow import Arrow, Settings, discover, read_table, storage
-from causal_arrow.batches import LongTable, TableBatch
+from causal_arrow.batches import LongTable
 from causal_arrow.cli import main
-from causal_arrow.discovery import progress_bar
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
-from causal_arrow.discovery.inference import infer, infer_together
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.network.encoders.basis import normal_scores
-from causal_arrow.network.encoders.long import LongMeasured, normal_scores_of
-from causal_arrow.network.encoders.paper import PaperConfig
-from causal_arrow.network.encoders.statistics import (
-    CHANNELS_OF_ANY_TABLE,
-    STATISTICS_OF_ANY_TABLE,
-    Measured,
-    described,
-)
-from causal_arrow.network.model import ArrowConfig, ArrowModel
-from causal_arrow.progress import READING_AGAIN
-from causal_arrow.tables import files, text_files
+from causal_arrow.network.arrays import quantile_table
+from causal_arrow.network.basis import normal_scores, standardized_numbers
+from causal_arrow.network.long import LongMeasured, normal_scores_of
+from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE, Measured, described
+from causal_arrow.progress import READING_AGAIN, WEIGHTS, share_of_all
+from causal_arrow.tables import _sources, _text
 from small_network import random_network
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
@@ -63,7 +54,7 @@ def mixed_frame(observations: int = 3000) -> pd.DataFrame:
 @pytest.fixture
 def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is long and is read a few observations at a time."""
-    for module in (files, text_files):
+    for module in (_sources, _text):
         monkeypatch.setattr(module, "LONG_CELLS", 0)
         monkeypatch.setattr(module, "CELLS_PER_PART", 700)
 
@@ -83,7 +74,7 @@ def test_a_file_read_in_parts_is_the_same_table(ending: str, tmp_path: Path, mon
     frame.to_csv(path, index=False) if "csv" in ending else getattr(frame, f"to_{ending}")(path)
     heard: list[float] = []
     streamed = read_table(path, na=["?"], progress=lambda stage, share: heard.append(share))
-    for module in (files, text_files):
+    for module in (_sources, _text):
         monkeypatch.setattr(module, "LONG_CELLS", 10**9)
     whole = read_table(path, na=["?"])
     assert streamed.columns == whole.columns
@@ -145,7 +136,7 @@ def test_too_little_room_is_told_before_reading(tmp_path: Path, monkeypatch: pyt
 def test_a_table_on_disk_is_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = mixed_frame()
     network = random_network(any_table=True)
-    settings = Settings(network, observations=500)
+    settings = Settings(network, max_rows=500)
     in_memory = discover(frame, settings).answer
     monkeypatch.setattr(storage, "IN_MEMORY_BYTES", 1000)
     on_disk = discover(frame, settings)
@@ -156,24 +147,15 @@ def test_a_table_on_disk_is_the_same_table(tmp_path: Path, monkeypatch: pytest.M
 # Measuring
 
 
-def long_table(
-    values: np.ndarray, levels: list[int], intervened: torch.Tensor | None, drawn: torch.Tensor
-) -> LongTable:
+def long_table(values: np.ndarray, levels: list[int], intervened: np.ndarray | None, drawn: np.ndarray) -> LongTable:
     return LongTable(
         len(values),
-        lambda place: torch.from_numpy(values[:, place].copy()),
+        lambda index: values[:, index].copy(),
         drawn,
-        torch.tensor(levels),
-        torch.zeros(len(levels), dtype=torch.bool),
+        np.array(levels),
         not np.isnan(values).any(),
         intervened,
     )
-
-
-def standardized(values: np.ndarray, levels: list[int]) -> np.ndarray:
-    """Numbers with mean 0 and standard deviation 1 over what is there, categories as they are."""
-    changed = (values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0, ddof=1)
-    return np.where(np.array(levels) > 0, values, changed).astype(np.float32).astype(np.float64)
 
 
 @pytest.mark.parametrize("signs", [False, True])
@@ -191,34 +173,35 @@ def test_statistics_in_passes_are_those_of_the_whole_table(
         values[:, 5] = np.digitize(values[:, 5], [-0.5, 0.9])
     if with_holes:
         values[random.random(values.shape) < 0.1] = np.nan
-    mask = torch.from_numpy(random.random(values.shape) < 0.05) if with_experiments else None
-    long = long_table(standardized(values, levels), levels, mask, torch.arange(1500))
+    mask = random.random(values.shape) < 0.05 if with_experiments else None
+    long = long_table(values, levels, mask, np.arange(1500))
     groups = CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE
     drawn = long.observations_drawn()
-    whole = described(Measured(replace(drawn, values=drawn.values.float()), groups[0], None, signs), groups[1])
+    drawn = replace(drawn, values=standardized_numbers(drawn))
+    whole = described(Measured(drawn, groups[0], None, signs), groups[1])
     answers = []
     for cells_per_chunk in (700, 10**6):
         monkeypatch.setattr(storage, "CELLS_PER_CHUNK", cells_per_chunk)
         answers.append(described(LongMeasured(long, *groups, signs), groups[1]))
     for cells, statistics in answers:
         # Filled holes differ in their last digits, and where two are that near, their ranks do.
-        torch.testing.assert_close(statistics, whole[1], atol=5e-4 if with_holes else 2e-5, rtol=0)
-        torch.testing.assert_close(cells, whole[0], atol=2e-2 if with_holes else 2e-4, rtol=0)
-    torch.testing.assert_close(answers[0][1], answers[1][1], atol=5e-4 if with_holes else 1e-5, rtol=0)
+        np.testing.assert_allclose(statistics, whole[1], atol=5e-4 if with_holes else 2e-5)
+        np.testing.assert_allclose(cells, whole[0], atol=2e-2 if with_holes else 2e-4)
+    np.testing.assert_allclose(answers[0][1], answers[1][1], atol=5e-4 if with_holes else 1e-5)
 
 
 def test_normal_scores_by_one_sort_are_those_by_search() -> None:
     column = np.round(numbers(2000, 2)[:, 1], 1).astype(np.float32)  # with ties
-    expected = normal_scores(torch.from_numpy(column)[None, :, None])[0, :, 0]
-    torch.testing.assert_close(torch.from_numpy(normal_scores_of(column)), expected, atol=5e-5, rtol=0)
+    expected = normal_scores(column[None, :, None])[0, :, 0]
+    np.testing.assert_allclose(normal_scores_of(column, quantile_table(2000)), expected, atol=1e-6)
 
 
 def test_statistics_are_those_of_all_observations_and_cells_those_of_the_drawn() -> None:
-    values = standardized(numbers(), [0] * 5)
-    drawn = torch.arange(0, 3000, 10)
+    values, drawn = numbers(), np.arange(0, 3000, 10)
     measured = LongMeasured(long_table(values, [0] * 5, None, drawn), ["values"], ["correlations"])
     np.testing.assert_allclose(measured.correlations[0, 0], np.corrcoef(values.T), atol=1e-6)
-    np.testing.assert_allclose(measured.cells[0, :, :, 0], values[drawn].clip(-5, 5), atol=1e-6)
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0, ddof=1)
+    np.testing.assert_allclose(measured.cells[0, 0], scaled[drawn].clip(-5, 5), atol=1e-5)
     assert measured.observations == 300
 
 
@@ -231,7 +214,7 @@ def test_the_answer_is_the_same_in_memory_and_from_a_file(ending: str, tmp_path:
     frame = mixed_frame()
     path = tmp_path / f"table.{ending}"
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    settings = Settings(random_network(any_table=True), observations=300)
+    settings = Settings(random_network(any_table=True), max_rows=300)
     in_memory, streamed = discover(frame, settings).answer, discover(path, settings).answer
     np.testing.assert_allclose(streamed.edge_probabilities, in_memory.edge_probabilities, atol=1e-4)
     assert streamed.table_checksum == in_memory.table_checksum
@@ -243,8 +226,8 @@ def test_a_network_of_numbers_reads_long_tables_with_gaps_through_its_remedies(
 ) -> None:
     frame = mixed_frame()[["a", "b", "c", "e"]]
     with pytest.raises(TableError, match="missing"):
-        Arrow(small_model_folder, observations=500).fit(frame)
-    arrow = Arrow(small_model_folder, observations=500, missing=missing).fit(frame)
+        Arrow(small_model_folder, max_rows=500).fit(frame)
+    arrow = Arrow(small_model_folder, max_rows=500, missing=missing).fit(frame)
     assert arrow.table_.observations == (3000 if missing == "impute" else int(frame.notna().all(axis=1).sum()))
 
 
@@ -269,7 +252,7 @@ def renamed(frame: pd.DataFrame) -> pd.DataFrame:
 )
 def test_order_units_signs_and_names_of_levels_change_nothing(change) -> None:
     frame = mixed_frame()
-    arrow = Arrow(random_network(any_table=True), observations=300, scale="given")
+    arrow = Arrow(random_network(any_table=True), max_rows=300, scale="given")
     first = arrow.fit(frame).edge_probabilities_
     second = arrow.fit(change(frame)).edge_probabilities_.loc[first.index, first.columns]
     np.testing.assert_allclose(first, second, atol=1e-5)
@@ -281,7 +264,7 @@ def test_chunks_of_cells_and_of_observations_change_nothing(monkeypatch: pytest.
     answers = []
     for cells, step in ((10**6, None), (1000, 70), (333, 299)):
         monkeypatch.setattr(storage, "CELLS_PER_CHUNK", cells)
-        settings = Settings(network, observations=300, observations_per_chunk=step)
+        settings = Settings(network, max_rows=300, observations_per_chunk=step)
         answers.append(discover(frame, settings).answer.edge_probabilities)
     for other in answers[1:]:
         np.testing.assert_allclose(answers[0], other, atol=1e-5)
@@ -300,45 +283,15 @@ def test_the_drawn_observations_are_drawn_evenly() -> None:
 
 def test_a_table_of_as_many_observations_as_are_read_is_read_whole(small_model_folder: Path) -> None:
     values = numbers(400)
-    whole = discover(values, Settings(small_model_folder, observations=400)).answer
+    whole = discover(values, Settings(small_model_folder, max_rows=400)).answer
     usual = discover(values, Settings(small_model_folder)).answer
     np.testing.assert_array_equal(whole.edge_probabilities, usual.edge_probabilities)
     assert "observations_read" not in {finding.kind for finding in whole.findings}
 
 
-def test_an_encoder_without_statistics_reads_the_drawn_observations() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = ArrowModel(ArrowConfig(PaperConfig(width=16, observation_heads=2, variable_heads=2))).eval()
-    values = numbers(400)
-    answer = discover(values, Settings(network, observations=100))
-    arranged = arrange(answer.table, 100)
-    assert isinstance(arranged, ArrangedLongTable)
-    drawn = torch.stack([torch.from_numpy(arranged.column(place)[arranged.drawn]) for place in range(5)], dim=1)
-    expected = network(TableBatch(drawn[None]))
-    torch.testing.assert_close(
-        answer.answer.distribution.skeleton_order.order_scores,
-        expected.skeleton_order.order_scores[0],
-        atol=1e-5,
-        rtol=0,
-    )
-    assert any("100 of the 400 observations are read" in finding.message for finding in answer.answer.findings)
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_long_table_among_many_is_read_in_the_precision_that_was_asked_for(precision: str) -> None:
-    network = random_network()
-    arranged = arrange(read_table(numbers(2000)), 500)
-    assert isinstance(arranged, ArrangedLongTable)
-    alone = {each: infer(network, arranged, None, each).skeleton_order for each in ("float32", "bfloat16")}
-    (together,) = infer_together(network, [arranged], None, precision)
-    torch.testing.assert_close(together[0].skeleton_order.order_scores, alone[precision].order_scores)
-    assert not torch.equal(alone["float32"].order_scores, alone["bfloat16"].order_scores)
-
-
 def test_resampled_long_tables_say_how_stable_edges_are(small_model_folder: Path) -> None:
     values = numbers(600)
-    arrow = Arrow(small_model_folder, observations=100).fit(values)
+    arrow = Arrow(small_model_folder, max_rows=100).fit(values)
     stability = arrow.bootstrap(values, k=3)
     assert stability.resamples == 3
     assert stability.frequencies.shape == (5, 5)
@@ -353,17 +306,17 @@ def test_the_output_says_how_many_observations_were_read(
     path = tmp_path / "table.csv"
     pd.DataFrame(numbers(400), columns=list("abcde")).to_csv(path, index=False)
     with pytest.raises(SystemExit) as ended:
-        main(["discover", str(path), "--model", str(small_model_folder), "--observations", "100"])
+        main(["discover", str(path), "--model", str(small_model_folder), "--max-rows", "100"])
     assert not ended.value.code
     assert (
         "Statistics of all 400 observations; 100 of them, drawn evenly, are read one by one." in capsys.readouterr().out
     )
 
 
-@pytest.mark.parametrize("observations", [19, 0, 2.5, True, "many"])
-def test_a_wrong_number_of_observations_is_refused(observations: object) -> None:
-    with pytest.raises(ConfigurationError, match="Expected observations to be a whole number, 20 or more"):
-        Settings(observations=observations)
+@pytest.mark.parametrize("rows", [19, 0, 2.5, True, "many"])
+def test_a_wrong_number_of_rows_is_refused(rows: object) -> None:
+    with pytest.raises(ConfigurationError, match="Expected max_rows to be a whole number, 20 or more"):
+        Settings(max_rows=rows)
 
 
 def test_a_bar_with_the_time_left_appears_on_a_terminal(small_model_folder: Path, tmp_path: Path) -> None:
@@ -398,18 +351,18 @@ def test_a_bar_with_the_time_left_appears_on_a_terminal(small_model_folder: Path
 
 
 def test_the_share_of_all_work_only_grows() -> None:
-    stages = list(progress_bar.WEIGHTS)
+    stages = list(WEIGHTS)
     for first in range(len(stages)):
         shares: dict[str, float] = {}
         seen = []
         for stage in stages[first:]:
             for share in (0.0, 0.5, 1.0):
                 shares[stage] = share
-                seen.append(progress_bar.share_of_all(shares))
+                seen.append(share_of_all(shares))
         assert seen == sorted(seen)
         assert seen[-1] == pytest.approx(1.0)
         # What nobody knew of before it began is work of its own.
-        again = [progress_bar.share_of_all({**shares, READING_AGAIN: share}) for share in (0.0, 0.5, 1.0)]
+        again = [share_of_all({**shares, READING_AGAIN: share}) for share in (0.0, 0.5, 1.0)]
         assert again == sorted(again)
         assert again[0] < 1
         assert again[-1] == pytest.approx(1.0)
@@ -465,5 +418,5 @@ def test_the_answer_says_that_some_observations_were_left_out() -> None:
         "more."
     ]
     assert answer.observations == 260
-    whole = discover(values, Settings(model=random_network(), observations=260)).answer
+    whole = discover(values, Settings(model=random_network(), max_rows=260)).answer
     assert "observations_read" not in {finding.kind for finding in whole.findings}

@@ -18,17 +18,21 @@ import pytest
 
 from causal_arrow import Arrow, Settings, discover, discover_many, storage
 from causal_arrow.discovery import inference
-from causal_arrow.discovery.many.folder import ManyFolder
-from causal_arrow.discovery.many.run import ManyAnswers
-from causal_arrow.discovery.together import Request, discover_together
-from causal_arrow.errors import ArrowError, ConfigurationError, TableError
+from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
+from causal_arrow.many import plan
+from causal_arrow.many.folder import ManyAnswers, ManyFolder
+from causal_arrow.many.jobs import Job, run_job
+from causal_arrow.many.manifest import NamedTable
+from causal_arrow.many.together import discover_together
 from many_tables import (
     check_nothing_lost_or_done_twice,
     executions,
     finished,
     frame,
     killing_a_worker,
+    marked_process,
     tables_of_many_shapes,
+    wait_until,
 )
 
 Run = Callable[..., tuple[int, str, str]]
@@ -64,12 +68,12 @@ def test_tables_that_share_a_pass_get_the_answers_they_get_alone(
     passes: list[int] = []
     one_pass = inference._infer_pass
 
-    def counted(model: Any, batch: Any, chunk: Any, precision: str) -> Any:
-        passes.append(len(batch))
-        return one_pass(model, batch, chunk, precision)
+    def counted(model: Any, batch: Any, chunk: Any) -> Any:
+        passes.append(len(batch.values))
+        return one_pass(model, batch, chunk)
 
     monkeypatch.setattr(inference, "_infer_pass", counted)
-    outcomes = {each.place: each for each in discover_together([Request(table, settings) for table in tables])}
+    outcomes = {each.index: each for each in discover_together([NamedTable("", table, settings) for table in tables])}
     assert len(passes) < len(tables) <= sum(passes)
     assert max(passes) > 1
     for place, table in enumerate(tables):
@@ -86,8 +90,8 @@ def test_tables_that_share_a_pass_get_the_answers_they_get_alone(
 
 def test_one_table_that_fails_does_not_concern_the_others(small_model_folder: Path) -> None:
     settings = Settings(str(small_model_folder))
-    requests = [Request(frame(0), settings), Request("nowhere.csv", settings), Request(frame(1), settings)]
-    outcomes = {each.place: each.result for each in discover_together(requests)}
+    requests = [NamedTable("", source, settings) for source in (frame(0), "nowhere.csv", frame(1))]
+    outcomes = {each.index: each.result for each in discover_together(requests)}
     assert isinstance(outcomes[1], TableError)
     assert not isinstance(outcomes[0], Exception)
     assert not isinstance(outcomes[2], Exception)
@@ -99,14 +103,14 @@ def test_tables_that_do_not_fit_together_go_one_by_one(
     settings = Settings(str(small_model_folder))
     one_pass = inference._infer_pass
 
-    def small_machine(model: Any, batch: Any, chunk: Any, precision: str) -> Any:
-        if len(batch) > 1:
+    def small_machine(model: Any, batch: Any, chunk: Any) -> Any:
+        if len(batch.values) > 1:
             raise RuntimeError("[enforce fail] can't allocate memory: you tried to allocate 9 bytes")
-        return one_pass(model, batch, chunk, precision)
+        return one_pass(model, batch, chunk)
 
     monkeypatch.setattr(inference, "_infer_pass", small_machine)
-    outcomes = list(discover_together([Request(frame(seed), settings) for seed in range(3)]))
-    assert sorted(each.place for each in outcomes) == [0, 1, 2]
+    outcomes = list(discover_together([NamedTable("", frame(seed), settings) for seed in range(3)]))
+    assert sorted(each.index for each in outcomes) == [0, 1, 2]
     assert not any(isinstance(each.result, Exception) for each in outcomes)
 
 
@@ -116,8 +120,8 @@ def test_a_pass_over_wide_tables_is_bounded_by_their_pairs(small_model_folder: P
         tables = inference.tables_per_pass(model, observations, variables)
         assert tables >= 1
         if tables > 1:
-            assert tables * observations * variables <= inference.CELLS_TOGETHER["cpu"]
-            assert tables * variables**2 * model.encoder.bytes_per_pair("cpu") <= inference.PAIR_BYTES_TOGETHER
+            assert tables * observations * variables <= model.cells_together
+            assert tables * variables**2 * model.bytes_per_pair() <= inference.PAIR_BYTES_TOGETHER
 
 
 # Many
@@ -173,7 +177,7 @@ def test_other_weights_in_the_same_place_are_another_model(
 def test_tables_in_memory_have_names_and_are_recognized(small_model_folder: Path, tmp_path: Path) -> None:
     settings = Settings(str(small_model_folder))
     tables = {"first": frame(0), "second": frame(1).to_numpy(), "broken": frame(2).assign(v0=1.0)}
-    answers = discover_many(tables, tmp_path / "out", settings, jobs=1)
+    answers = discover_many(tables | {"empty": frame(3)[:0]}, tmp_path / "out", settings, jobs=1)
     assert sorted(answers) == ["first", "second"]
     assert "constant" in answers.failed["broken"]
     assert "drop=['v0']" in answers.failed["broken"]  # in the words of Python
@@ -205,10 +209,21 @@ def test_failures_are_recorded_and_done_again_only_when_asked(
     frame(5).to_csv(folder / "bad.csv", index=False)
     status, out, err = run(*command)
     assert status == 0
-    assert "6 done before, 1 to do" in err
+    assert "6 done before, 1 to do (1 again, for other content, settings or version)" in err
     summary = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert summary["status"].tolist() == ["ok"] * 7
     assert summary["table"].tolist() == ["bad", *(f"t{place}" for place in range(6))]
+
+
+def test_answers_of_another_version_are_done_again_and_the_command_says_how_many(
+    small_model_folder: Path, folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("discover-many", folder, "--output", tmp_path / "out", "--model", small_model_folder, "--jobs", 1)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(plan, "__version__", "0.1.0")
+        assert "0 done before, 6 to do;" in run(*command)[2]
+    assert "0 done before, 6 to do (6 again, for other content, settings or version);" in run(*command)[2]
+    assert "6 done before, 0 to do;" in run(*command)[2]
 
 
 def test_retry_does_failed_tables_again(small_model_folder: Path, tmp_path: Path) -> None:
@@ -237,19 +252,15 @@ def test_the_command_speaks_of_options_and_prints_json(small_model_folder: Path,
     assert written["format"] == "causal-arrow-graph"
 
 
-def test_the_command_hands_on_precision_and_observations(small_model_folder: Path, tmp_path: Path, run: Run) -> None:
+def test_the_command_hands_on_precision_and_rows(small_model_folder: Path, tmp_path: Path, run: Run) -> None:
     (tmp_path / "tables").mkdir()
     frame(1).to_csv(tmp_path / "tables" / "table.csv", index=False)
-    asked = ("discover-many", tmp_path / "tables", "--model", small_model_folder, "--jobs", 1)
-    said = []
-    for precision in ("float32", "bfloat16"):
-        out = tmp_path / precision
-        assert run(*asked, "--output", out, "--precision", precision, "--observations", 100)[0] == 0
-        said.append(json.loads((out / "answers" / "table.json").read_text(encoding="utf-8"))["distribution"])
-    assert said[0] != said[1]
-    status, _, err = run(*asked, "--output", tmp_path / "few", "--observations", 3)
-    assert status == 2
-    assert "observations" in err
+    asked = ("discover-many", tmp_path / "tables", "--model", small_model_folder, "--jobs", 1, "--output")
+    assert run(*asked, tmp_path / "fine", "--precision", "float32", "--max-rows", 100)[0] == 0
+    for option, value, words in (("--max-rows", 3, "max_rows"), ("--precision", "bfloat16", "bfloat16 is for GPUs")):
+        status, _, err = run(*asked, tmp_path / "refused", option, value)
+        assert status == 2
+        assert words in err
 
 
 # Manifests
@@ -305,7 +316,7 @@ MANIFESTS = {
     "misspelled field": (
         "manifest.csv",
         "table,tresholds\nt.csv,0.2\n",
-        "'tresholds' that means nothing: did you mean",
+        "unknown field 'tresholds': did you mean",
     ),
     "missing file": ("manifest.csv", "table\nt.csv\nnowhere.csv\n", "1 file that is not there: 'nowhere.csv'"),
     "empty": ("manifest.csv", "table\n", "names no tables"),
@@ -378,15 +389,15 @@ def test_too_little_memory_is_told_with_the_estimate(
 ) -> None:
     frame(0, 40, 300).to_csv(folder / "wide.csv", index=False)
     command = ("discover-many", folder, "--output", tmp_path / "out", "--model", small_model_folder)
-    monkeypatch.setattr(storage, "free_memory", lambda: 400 * 2**20)
+    monkeypatch.setattr(storage, "free_memory", lambda: 200 * 2**20)
     status, _, err = run(*command)
     assert status == 2
     assert "The largest table, 'wide' with about 40 observations of 300 variables, takes about" in err
-    assert "0.4 GB are free: leave it out" in err
-    monkeypatch.setattr(storage, "free_memory", lambda: 2 * 2**30)
+    assert "0.2 GB are free: leave it out" in err
+    monkeypatch.setattr(storage, "free_memory", lambda: 2**30)
     status, _, err = run(*command, "--jobs", 6)
     assert status == 2
-    assert "in each of 6 processes, and 2.1 GB are free." in err
+    assert "in each of 6 processes, and 1.1 GB are free." in err
     assert "choose --jobs " in err
     assert not (tmp_path / "out").exists()
 
@@ -402,7 +413,7 @@ def test_sources_that_are_none_are_refused_in_a_sentence(tables: Any, tmp_path: 
 
 def test_options_of_read_table_overrule_the_settings(any_table_model_folder: Path, tmp_path: Path) -> None:
     table = frame(0).assign(group=np.resize([1, 2, 3], len(frame(0))))
-    settings = Settings(any_table_model_folder, kinds={"group": "number"})
+    settings = Settings(any_table_model_folder).changed(kinds={"group": "number"})
     answers = discover_many({"x": table}, tmp_path / "out", settings, jobs=1, kinds={"group": "category"})
     assert answers["x"].columns[-1].kind == "category"
     changed = discover_many({"x": table}, tmp_path / "out", settings, jobs=1, drop=["group"], missing="drop")
@@ -422,6 +433,30 @@ def test_two_runs_do_not_write_to_one_folder_at_once(small_model_folder: Path, t
     folder.make()
     with folder.claimed(), pytest.raises(ConfigurationError, match="Another run is writing"):
         discover_many({"a": frame(0)}, tmp_path / "out", Settings(str(small_model_folder)), jobs=1)
+
+
+# Jobs
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TableError("It is constant.", [Remedy("drop", ("a",))]), "--drop a"),
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (MemoryError(), "There is not enough memory for this table"),
+        (RuntimeError("x" * 10_000), "RuntimeError: x"),
+    ],
+)
+def test_a_job_that_fails_has_a_result_of_one_sentence(error: Exception, words: str) -> None:
+    def work(job: Job) -> dict[str, Any]:
+        raise error
+
+    result = run_job(work, {"surface": "command-line"})
+    assert result["status"] == "failed"
+    assert words in result["error"]
+    assert "\n" not in result["error"]
+    assert len(result["error"]) <= 500
+    assert run_job(lambda job: {"seen": job["table"]}, {"table": 7}) == {"status": "ok", "seen": 7}
 
 
 # Deaths
@@ -466,23 +501,53 @@ class Deadly:
         return {"home": self.home}
 
 
-def test_a_killed_run_leaves_whole_files_and_the_same_command_goes_on(small_model_folder: Path, tmp_path: Path) -> None:
+ALONE, ALL = False, True  # whether a signal goes to one process, or to all of them as from a terminal
+STOPS = {
+    1: [(signal.SIGKILL, ALONE)],
+    2: [(signal.SIGINT, ALL), (signal.SIGTERM, ALONE), (signal.SIGKILL, ALONE), (signal.SIGTERM, ALL)],
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("jobs", STOPS)
+def test_a_run_that_is_stopped_at_any_moment_leaves_whole_answers_and_no_process_and_the_same_command_continues(
+    jobs: int, small_model_folder: Path, tmp_path: Path
+) -> None:
     output, tables = tmp_path / "out", tables_of_many_shapes(tmp_path / "tables")
     command = [sys.executable, "-m", "causal_arrow", "discover-many", str(tables), "--output", str(output)]
-    command += ["--model", str(small_model_folder), "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while len(finished(output)) < 4 and process.poll() is None:
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    before = executions(output)
-    assert 4 <= len(before) < 24
-    for file in (output / "answers").iterdir():
-        assert json.loads(file.read_text(encoding="utf-8"))["format"] == "causal-arrow-graph"
-    assert {f"{name}.json" for name in before} <= {file.name for file in (output / "answers").iterdir()}
+    command += ["--model", str(small_model_folder), "--jobs", str(jobs)]
+    random = np.random.default_rng(jobs)
+    for way, to_all in STOPS[jobs]:
+        with marked_process(command) as (process, is_alive):
+            assert process.stderr is not None
+            assert "24 tables" in process.stderr.readline()
+            enough, deadline = len(finished(output)) + 3, time.monotonic() + random.uniform(0, 2)
+            while len(finished(output)) < enough and time.monotonic() < deadline:
+                time.sleep(0.005)
+            (os.killpg if to_all else os.kill)(process.pid, way)
+            said = process.stderr.read()
+            assert process.wait() in (-way, 128 + way)
+            wait_until(lambda: not is_alive(), 60)
+        assert "Traceback" not in said
+        assert "Warning" not in said
+        done = executions(output)
+        for file in (output / "answers").iterdir():
+            assert json.loads(file.read_text(encoding="utf-8"))["format"] == "causal-arrow-graph"
+        assert {f"{name}.json" for name in done} <= {file.name for file in (output / "answers").iterdir()}
     subprocess.run(command, check=True, capture_output=True)
     assert executions(output) == {f"t{seed:02}": 1 for seed in range(24)}
-    assert not list((output / ".causal-arrow-work").glob("*.part"))
+    assert [file.name for file in (output / ".causal-arrow-work").iterdir()] == ["claim"]
+
+
+def test_processes_that_share_a_bootstrap_end_with_the_one_that_started_them(
+    small_model_folder: Path, folder: Path
+) -> None:
+    command = [sys.executable, "-m", "causal_arrow", "discover", str(folder / "t0.csv"), "--bootstrap", "1000000"]
+    with marked_process([*command, "--jobs", "2", "--model", str(small_model_folder)]) as (process, is_alive):
+        wait_until(lambda: len(is_alive()) >= 5, 300)  # this one, two trackers and two workers
+        process.kill()
+        process.wait()
+        wait_until(lambda: not is_alive(), 60)
 
 
 def test_a_torn_record_is_left_out_and_its_table_done_again(small_model_folder: Path, tmp_path: Path) -> None:

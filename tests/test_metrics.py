@@ -219,62 +219,13 @@ def gadjid_cpdag(adjacency: np.ndarray) -> np.ndarray:
     return ((cpdag & ~undirected) + 2 * np.triu(undirected)).astype(np.int8)
 
 
-# Calibration
-
-
-def test_reliability_of_a_hand_made_example() -> None:
-    truth = graph(3, (0, 1), (1, 2))
-    probabilities = np.array([[0.0, 0.9, 0.1], [0.4, 0.0, 1.0], [0.0, 0.5, 0.0]])
-    table = metrics.reliability_of(truth, probabilities, bins=2)
-    np.testing.assert_array_equal(table.pairs, [3, 3])
-    np.testing.assert_array_equal(table.edges, [0, 2])
-    np.testing.assert_allclose(table.mean_probability, [0.5 / 3, 0.8])
-    np.testing.assert_allclose(table.edge_frequency, [0, 2 / 3])
-    expected_error = 3 / 6 * abs(0.5 / 3 - 0) + 3 / 6 * abs(0.8 - 2 / 3)
-    assert table.expected_calibration_error == pytest.approx(expected_error)
-    assert metrics.expected_calibration_error(truth, probabilities, bins=2) == pytest.approx(expected_error)
-
-
-def test_calibration_floor_leaves_out_improbable_pairs() -> None:
-    probabilities = np.where(CHAIN, 0.6, 0.01)
-    assert metrics.expected_calibration_error(CHAIN, probabilities) == pytest.approx((2 * 0.4 + 4 * 0.01) / 6)
-    assert metrics.expected_calibration_error(CHAIN, probabilities, floor=0.05) == pytest.approx(0.4)
-    assert math.isnan(metrics.expected_calibration_error(CHAIN, np.zeros((3, 3)), floor=0.05))
-
-
-def test_pooled_tables_are_the_table_of_all_pairs() -> None:
-    generator = np.random.default_rng(7)
-    truths = [random_dag(generator, 5) for _ in range(2)]
-    probabilities = [generator.random((5, 5)) for _ in range(2)]
-    pooled = metrics.pool(metrics.reliability_of(t, q) for t, q in zip(truths, probabilities, strict=True))
-    assert pooled.pairs.sum() == 40
-    assert pooled.edges.sum() == truths[0].sum() + truths[1].sum()
-    gaps = np.abs(pooled.mean_probability - pooled.edge_frequency)
-    assert pooled.expected_calibration_error == pytest.approx(np.nansum(pooled.pairs * gaps) / 40)
-
-
-def test_probabilities_that_come_true_as_often_as_they_say_have_little_calibration_error() -> None:
-    generator = np.random.default_rng(8)
-    probabilities = np.triu(generator.random((200, 200)), k=1)
-    outcomes = generator.random((200, 200)) < probabilities
-    honest = metrics.expected_calibration_error(outcomes, probabilities, floor=0.05)
-    overconfident = metrics.expected_calibration_error(outcomes, probabilities**0.3, floor=0.05)
-    assert honest < 0.02
-    assert overconfident > 0.2
-
-
-def test_calibration_refuses_scores_that_are_not_probabilities() -> None:
-    with pytest.raises(GraphError, match="between 0 and 1"):
-        metrics.expected_calibration_error(CHAIN, 2.0 * CHAIN)
-
-
 # All together
 
 
 def test_evaluate_agrees_with_each_measure() -> None:
     truth, estimate = graph(4, (0, 1), (1, 2), (2, 3)), graph(4, (0, 1), (2, 1), (0, 3))
-    probabilities = np.where(estimate, 0.7, 0.02) * ~np.eye(4, dtype=bool)
-    measured = metrics.evaluate(truth, estimate, probabilities=probabilities)
+    scores = np.where(estimate, 0.7, 0.02)
+    measured = metrics.evaluate(truth, estimate, scores=scores)
     assert measured == {
         "true_edges": 3,
         "estimated_edges": 3,
@@ -282,13 +233,11 @@ def test_evaluate_agrees_with_each_measure() -> None:
         "shd": 3,
         "nshd": 1,
         "f1": pytest.approx(1 / 3),
-        "ap": metrics.average_precision(truth, probabilities),
+        "ap": metrics.average_precision(truth, scores),
         "skeleton_f1": pytest.approx(2 / 3),
         "orientation_accuracy": 0.5,
         "cpdag_shd": metrics.cpdag_shd(truth, estimate),
         "sid": metrics.sid(truth, estimate),
-        "ece": metrics.expected_calibration_error(truth, probabilities),
-        "ece_above_floor": metrics.expected_calibration_error(truth, probabilities, floor=0.05),
     }
     assert metrics.evaluate(truth, estimate)["ap"] == metrics.average_precision(truth, estimate)
     assert metrics.evaluate(truth, estimate, scores=truth)["ap"] == 1

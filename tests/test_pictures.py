@@ -12,20 +12,18 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
-import torch
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Curve
 
-from causal_arrow.discovery import exports, labels, pictures
+from causal_arrow.discovery import exports, pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.estimator import Arrow
-from causal_arrow.discovery.labels import shortened
-from causal_arrow.discovery.pictures import comparison, graph, strokes
+from causal_arrow.discovery.pictures import comparison, labels, scene, style
+from causal_arrow.discovery.pictures.labels import shortened
 from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import Layout, Route, layered_layout
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
 
 mpl.use("agg")
 
@@ -38,9 +36,9 @@ def random_answer(variables: int, edges: int, seed: int, names: list[str] | None
     pairs = list(itertools.combinations(range(variables), 2))
     for j, k in random.permutation(pairs)[:edges]:
         logits[j, k] = logits[k, j] = random.uniform(0.1, 4)
-    scores = torch.tensor(random.normal(size=variables) * 3)
+    scores = random.normal(size=variables) * 3
     chosen = tuple(names or [f"x{place + 1}" for place in range(variables)])
-    return Answer(chosen, GraphDistribution(SkeletonOrder(torch.tensor(logits), scores)))
+    return Answer(chosen, GraphDistribution(logits, scores))
 
 
 @functools.cache
@@ -64,7 +62,7 @@ def boxes_of(layout: Layout, widths: list[float]) -> np.ndarray:
 
 def points_along(route: Route) -> np.ndarray:
     """Many points of the curve that is drawn for a route."""
-    control = strokes.curve_of(route)
+    control = style.curve_of(route)
     t = np.linspace(0, 1, 25)[:, None]
     pieces = []
     for start in range(0, len(control) - 1, 3):
@@ -185,11 +183,11 @@ def lines_of(axes: object) -> list[object]:
 
 
 def test_probable_edges_are_wider_and_uncertain_directions_dashed() -> None:
-    logits = torch.full((3, 3), -5.0)
+    logits = np.full((3, 3), -5.0)
     logits[0, 1] = logits[1, 0] = 5.0  # sure edge, sure direction
     logits[0, 2] = logits[2, 0] = 0.3  # doubtful edge
-    scores = torch.tensor([9.0, 0.0, 8.8])
-    axes = pictures.draw_graph(Answer(("a", "b", "c"), GraphDistribution(SkeletonOrder(logits, scores))))
+    scores = np.array([9.0, 0.0, 8.8])
+    axes = pictures.draw_graph(Answer(("a", "b", "c"), GraphDistribution(logits, scores)))
     weak, strong = lines_of(axes)[:2]  # the strongest are drawn last
     assert strong.get_linewidth() > weak.get_linewidth()  # type: ignore[attr-defined]
     assert strong.get_alpha() > weak.get_alpha()  # type: ignore[attr-defined]
@@ -203,13 +201,13 @@ def test_probable_edges_are_wider_and_uncertain_directions_dashed() -> None:
 def test_only_the_strongest_edges_are_drawn_and_the_title_says_so() -> None:
     answer = random_answer(20, 60, seed=2)
     assert len(answer.edges) == 60
-    axes = pictures.draw_graph(answer, most_edges=25)
+    axes = pictures.draw_graph(answer, max_edges=25)
     title = next(text.get_text() for text in axes.texts if "variables" in text.get_text())
     assert title == "20 variables, the 25 most probable of 60 edges"
     legend = sum(text.get_text().startswith(("probability", "direction")) for text in axes.texts)
     assert len(lines_of(axes)) == 25 + legend
     with pytest.raises(ConfigurationError):
-        pictures.draw_graph(answer, most_edges=0)
+        pictures.draw_graph(answer, max_edges=0)
 
 
 def dashed(patch: object) -> bool:
@@ -220,7 +218,7 @@ def test_a_variable_whose_edges_are_not_drawn_does_not_look_like_one_without_edg
     answer = random_answer(60, 50, seed=8)
     degree = answer.adjacency.sum(axis=0) + answer.adjacency.sum(axis=1)
     drawn = {name for edge in answer.edges[:12] for name in (edge.source, edge.target)}
-    axes = pictures.draw_graph(answer, most_edges=12)
+    axes = pictures.draw_graph(answer, max_edges=12)
     boxes = [patch for patch in axes.patches if patch.__class__.__name__ == "FancyBboxPatch"][:60]
     for name, number, box in zip(answer.names, degree, boxes, strict=True):
         assert dashed(box) == (name not in drawn and number > 0)
@@ -234,9 +232,9 @@ def test_a_variable_whose_edges_are_not_drawn_does_not_look_like_one_without_edg
 
 
 def test_the_legend_shows_only_what_occurs() -> None:
-    logits = torch.full((3, 3), -5.0)
+    logits = np.full((3, 3), -5.0)
     logits[0, 1] = logits[1, 0] = logits[1, 2] = logits[2, 1] = 1.0
-    unsure = Answer(("a", "b", "c"), GraphDistribution(SkeletonOrder(logits, torch.tensor([0.2, 0.1, 0.0]))))
+    unsure = Answer(("a", "b", "c"), GraphDistribution(logits, np.array([0.2, 0.1, 0.0])))
     axes = pictures.draw_graph(unsure)
     heads = [patch for patch in axes.patches if patch.__class__.__name__ == "Polygon"]
     assert len(heads) == 2 + 1  # two edges, and one sample of a direction
@@ -250,7 +248,7 @@ def test_the_legend_shows_only_what_occurs() -> None:
 def test_required_edges_have_a_color_of_their_own() -> None:
     answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
     axes = pictures.draw_graph(answer)
-    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == strokes.REQUIRED_COLOR  # type: ignore[attr-defined]
+    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == style.REQUIRED_COLOR  # type: ignore[attr-defined]
     assert any(text.get_text() == "required by knowledge" for text in axes.texts)
 
 
@@ -271,10 +269,10 @@ def test_the_heat_map_follows_the_causal_order() -> None:
 
 def small_answer() -> Answer:
     """a → b and b → c, sure of both, and a → d."""
-    logits = torch.full((5, 5), -5.0)
+    logits = np.full((5, 5), -5.0)
     for j, k in ((0, 1), (1, 2), (0, 3)):
         logits[j, k] = logits[k, j] = 5.0
-    return Answer(("a", "b", "c", "d", "e"), GraphDistribution(SkeletonOrder(logits, torch.arange(5, 0, -1) * 4.0)))
+    return Answer(("a", "b", "c", "d", "e"), GraphDistribution(logits, np.arange(5, 0, -1) * 4.0))
 
 
 def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without_color() -> None:
@@ -288,22 +286,22 @@ def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without
         "missing: only in the truth (1)",
         "extra: only in the answer (1)",
     }
-    drawn = {verdict.stroke for verdict in comparison.VERDICTS.values()}
-    assert len({(str(stroke.line), stroke.filled_head, stroke.head, stroke.mark) for stroke in drawn}) == 4
+    looks = [stroke for stroke, _ in comparison.VERDICTS.values()]
+    assert len({(str(look.line), look.filled_head, look.head, look.crossed_out) for look in looks}) == 4
 
 
 def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
-    scene = comparison._scene(small_answer(), ["a -> b", "c -> b"], None, 1.4)
-    height = {name: scene.layout.centers[place, 1] for place, name in enumerate("abcde")}
+    drawn = comparison._scene(small_answer(), ["a -> b", "c -> b"], None, 1.4)
+    height = {name: drawn.boxes.layout.centers[place, 1] for place, name in enumerate("abcde")}
     assert height["a"] > height["b"]
     assert height["c"] > height["b"]  # by the truth
-    heads = {(route.source, route.target): stroke.head for route, stroke in scene.lines}
+    heads = {(route.source, route.target): stroke.head for route, stroke in drawn.lines}
     assert heads == {(0, 1): "below", (2, 1): "above", (0, 3): "below"}
 
 
 def test_an_extra_edge_against_the_truth_is_drawn_upwards() -> None:
-    scene = comparison._scene(small_answer(), ["d -> c", "c -> a"], None, 1.4)
-    heads = {(route.source, route.target): stroke.head for route, stroke in scene.lines}
+    drawn = comparison._scene(small_answer(), ["d -> c", "c -> a"], None, 1.4)
+    heads = {(route.source, route.target): stroke.head for route, stroke in drawn.lines}
     assert heads[3, 0] == "above"  # a → d, while the truth leads from d to a
     assert heads[0, 1] == "below"
 
@@ -336,11 +334,11 @@ def test_an_adapting_svg_has_a_dark_color_for_every_color_in_it(tmp_path: Path) 
 
 
 def test_the_edges_of_a_variable_with_many_do_not_merge_into_one() -> None:
-    logits = torch.full((16, 16), -5.0)
+    logits = np.full((16, 16), -5.0)
     logits[0, 1:] = logits[1:, 0] = 5.0
     answer = Answer(
         tuple(f"x{place}" for place in range(16)),
-        GraphDistribution(SkeletonOrder(logits, torch.arange(16, 0, -1) * 4.0)),
+        GraphDistribution(logits, np.arange(16, 0, -1) * 4.0),
     )
     starts = sorted(route.points[0][0] for route in pictures.layout_of(answer).routes)
     assert min(np.diff(starts)) > 4  # points, and the widest line has 2.4
@@ -384,7 +382,7 @@ def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: 
 def test_one_layout_serves_all_pictures_of_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
-        graph, "layered_layout", lambda *given, **gaps: calls.append(1) or layered_layout(*given, **gaps)
+        scene, "layered_layout", lambda *given, **gaps: calls.append(1) or layered_layout(*given, **gaps)
     )
     answer = random_answer(9, 10, seed=1)
     pictures.save_graph(answer, tmp_path / "graph.png", tmp_path / "graph.svg")

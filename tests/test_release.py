@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from causal_arrow.benchmarks.methods.protocol import file_checksum
-from causal_arrow.benchmarks.packed import write_packed
-from causal_arrow.benchmarks.records import Record
-from causal_arrow.benchmarks.suites import SUITES
+from causal_arrow_lab.benchmarks.methods.protocol import file_checksum
+from causal_arrow_lab.benchmarks.records import Record, write_packed
+from causal_arrow_lab.benchmarks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
-FILES = ("src/causal_arrow/_version.py", "CHANGELOG.md", "CITATION.cff")
+FILES = ("src/causal_arrow/_version.py", "CHANGELOG.md", "CITATION.cff", "lab/src/causal_arrow_lab/_version.py")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,8 @@ def change(path: Path, pattern: str, new: str) -> None:
 
 def released(checkout: Path, version: str = "9.8.7", date: str = "2030-01-02") -> Path:
     """The files as they are when a version is released."""
-    change(checkout / FILES[0], r'^__version__ = ".+"$', f'__version__ = "{version}"')
+    for name in (FILES[0], FILES[3]):
+        change(checkout / name, r'^__version__ = ".+"$', f'__version__ = "{version}"')
     change(checkout / FILES[1], r"^## .+$", f"## {version} ({date})")
     change(checkout / FILES[2], r"^version: .+$", f"version: {version}\ndate-released: {date}")
     return checkout
@@ -72,6 +72,7 @@ def test_a_release_says_its_version_and_its_date_everywhere(release_check: Modul
         (FILES[0], r'"9\.8\.7"', '"9.8.7.dev1"', "9.8.7.dev1 is a development version"),
         (FILES[1], r"^## 9\.8\.7 .*$", "## 9.8.7 (unreleased)", 'expected "9.8.7 (2030-01-02)"'),
         (FILES[2], r"^date-released: .*$", "", 'expected "9.8.7 (YYYY-MM-DD)"'),
+        (FILES[3], r'"9\.8\.7"', '"9.8.8"', "lab/src/causal_arrow_lab/_version.py has version 9.8.8"),
         (FILES[2], r"^version: .*$", "version: 9.8.6", "CITATION.cff has version 9.8.6"),
     ],
 )
@@ -145,7 +146,7 @@ def test_a_release_without_the_frozen_suite_is_refused_and_told_what_to_run(
         (checkout / "docs/evidence/records/held-out.jsonl.gz").unlink()
     monkeypatch.setattr(release_check, "ROOT", checkout)
     told = "The suite held-out has not been run with causal-arrow 9.8.7 and the bundled weights"
-    command = "run `causal-arrow benchmark held-out --methods arrow --datasets 100 --output held-out-records`"
+    command = "run `causal-arrow-lab benchmark held-out --methods arrow --datasets 100 --output held-out-records`"
     assert release_check.main(["--final", "held-out"]) == 1
     refused = capsys.readouterr().out
     assert f"held-out: NOT FIT. {told}" in refused
@@ -161,22 +162,21 @@ def test_a_development_version_is_not_told_to_run_the_frozen_suite(release_check
 
 def test_the_command_that_is_named_is_one_that_the_program_knows(release_check: ModuleType, checkout: Path) -> None:
     with_held_out(released(checkout), datasets=1)
-    words = re.findall(r"`causal-arrow (.+?)`", release_check.lacks_held_out(checkout))[0].split()
-    told = [sys.executable, "-m", "causal_arrow", words[0], "--help"]  # nothing is run
+    words = re.findall(r"`causal-arrow-lab (.+?)`", release_check.lacks_held_out(checkout))[0].split()
+    told = [sys.executable, "-m", "causal_arrow_lab", words[0], "--help"]  # nothing is run
     known = subprocess.run(told, capture_output=True, text=True, check=True).stdout
     assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--[a-z-]+", known))
 
 
-def test_a_wheel_without_weights_or_with_tests_is_noticed(release_check: ModuleType) -> None:
-    whole = list(release_check.BELONGS_INSIDE)
-    assert release_check.complaints(whole, 1_000_000) == []
-    assert (
-        "lacks causal_arrow/network/weights"
-        in release_check.complaints([name for name in whole if "arrow-base" not in name], 1_000_000)[0]
-    )
-    for stray in ("tests/test_cli.py", "causal_arrow/docs/records/effects.jsonl.gz", "causal_arrow/test_cli.py"):
-        assert stray in release_check.complaints([*whole, stray], 1_000_000)[0]
-    assert "100.0 MB" in release_check.complaints(whole, 100_000_000)[0]
+@pytest.mark.parametrize("package", ["causal_arrow", "causal_arrow_lab"])
+def test_a_wheel_that_lacks_something_or_holds_too_much_is_noticed(package: str, release_check: ModuleType) -> None:
+    whole = [name for name in release_check.BELONGS_INSIDE if name.startswith(f"{package}/")]
+    assert release_check.complaints(package, whole, 1_000_000) == []
+    assert f"lacks {whole[1]}" in release_check.complaints(package, [whole[0], *whole[2:]], 1_000_000)[0]
+    strays = ("tests/test_cli.py", f"{package}/docs/records/effects.jsonl.gz", f"{package}/test_cli.py", "other/a.py")
+    for stray in strays:
+        assert stray in release_check.complaints(package, [*whole, stray], 1_000_000)[0]
+    assert "100.0 MB" in release_check.complaints(package, whole, 100_000_000)[0]
 
 
 def test_no_field_of_the_citation_is_there_twice() -> None:

@@ -67,17 +67,17 @@ def test_labels_and_tables_of_true_and_false_say_the_same(given: Callable[..., A
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (["drug, stay"], r"'drug, stay' on observation 1.*: several are separated by ';', as in 'drug; stay'\."),
-        (["drug+age + stay"], r"several are separated by ';', as in 'drug; age; stay'\."),
-        (["control"], r"'control' on observation 1.*: an empty label says that nothing was set\."),
-        (["None of them"], r"expected some of 'age', 'drug', .*, or an empty label for none\."),
-        (["Placebo"], "an empty label says that nothing was set"),
+        (["drug, stay"], r"'drug, stay' on observation 1.*: separate several by ';', as in 'drug; stay'\."),
+        (["drug+age + stay"], r"separate several by ';', as in 'drug; age; stay'\."),
+        (["control"], r"'control' on observation 1.*: leave the label empty if nothing was set\."),
+        (["None of them"], r"expected one of 'age', 'drug', .*, or an empty label for none\."),
+        (["Placebo"], "leave the label empty if nothing was set"),
         (
             ["dose"],
             r"'dose' on observation 1, .*: that column is left out\. Keep it, or leave these observations out\.",
         ),
         (["drugs"], r"did you mean 'drug'\?"),
-        ([True], "got true and false without a variable that they are about"),
+        ([True], "got true and false without the name of a variable"),
         ([[True, False]], "true or false for each of 5 variables, got a table with 2 columns"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_label_that_makes_no_sense_is_answered_with_what_was_meant(
 
 
 def test_a_table_of_true_and_false_with_strange_names_says_which(people: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match=r"has a column 'drugs', which is no variable .*: did you mean 'drug'\?"):
+    with pytest.raises(TableError, match=r"has a column 'drugs', which is not a variable .*: did you mean 'drug'\?"):
         read_table(people, interventions=mask_of(people).rename(columns={"drug": "drugs"}))
     with pytest.raises(TableError, match=r"has a column 'drug', .*: that column is left out"):
         read_table(people, drop=["drug"], interventions=mask_of(people))
@@ -133,7 +133,7 @@ def test_a_column_cannot_be_left_out_and_tell_environments_apart(
     with pytest.raises(TableError) as refusal:
         read_table(people, drop=["ward", "city"], environments="city")
     assert str(refusal.value) == (
-        "'city' tells environments apart and cannot be left out at the same time. To go on: keep 'city' and take it "
+        "'city' holds the environments and cannot be left out at the same time. To go on: keep 'city' and take it "
         "out of drop=[...], or leave out environments=."
     )
     assert "keep the column 'city', or choose no column of environments" in refusal.value.worded(PAGE)
@@ -148,11 +148,11 @@ def test_a_column_cannot_be_left_out_and_tell_environments_apart(
 @pytest.mark.parametrize(
     ("column", "words", "spare"),
     [
-        ([f"p{row}" for row in range(N)], "'site' are different in each observation: group", True),
+        ([f"p{row}" for row in range(N)], "'site' differ in every row: group", True),
         (["x"] * N, "one environment ('site' is 'x' everywhere): expected two or more", True),
         ([None] * N, "'site' are missing in every observation", True),
         ([f"s{row % 110}" for row in range(N)], "'site' are too many (110, such as 's0')", True),
-        ([row + 0.5 for row in range(N)], "'site' are different in each observation", False),
+        ([row + 0.5 for row in range(N)], "'site' differ in every row", False),
         (["x", "y", None] * (N // 3), "'site' are missing in 40 observations, the first on", False),
     ],
 )
@@ -181,7 +181,7 @@ def test_trouble_with_environments_is_answered_with_what_helps(
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (list(range(N)), "The environments are different in each observation: group observations into a few"),
+        (list(range(N)), "The environments differ in every row: group rows into a few"),
         (["x"] * N, "All observations come from one environment, 'x': expected two or more to compare."),
         ([None] * N, "The environments are missing in every observation."),
         (
@@ -210,4 +210,32 @@ def test_dropping_rows_until_one_environment_is_left_is_said(people: pd.DataFram
 
 def test_environments_are_said_to_be_causes_only(people: pd.DataFrame) -> None:
     (note,) = [f for f in inspect_table(read_table(people, environments="city")).findings if f.kind == "environments"]
-    assert note.message.endswith("It is taken as a cause only: what it points to differs between environments.")
+    assert note.message.endswith(
+        "It can only be a cause: an edge from it means that the variable differs between environments."
+    )
+
+
+class Label:
+    """A label that counts how often it is turned into text."""
+
+    turned = 0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        Label.turned += 1
+        return self.name
+
+
+def test_a_column_of_environments_is_interpreted_once() -> None:
+    labels = [Label(("north", "south", "west")[row % 3]) for row in range(60)]
+    values = np.random.default_rng(0).normal(size=(60, 2))
+    frame = pd.DataFrame(values, columns=["a", "b"]).assign(site=pd.Series(labels, dtype=object))
+    counts = []
+    for how in ({"kinds": {"site": "category"}}, {"environments": "site"}):
+        Label.turned = 0
+        table = read_table(frame, **how, strict=False)
+        counts.append(Label.turned)
+    assert (table.environment, table.columns[-1].levels) == ("site", ("north", "south", "west"))
+    assert counts[0] == counts[1] > 0

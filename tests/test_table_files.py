@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from causal_arrow.errors import COMMAND_LINE, TableError
-from causal_arrow.tables.numerals import read_numerals
+from causal_arrow.tables import _text
+from causal_arrow.tables._numerals import read_numerals
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Table
 
@@ -156,7 +157,7 @@ def test_a_table_is_found_wherever_it_stands_in_a_sheet(
     assert moved.names == ("a", "b", "c")
     assert np.array_equal(moved.values, plain.values, equal_nan=True)
     assert moved.columns == plain.columns
-    assert ("Rows above the table were not read: 'Study A'" in messages(moved)) == bool(titles)
+    assert ("Rows above the table were skipped: 'Study A'" in messages(moved)) == bool(titles)
     bare = sheet(tmp_path / "t.xlsx", frame, titles, header=False, **place)
     assert np.array_equal(read_table(bare, header=False).values, plain.values, equal_nan=True)
 
@@ -260,7 +261,7 @@ def test_numbers_with_one_unit_in_every_cell_are_numbers_with_a_note() -> None:
     table = read_table(cells_of(lambda n: None if n == 7 else f"{n / 10} mg"))
     assert table.columns[0].kind == "number"
     assert table.values[:9, 0] == pytest.approx([*np.arange(7) / 10, np.nan, 0.8], nan_ok=True)
-    assert "'a' holds numbers written with the unit 'mg': '0.0 mg' is read as 0." in messages(table)
+    assert "'a' contains numbers written with the unit 'mg': '0.0 mg' is read as 0." in messages(table)
     declared = read_table(cells_of(lambda n: f"{n % 5} mg"), kinds={"a": "category"})
     assert declared.columns[0].levels == ("0 mg", "1 mg", "2 mg", "3 mg", "4 mg")
 
@@ -274,7 +275,7 @@ def test_numbers_with_different_units_are_not_compared() -> None:
         read_table(cells_of(lambda n: f"{n} {'mg' if n % 2 else 'g'}"))
     with pytest.raises(TableError, match=r"'a' \(30 of 40 numbers with 'k'\) mixes units.*kinds=\{'a': 'category'\}"):
         read_table(cells_of(lambda n: f"{n % 8 / 10}{'k' if n % 4 else ''}"))
-    with pytest.raises(TableError, match=r"'0.5k' on observation 6\) mixes numbers with text"):  # a slip: say where
+    with pytest.raises(TableError, match=r"'0.5k' on observation 6\) mixes numbers and text"):  # a slip: say where
         read_table(cells_of(lambda n: f"{n / 10}{'k' if n == 5 else ''}"))
 
 
@@ -300,9 +301,9 @@ def test_numbers_in_another_notation_come_with_a_note(write: Any) -> None:
     table = read_table(write("price,share,mass\n" + "".join(lines)))
     assert table.values[0].tolist() == [10_000, 100 % 97, 1110.5]
     for words in (
-        "'price' holds numbers written with a currency sign and thousands separators: '$10,000' is read as 10000",
-        "'share' holds numbers written with a percent sign: '3%' is read as 3",
-        "'mass' holds numbers written with thousands separators: '1,110.5' is read as 1110.5",
+        "'price' contains numbers written with a currency sign and thousands separators: '$10,000' is read as 10000",
+        "'share' contains numbers written with a percent sign: '3%' is read as 3",
+        "'mass' contains numbers written with thousands separators: '1,110.5' is read as 1110.5",
     ):
         assert words in messages(table)
 
@@ -385,7 +386,7 @@ def test_a_bad_standard_input_is_one_sentence(content: bytes, words: str, monkey
     ("content", "words"),
     [
         ("# only\n# comments\n", "observation|column"),
-        ("A title\n", "only one column, 'A title'|no observations"),
+        ("A title\n", "only one column, 'A title'|column names but no rows"),
         (",,,\n,,,\n", "is empty"),
         (PLAIN.encode() + b"1,\x00,2\n", "binary data"),
         (PLAIN.encode() + ROWS.encode() * 3000 + b"1,\x00,2\n", "binary data"),
@@ -417,9 +418,9 @@ def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sheet": "one"}, "no Excel workbook. To go on: leave out sheet="),
-        ({"sheet": 0}, "no Excel workbook"),
-        ({"decimal": "x"}, "decimal sign of . or ,"),
+        ({"sheet": "one"}, "not an Excel workbook. To go on: leave out sheet="),
+        ({"sheet": 0}, "not an Excel workbook"),
+        ({"decimal": "x"}, ". or , as the decimal sign"),
         ({"delimiter": ""}, "delimiter of one character"),
         ({"delimiter": '"'}, "delimiter of one character"),
         ({"delimiter": "::"}, "delimiter of one character"),
@@ -448,3 +449,42 @@ def test_a_damaged_archive_is_one_sentence_of_our_own(damage: str, tmp_path: Pat
     path.write_bytes(content)
     with pytest.raises(TableError, match=r"'table\.csv\.gz' is damaged: it cannot be unpacked|is not a text file"):
         read_table(path)
+
+
+# Files are opened once
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "long"),
+    [
+        ("t.csv", PLAIN.encode(), False),
+        ("t.csv", PLAIN.encode(), True),
+        ("t.csv", ("# comment\nResults\n\n" + PLAIN).encode(), False),
+        ("t.csv", PLAIN.replace("a,b", "é,b").encode("latin-1"), False),
+        ("t.csv", (PLAIN + "é,1,2\n").encode("latin-1"), False),
+        ("t.csv", PLAIN.encode("utf-16"), False),
+        ("t.csv.gz", gzip.compress(PLAIN.encode()), False),
+        ("t.csv.gz", gzip.compress(PLAIN.encode()), True),
+    ],
+)
+def test_a_text_file_is_opened_once(
+    name: str, content: bytes, long: bool, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(content, name)
+    if long:
+        monkeypatch.setattr(_text, "LONG_CELLS", 0)
+        monkeypatch.setattr(_text, "KEPT_BYTES", 64)  # too much to keep: the text is read again
+    opened: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "open":
+            opened.append(str(arguments[0]))
+
+    sys.addaudithook(watch)  # which cannot be taken away again
+    try:
+        table = read_table(path, strict=False)
+    finally:
+        watching = False
+    assert opened.count(str(path)) == 1
+    assert len(table.values) >= len(LINES)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from causal_arrow.errors import COMMAND_LINE, TableError
-from causal_arrow.tables.reading import MOST_VARIABLES, read_table
+from causal_arrow.tables.reading import MAX_VARIABLES, read_table
 from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.table import Column
 from causal_arrow.web.wording import PAGE
@@ -36,10 +35,7 @@ def records() -> np.ndarray:
 @pytest.mark.parametrize(
     "source",
     [
-        torch.tensor(VALUES, requires_grad=True),
-        torch.tensor(VALUES),
-        [torch.tensor(row, requires_grad=True) for row in VALUES],
-        {"x1": torch.tensor(VALUES[:, 0], requires_grad=True), "x2": VALUES[:, 1], "x3": VALUES[:, 2].tolist()},
+        {"x1": VALUES[:, 0], "x2": pd.Series(VALUES[:, 1]), "x3": VALUES[:, 2].tolist()},
         [{"x1": a, "x2": b, "x3": c} for a, b, c in VALUES],
         records(),
         np.ma.array(records()),
@@ -51,10 +47,6 @@ def records() -> np.ndarray:
 )
 def test_any_holder_of_numbers_gives_the_same_table(source: Any) -> None:
     assert np.allclose(read_table(source).values, VALUES, rtol=1e-12)
-
-
-def test_half_precision_tensors_are_read() -> None:
-    assert np.allclose(read_table(torch.tensor(VALUES).bfloat16()).values, VALUES, atol=0.02)
 
 
 def test_masked_cells_are_missing() -> None:
@@ -82,21 +74,19 @@ cells[:] = [[{"a": 1}, 2.5]] * 60
         ({"a": "text", "b": VALUES[:, 0]}, "list of values for column 'a', got 'text'"),
         ({}, "no columns"),
         (np.zeros((60, 2), dtype=[("u", float)]), "list of values for column 'u'"),
-        (torch.empty(60, 3, device="meta"), "cannot be read"),
-        (torch.tensor(VALUES).to_sparse(), "cannot be read"),
-        (cells, r"'x1' \(such as \{'a': 1\}\) holds lists or objects"),
+        (cells, r"'x1' \(such as \{'a': 1\}\) contains lists or objects"),
         (pd.DataFrame({"a": [[1, 2]] * 60, "b": VALUES[:, 0]}), r"such as \[1, 2\]"),
-        (pd.DataFrame({"a": [object()] * 60, "b": VALUES[:, 0]}), "holds lists or objects"),
-        (pd.DataFrame({"a": ["nan"] * 60, "b": VALUES[:, 0]}), "'a' has no values at all"),
-        (pd.DataFrame({"a": [None] * 60, "b": VALUES[:, 0]}), "'a' has no values at all"),
+        (pd.DataFrame({"a": [object()] * 60, "b": VALUES[:, 0]}), "contains lists or objects"),
+        (pd.DataFrame({"a": ["nan"] * 60, "b": VALUES[:, 0]}), "'a' has no values"),
+        (pd.DataFrame({"a": [None] * 60, "b": VALUES[:, 0]}), "'a' has no values"),
         (pd.DataFrame({"a": [10**400 * (n % 3) for n in range(60)], "b": VALUES[:, 0]}), "'a' .* has infinite values"),
-        (pd.DataFrame(columns=["a", "b"]), "no observations"),
-        (np.zeros((0, 3)), "no observations"),
+        (pd.DataFrame(columns=["a", "b"]), "column names but no rows"),
+        (np.zeros((0, 3)), "column names but no rows"),
         (VALUES[:1], "has 1 observation:"),
         (VALUES[:, :1], "only one column, 'x1': expected two or more.$"),
-        (np.zeros((20, MOST_VARIABLES + 1)), "5,001 columns, more than the 5,000 that fit"),
+        (np.zeros((20, MAX_VARIABLES + 1)), "5,001 columns, more than the 5,000 that fit"),
         (named(["a", "a", "b"]), "more than one column called 'a'"),
-        (named(["a\ud800", "b", "c"]), r"'a\\ud800' of column 1 holds half a character"),
+        (named(["a\ud800", "b", "c"]), r"'a\\ud800' of column 1 contains half a character"),
         ({"a\ud800": VALUES[:, 0], "b": VALUES[:, 1]}, "half a character"),
         ({1, 2}, "got set"),
         (b"a,b", "got bytes"),
@@ -119,7 +109,7 @@ def test_polars_frames_with_nulls_decimals_and_lists_are_read_or_refused() -> No
     table = read_table(frame, missing="drop")
     assert table.observations == 30
     assert table.columns[0].levels == ("1.5", "2.5")
-    with pytest.raises(TableError, match=r"'d' .* holds lists"):
+    with pytest.raises(TableError, match=r"'d' .* contains lists"):
         read_table(frame.with_columns(polars.Series("d", [[1]] * 60)), missing="drop", drop=["a", "c"])
 
 
@@ -283,7 +273,7 @@ def test_an_index_with_a_name_is_not_read_and_a_note_says_so(
 ) -> None:
     pytest.importorskip("pyarrow")
     if long:
-        monkeypatch.setattr("causal_arrow.tables.files.LONG_CELLS", 0)
+        monkeypatch.setattr("causal_arrow.tables._sources.LONG_CELLS", 0)
     frame = named(["a", "b", "c"]).assign(d=VALUES[:, 0] ** 2)
     for index, words in ((["a"], "The index 'a' is not read"), (["a", "b"], "The levels 'a' and 'b' of the index are")):
         labeled = frame.set_index(index)

@@ -12,20 +12,32 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from causal_arrow.cli import check as check_module
 from causal_arrow.cli import discover as discover_module
-from causal_arrow.cli import effect as effect_module
 from causal_arrow.cli import options
-from causal_arrow.errors import COMMAND_LINE, MOST_NAMED, PYTHON, ArrowError, Remedy, TableError, advice
-from causal_arrow.tables.missing_values import MISSING_CHOICES
+from causal_arrow.cli.program import build_app
+from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.errors import (
+    COMMAND_LINE,
+    MAX_NAMED,
+    PYTHON,
+    ArrowError,
+    ConfigurationError,
+    Remedy,
+    TableError,
+    advice,
+)
+from causal_arrow.graphs.decoding import DECODING_RULES
+from causal_arrow.tables.options import MISSING_CHOICES, READ_OPTIONS, ReadOptions
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
 from causal_arrow.tables.scales import SCALES
@@ -91,7 +103,7 @@ def test_alternatives_stand_in_one_sentence_and_needs_in_several() -> None:
     )
 
 
-@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1), min_size=1, max_size=MOST_NAMED))
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1), min_size=1, max_size=MAX_NAMED))
 def test_the_advised_options_name_exactly_the_columns(names: list[str]) -> None:
     (sentence,) = advice([Remedy("drop", tuple(names))], COMMAND_LINE)
     words = shlex.split(re.sub(r"^To go on: leave out (a column|columns) with ", "", sentence).removesuffix("."))
@@ -103,8 +115,7 @@ def test_the_advised_options_name_exactly_the_columns(names: list[str]) -> None:
 def test_the_advised_order_names_exactly_the_levels(levels: list[str]) -> None:
     (sentence,) = advice([Remedy("order", ("size", *levels))], COMMAND_LINE)
     option, value = shlex.split(sentence.partition(" with ")[2].removesuffix("."))
-    ((name, order),) = options._assignments(option, "", [value])
-    assert (option, name, options.several([order])) == ("--ordered", "size", levels)
+    assert (option, options.orders([value])) == ("--ordered", {"size": levels})
     (sentence,) = advice([Remedy("order", ("size", *levels))], PYTHON)
     assert sentence.endswith(f"ordered={{'size': {levels!r}}}.")
 
@@ -171,7 +182,7 @@ def test_one_is_singular(nasty: pd.DataFrame) -> None:
     (note,) = [
         each for each in inspect_table(read_table(nasty, columns=["a", "b", "e"])).findings if "missing" in each.kind
     ]
-    assert note.message.startswith("1 value (0.6%) is missing")
+    assert note.message.startswith("1 value (<1%) is missing")
     assert "1 of 60 observations has" in read_table(nasty, columns=["a", "e"], missing="drop").findings[-1].message
     assert "1 missing value (" in read_table(nasty, columns=["a", "e"], missing="impute").findings[-1].message
 
@@ -179,20 +190,97 @@ def test_one_is_singular(nasty: pd.DataFrame) -> None:
 # The command line
 
 
-def test_every_command_that_reads_a_table_has_the_same_reading_options() -> None:
-    expected = inspect.signature(options.reading).parameters
-    for command in (check_module.check, discover_module.discover, effect_module.effect):
-        actual = inspect.signature(command).parameters
-        assert {name: actual[name].annotation for name in expected} == {
-            name: f"options.{parameter.annotation}" for name, parameter in expected.items()
-        }
-    unread = {"source", "strict", "abilities", "progress"}
-    assert expected.keys() == inspect.signature(read_table).parameters.keys() - unread
+COMMANDS = ("check", "discover", "discover-many", "effect", "next-experiment")
+
+
+def parameters_of(command: str) -> dict[str, Any]:
+    """What typer makes of a command: its parameters by name."""
+    commands = typer.main.get_command(build_app()).commands  # type: ignore[attr-defined]
+    return {parameter.name: parameter for parameter in commands[command].params}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_reads_a_table_has_all_reading_options(command: str) -> None:
+    parameters = parameters_of(command)
+    for option in READ_OPTIONS.values():
+        parameter = parameters[option.name]
+        assert f"--{option.flag}" in parameter.opts
+        assert parameter.help.startswith(option.help[:-1])
+        assert parameter.default == option.default
+        assert parameter.rich_help_panel == options.TABLE_PANEL
+
+
+def test_settings_on_the_command_line_are_those_of_the_pipeline() -> None:
+    defaults = Settings()
+    parameters = parameters_of("discover")
+    for name in (entry.name for entry in options.SETTINGS.parameters):
+        assert parameters[name].default == getattr(defaults, name)
+    assert set(parameters_of("check")) & vars(defaults).keys() == {"model"}
 
 
 def test_choices_on_the_command_line_are_those_of_the_package() -> None:
-    for annotated, choices in ((options.Missing, MISSING_CHOICES), (options.Scale, SCALES)):
-        assert get_args(get_args(annotated)[0]) == choices
+    parameters = inspect.signature(discover_module.discover).parameters
+    for name, choices in (("missing", MISSING_CHOICES), ("scale", SCALES), ("decode", DECODING_RULES)):
+        assert get_args(get_args(parameters[name].annotation)[0]) == tuple(choices)
+
+
+def test_what_a_command_gets_is_what_its_options_say() -> None:
+    given: dict[str, Any] = {}
+
+    @options.expanded
+    def command(table: str, reading: ReadOptions = options.READING, last: int = 3) -> None:
+        given.update(table=table, reading=reading, last=last)
+
+    assert list(inspect.signature(command).parameters) == ["table", *READ_OPTIONS, "last"]
+    command("t.csv", drop=["id, name"], kinds=["a=b=number"], ordered=["size=s, m"], header=False)
+    reading = ReadOptions(drop=["id", "name"], kinds={"a=b": "number"}, ordered={"size": ["s", "m"]}, header=False)
+    assert given == {"table": "t.csv", "reading": reading, "last": 3}
+    for wrong in ({"kinds": ["a"]}, {"ordered": ["=a,b"]}, {"kinds": ["a="]}):
+        with pytest.raises(ConfigurationError, match=r"Expected --(kind|ordered) as \w+="):
+            command("t.csv", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("command", "now"), [("discover", "--max-rows"), ("effect", "--max-rows"), ("next-experiment", "--rows")]
+)
+@pytest.mark.parametrize("former", ["--observations", "--observations=40"])
+def test_a_former_option_is_answered_with_its_name_now(command: str, now: str, former: str, run: Run) -> None:
+    status, out, err = run(command, "t.csv", former)
+    assert (status, out) == (2, "")
+    assert err == f"causal-arrow: The option --observations of `{command}` is now {now}.\n"
+
+
+# Reading options
+
+
+def test_reading_options_are_checked_and_made_uniform_at_once() -> None:
+    options = ReadOptions(columns=(name for name in "ab"), drop="a", na=[" ? ", -999], delimiter="tab", kinds={})
+    assert (options.columns, options.drop, options.na) == (("a", "b"), ("a",), ("?", "-999"))
+    assert (options.delimiter, options.kinds) == ("\t", None)
+    for wrong in ({"missing": "perhaps"}, {"decimal": ";"}, {"delimiter": "ab"}, {"kinds": ["a"]}, {"drop": 1j}):
+        with pytest.raises(ArrowError):
+            ReadOptions(**wrong)
+
+
+def test_reading_options_go_through_json() -> None:
+    everything = ReadOptions(
+        columns=["a", "b"], drop=["c"], missing="drop", na=["?"], delimiter=";", decimal=",", sheet="2024",
+        header=False, kinds={"a": "category"}, ordered={"b": ["x", "y"]}, interventions="what", environments="site",
+    )  # fmt: skip
+    assert set(everything.to_dict()) == set(READ_OPTIONS)
+    assert ReadOptions(**json.loads(json.dumps(everything.to_dict()))) == everything
+    assert ReadOptions().to_dict() == {}
+    labels = np.array(["", "a"])
+    assert ReadOptions(interventions=labels).to_dict()["interventions"] is labels
+
+
+def test_read_table_takes_options_as_an_object_or_by_name() -> None:
+    frame = pd.DataFrame(VALUES, columns=list("abcd"))
+    options = ReadOptions(drop=["a"], columns=["c", "a", "b"])
+    assert read_table(frame, options).names == read_table(frame, drop="a", columns=["c", "a", "b"]).names == ("c", "b")
+    assert read_table(frame, options, drop=None).names == ("c", "a", "b")
+    with pytest.raises(ConfigurationError, match="Unknown option 'dorp': did you mean 'drop'"):
+        read_table(frame, dorp=["a"])
 
 
 def test_check_takes_every_reading_option(run: Run, tmp_path: Path) -> None:
@@ -235,7 +323,7 @@ def test_a_sheet_of_a_text_file_is_refused(command: str, run: Run, tmp_path: Pat
     pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
     status, out, err = run(command, tmp_path / "t.csv", "--sheet", "2024")
     assert (status, out) == (2, "")
-    assert "'t.csv' is no Excel workbook. To go on: leave out --sheet." in err
+    assert "'t.csv' is not an Excel workbook. To go on: leave out --sheet." in err
 
 
 def test_columns_with_line_breaks_can_be_dropped(run: Run, tmp_path: Path) -> None:

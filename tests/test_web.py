@@ -23,18 +23,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from bad_inputs import KINDS, Case, World
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.effect import in_percent
 from causal_arrow.discovery.pipeline import Settings, discover
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.text import counted_share
 from causal_arrow.web.downloads import DOWNLOADS
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
@@ -159,8 +157,8 @@ def test_what_stands_in_the_way_comes_with_offers_that_solve_it(client: Client, 
 
 
 def test_pairs_that_share_a_hidden_cause_are_shown() -> None:
-    logits = torch.tensor([[0.0, 3.0, -3.0], [3.0, 0.0, -3.0], [-3.0, -3.0, 0.0]])
-    distribution = GraphDistribution(SkeletonOrder(logits, torch.tensor([2.0, 1.0, 0.0])), logits)
+    logits = np.array([[0.0, 3.0, -3.0], [3.0, 0.0, -3.0], [-3.0, -3.0, 0.0]])
+    distribution = GraphDistribution(logits, np.array([2.0, 1.0, 0.0]), logits)
     graph = graph_of(Answer(("a", "b", "c"), distribution))
     assert [(pair.variables, round(pair.probability, 2)) for pair in graph.hidden_causes] == [(["a", "b"], 0.95)]
 
@@ -336,7 +334,7 @@ def test_the_report_has_the_effects_and_the_stability_that_were_asked_for(client
     assert "4 tables with the observations drawn again" in report
     shares = report[report.index("show it reversed") :]
     for edge in stability["edges"]:
-        assert f"{edge['source']}{edge['target']}{in_percent(edge['frequency'])}" in shares
+        assert f"{edge['source']}{edge['target']}{counted_share(edge['frequency'])}" in shares
 
 
 # Sessions

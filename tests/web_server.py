@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import numpy as np
 import pandas as pd
-import torch
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.discovery.pipeline import Discovery
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
 from causal_arrow.tables.reading import read_table
 from causal_arrow.web.app import create_app
 from causal_arrow.web.load import table_as_csv
@@ -116,11 +115,11 @@ def linear_table(observations: int, variables: int, seed: int = 0) -> pd.DataFra
 def in_order(scores: list[float], logits: dict[tuple[int, int], float], hidden: float) -> GraphDistribution:
     """Variables with these order scores, adjacent with these log-odds or hardly ever; the first two share a hidden
     cause with the log-odds `hidden`."""
-    adjacent, confounded = (torch.full((len(scores), len(scores)), -20.0) for _ in range(2))
+    adjacent, confounded = (np.full((len(scores), len(scores)), -20.0) for _ in range(2))
     for (one, other), value in logits.items():
         adjacent[one, other] = adjacent[other, one] = value
     confounded[0, 1] = confounded[1, 0] = hidden
-    return GraphDistribution(SkeletonOrder(adjacent, torch.tensor(scores)), confounded)
+    return GraphDistribution(adjacent, np.array(scores), confounded)
 
 
 def as_workbook(table: pd.DataFrame) -> bytes:

@@ -29,13 +29,13 @@ class Remedy:
 
 Wording = Mapping[str, Callable[[Remedy], str]]
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """More columns than this are not named one by one in an advice."""
 
 
 def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Callable[[Remedy], str]:
     def words(remedy: Remedy) -> str:
-        if len(remedy.columns) > MOST_NAMED:
+        if len(remedy.columns) > MAX_NAMED:
             return f"name the columns to use with {choose}"
         return f"leave out {'a column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
 
@@ -97,7 +97,7 @@ PYTHON: Wording = {
     "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
     "between": lambda remedy: "name them with between=(..., ...)",
     "jobs": lambda remedy: f"choose jobs={remedy.setting}",
-    "observations": lambda remedy: "choose how many to read one by one with observations=...",
+    "observations": lambda remedy: "choose how many rows to read one by one with max_rows=...",
     "level": lambda remedy: "name it with level=...",
     "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
 }
@@ -123,7 +123,7 @@ COMMAND_LINE: Wording = {
     "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
     "between": lambda remedy: "name them with --from and --to",
     "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
-    "observations": lambda remedy: "choose how many to read one by one with --observations",
+    "observations": lambda remedy: "choose how many rows to read one by one with --max-rows",
     "level": lambda remedy: "name it with --level",
     "interventions": lambda remedy: f"read it as that with --interventions {as_option_value(remedy.columns[0])}",
 }
@@ -230,6 +230,14 @@ class ArrowWarning(UserWarning):
     >>> from causal_arrow import ArrowWarning
     >>> warnings.simplefilter("ignore", ArrowWarning)  # once they have been read
     """
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception means that memory ran out, on a processor or a GPU."""
+    if isinstance(error, MemoryError):
+        return True
+    # torch raises RuntimeErrors, which have nothing but their text.
+    return any(words in str(error) for words in ("allocate memory", "out of memory"))
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -21,9 +21,9 @@ IN_MEMORY_BYTES = 2**30
 CELLS_PER_CHUNK = 2**20
 """Of a table that is gone through a few observations at a time."""
 
-LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-USE_FILES = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
-"""Where Linux says how much memory a container may use, and uses."""
+CGROUP = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+"""Where Linux keeps control groups, and names those of this process."""
 
 
 def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -77,13 +77,13 @@ def check_room(observations: int, variables: int, what: str) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that this program can still have; None where nobody says."""
-    known = [value for value in (_available(), _left_to_container()) if value is not None]
-    return min(known, default=None)
+    """Bytes of memory that this program can still get; None where the system does not say."""
+    known = [available] if (available := _available()) is not None else []
+    return min([*known, *_left_to_cgroups()], default=None)
 
 
 def _available() -> int | None:
-    """What Linux calls available."""
+    """The bytes that Linux calls available."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -91,15 +91,32 @@ def _available() -> int | None:
         return None
 
 
-def _left_to_container() -> int | None:
-    for limit_file, use_file in zip(LIMIT_FILES, USE_FILES, strict=True):
-        try:
-            limit, use = (Path(name).read_text(encoding="ascii").strip() for name in (limit_file, use_file))
-        except (OSError, UnicodeDecodeError):
+def _left_to_cgroups() -> Iterator[int]:
+    """The bytes left to each control group that limits the memory of this process, from its own up to the root."""
+    for line in _text(OWN_CGROUP).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:  # version 2
+            root, limit_file, use_file, cache = CGROUP, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, cache = CGROUP / "memory", "total_inactive_file"
+            limit_file, use_file = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
             continue
-        if limit.isdecimal() and use.isdecimal():
-            return max(0, int(limit) - int(use))
-    return None
+        own = root / path.lstrip("/")
+        for group in (own, *(parent for parent in own.parents if parent == root or root in parent.parents)):
+            limit, use = _text(group / limit_file).strip(), _text(group / use_file).strip()
+            if limit.isdecimal() and use.isdecimal():
+                # Pages of files that nobody has used lately are given back when the memory is needed.
+                facts = dict(line.split(" ", 1) for line in _text(group / "memory.stat").splitlines())
+                yield max(0, int(limit) - int(use) + int(facts.get(cache, 0)))
+
+
+def _text(path: Path) -> str:
+    """The text of a small file; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def in_words(size: int) -> str:

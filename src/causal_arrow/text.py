@@ -1,22 +1,29 @@
-"""Words for messages: lists of names, numbers with their nouns, the closest name to a misspelled one, odd letters."""
+"""Words for messages: lists of names, numbers, shares, the closest name to a misspelled one, odd characters."""
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Characters that XML cannot hold or no font can show: controls except blanks, halves of letters, non-characters."""
+"""Characters that XML forbids or no font shows: controls except blanks, surrogates, noncharacters."""
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names for a sentence, quoted, the first few of many: "'a', 'b' and 3 more"."""
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(shown)} and {len(names) - most} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    """Quoted names for a sentence, with only the first few of many: "'a', 'b' and 3 more"."""
+    quoted = [repr(name) for name in names]
+    if len(names) > most or len(names) < 2:
+        return first_few(quoted, most)
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def first_few(items: Sequence[str], most: int, things: str = "") -> str:
+    """The first few of many items: "a, b", "a, b and 3 more", "a, b and 3 more things"."""
+    rest = f" and {len(items) - most} more{things and f' {things}'}" if len(items) > most else ""
+    return f"{', '.join(items[:most])}{rest}"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -24,22 +31,50 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def in_digits(value: float) -> str:
+    """A number with three significant digits: 6.04, 0.0123, 1,230."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}" if digits <= 5 and abs(value) < 1e7 else f"{value:.3g}"
+
+
+def in_percent(share: float) -> str:
+    """A share in percent: "37%", "<1%", ">99%".
+
+    Never "0%" or "100%": whether a computed share is exactly 0 or 1 depends on the processor. For shares that were
+    counted, use `counted_share`.
+    """
+    if share < 0.01:
+        return "<1%"
+    return ">99%" if share > 0.99 else f"{share:.0%}"
+
+
+def counted_share(share: float, things: str = "") -> str:
+    """A share that was counted, of `things` if they are named: "37% of graphs", "none of the graphs", "all graphs"."""
+    if share == 0:
+        return f"none of the {things}" if things else "none"
+    if math.isclose(share, 1):
+        return f"all {things}" if things else "all"
+    return f"{in_percent(share)} of {things}" if things else in_percent(share)
+
+
 def capitalized(text: str) -> str:
-    """The text as a sentence starts with it."""
+    """The text with a capital letter in front."""
     return text[:1].upper() + text[1:]
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest in spelling, whatever its capitals; None if none is near."""
+    """The known name that is nearest in spelling, ignoring case; None if none is near."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return by_lower[matches[0]] if matches else None
 
 
 def one_slip_apart(one: str, other: str) -> bool:
-    """Whether two words differ by a slip of the finger: a wrong letter, one too many or too few, two that swapped."""
+    """Whether two words differ by one typing error: a wrong, extra or missing letter, or two letters swapped."""
     short, long = sorted((one, other), key=len)
-    same = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    same = next((index for index, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     rest, longer_rest = short[same:], long[same:]
     if len(short) < len(long):
         return rest == longer_rest[1:]
@@ -47,12 +82,12 @@ def one_slip_apart(one: str, other: str) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """What an exception of another package says, as a part of a sentence: its first line, without the full stop."""
+    """The message of another package's exception, as part of a sentence: its first line, without the full stop."""
     return " ".join((str(error).strip() or type(error).__name__).split("\n")[0].split()).rstrip(".")
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value as an error message shows it, cut short; by its type alone where it cannot be written."""
+    """A value for an error message, cut short; its type alone if it cannot be written."""
     try:
         text = re.sub(r"\s*\n\s*", " ", repr(value))
     except Exception:  # a list nested a thousand deep, an object that fails to describe itself
@@ -61,5 +96,5 @@ def shown(value: Any, most: int = 60) -> str:
 
 
 def visible(text: str, hidden: re.Pattern[str] = UNPRINTABLE) -> str:
-    r"""The text with such characters written out, as "\x07" or "\udc80"."""
+    r"""The text with its unprintable characters written out, as "\x07" or "\udc80"."""
     return hidden.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\x80" else f"\\u{ord(match[0]):04x}", text)

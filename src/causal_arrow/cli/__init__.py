@@ -17,51 +17,52 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-INTERRUPTED = 130  # what shells call a program that ctrl-C ended
+STOPS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""Signals that stop a command in an orderly way, and how Python handles them by default."""
 
 NEW_OBJECTS = 100_000
 """After so many Python looks for unused ones; by itself after 700, some hundred times while torch loads."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the program and leave it with an exit status.
+def main(arguments: Sequence[str] | None = None, program: str = "causal_arrow.cli.program:PROGRAM") -> None:
+    """Run a program, named as "module:constant", and exit with its status.
 
     0 done, 1 failed (or, of `check`, a table that `discover` would refuse), 2 something the user can put right, 130
-    stopped with ctrl-C.
+    stopped with ctrl-C, 143 stopped with SIGTERM.
     """
-    interrupted = False
+    status = stopped = 0
 
-    def interrupt(*_: Any) -> None:
-        nonlocal interrupted
-        interrupted = True
+    def stop(number: int, frame: Any) -> None:
+        nonlocal stopped
+        stopped = number
         raise KeyboardInterrupt
 
-    # Whoever started us with ctrl-C ignored, as nohup does, or handles it already, keeps it that way.
-    takes_over = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # Signals that whoever started us ignores, as nohup does, or handles already stay as they are.
+    ours = {number: usual for number, usual in STOPS.items() if signal.getsignal(number) is usual}
     try:
         if arguments is None:
             gc.set_threshold(NEW_OBJECTS)
-        if takes_over:
-            with contextlib.suppress(ValueError):  # only the main thread may
-                signal.signal(signal.SIGINT, interrupt)
-        from causal_arrow.cli.program import run
+        with contextlib.suppress(ValueError):  # only the main thread may
+            for number in ours:
+                signal.signal(number, stop)
+        from causal_arrow.cli.program import load_program, run
 
-        status = run(arguments)
+        status = run(load_program(program), arguments)
     except BaseException as error:
         # Packages that are interrupted while they load may raise something else, an ImportError for example.
-        if interrupted:
-            status = INTERRUPTED
-        elif isinstance(error, Exception):
+        if not stopped:
+            if not isinstance(error, Exception):
+                raise
             from causal_arrow.cli.program import explain
 
-            status = explain(error)
-        else:
-            raise
+            status = explain(error, program.partition(".")[0].replace("_", "-"))
     finally:
-        if takes_over:
-            with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError):
+            for number, usual in ours.items():
                 # As a program we are leaving, and a second ctrl-C while Python shuts down would print a traceback.
-                signal.signal(signal.SIGINT, signal.SIG_DFL if arguments is None else signal.default_int_handler)
+                signal.signal(number, signal.SIG_DFL if arguments is None else usual)
+    if stopped:
+        status = 128 + stopped  # as shells say it
     if arguments is None:
         _end(status)
     sys.exit(status)

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
-from causal_arrow.text import counted, visible
+from causal_arrow.text import counted
 
 MEASURES = {
     "shd": "structural Hamming distance: missing, extra and reversed edges",
@@ -38,9 +38,8 @@ def compare(
     be about the same variables, in any order, and have no directed cycle. Undirected edges, as a CPDAG has them, are
     edges in both directions. Measures are about edges; hidden common causes (<->) are listed below them.
     """
-    from causal_arrow.graphs.differences import edge_differences
     from causal_arrow.graphs.files import compatible, read_graph
-    from causal_arrow.graphs.metrics import evaluate
+    from causal_arrow.graphs.metrics import edge_differences, evaluate
 
     truth, estimate = compatible(read_graph(first), read_graph(second))
     measures = evaluate(truth.adjacency, estimate.adjacency, scores=estimate.probabilities)
@@ -72,19 +71,19 @@ def compare(
 
 
 def _listing(edges: Sequence[tuple[str, str]], arrow: str) -> str:
-    return ", ".join(f"{visible(one)} {arrow} {visible(other)}" for one, other in edges)
+    return ", ".join(f"{one} {arrow} {other}" for one, other in edges)
 
 
 def _hidden_causes(
     ours: Sequence[tuple[str, str]] | None, theirs: Sequence[tuple[str, str]] | None, first: str, second: str
 ) -> dict[str, list[tuple[str, str]]]:
-    """Pairs with a hidden cause in both graphs and in one of them; where one says nothing of them, what the other says.
+    """Pairs with a hidden cause in both graphs and in one of them, or in the only graph that states any.
 
     Both lists are in the order of the same variables.
     """
     if ours is None or theirs is None:
         silent, pairs = (first, theirs) if ours is None else (second, ours)
-        return {f"hidden common causes, of which {silent} says nothing": list(pairs or [])}
+        return {f"hidden common causes, not stated in {silent}": list(pairs or [])}
     return {
         "hidden common causes in both": [pair for pair in ours if pair in theirs],
         "missing hidden common causes": [pair for pair in ours if pair not in theirs],

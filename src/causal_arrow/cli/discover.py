@@ -13,12 +13,14 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import check_output, console, folder, grid, written_together
+from causal_arrow.cli.console import console, folder, grid
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.output import check_output, written_together
 from causal_arrow.text import one_slip_apart
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
     from rich.table import Table as Grid
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.tables.options import ReadOptions
 
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
 BY_ENDING = {
@@ -52,9 +55,15 @@ OTHER_ENDINGS = {
 """Of names that nobody means as a folder."""
 SHORTEST_SLIP = 3
 """Letters of an ending that may be misspelled: in fewer, as in run.v2, a slip cannot be told from a name."""
-MOST_INDIRECT = 10
+MAX_INDIRECT = 10
+
+WORKERS = options.workers(
+    "How many processes share the work of --bootstrap; by default this one does it, on all cores. Further ones take "
+    "seconds to start, so they pay on a cluster, or for thousands of resamples."
+)
 
 
+@options.expanded
 def discover(
     table: options.TableArgument,
     output: Annotated[
@@ -70,41 +79,26 @@ def discover(
     ] = None,
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
-    model: options.Model = DEFAULT_MODEL,
-    decode: options.Decode = "map",
-    threshold: options.Threshold = 0.5,
-    scale: options.Scale = "auto",
-    observations: options.Observations = None,
+    settings: Mapping[str, Any] = options.SETTINGS,
     samples: Annotated[
         int | None,
         typer.Option(
             help="Draw this many graphs for the probabilities of indirect causes.",
             min=1,
-            max=options.MOST_DRAWS,
+            max=options.MAX_DRAWS,
             show_default=False,
         ),
     ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(
-            help="Draw the observations again this many times, for how stable each edge is.",
+            help="Number of bootstrap resamples used to assess how stable each edge is.",
             min=1,
-            max=options.MOST_DRAWS,
+            max=options.MAX_DRAWS,
             show_default=False,
         ),
     ] = None,
-    backend: options.Backend = "loky",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many processes share the work of --bootstrap; by default this one does it, on all cores. Further "
-            "ones take seconds to start, so they pay on a cluster, or for thousands of resamples.",
-            rich_help_panel=options.WORK_PANEL,
-            show_default=False,
-        ),
-    ] = None,
-    cluster: options.Cluster = None,
+    workers: Mapping[str, Any] = WORKERS,
     falsify: Annotated[
         bool,
         typer.Option(
@@ -114,72 +108,29 @@ def discover(
         ),
     ] = False,
     seed: options.Seed = 0,
-    device: options.Device = "auto",
-    precision: options.Precision = "auto",
     overwrite: options.Overwrite = False,
-    require: options.Require = None,
-    forbid: options.Forbid = None,
-    tiers: options.Tiers = None,
-    knowledge: options.KnowledgeFile = None,
-    no_hidden_cause: options.NoHiddenCause = None,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    missing: options.Missing = "auto",
-    na: options.NotAvailable = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    sheet: options.Sheet = None,
-    header: options.Header = True,
-    kinds: options.Kinds = None,
-    ordered: options.Ordered = None,
-    interventions: options.Interventions = None,
-    environments: options.Environments = None,
+    knowledge: Knowledge = options.KNOWLEDGE,
+    reading: ReadOptions = options.READING,
 ) -> None:
     """Find the causal graph of a table.
 
     Prints the edges with their probabilities, how strong the preference for their directions is, the causal order,
-    hidden common causes where the model tells them, whether the data contradict the graph, and what about the table
-    should make you careful. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
+    possible hidden common causes (if the model supports them), whether the data contradict the graph, and warnings
+    about the table. With --output, writes graph.json, edges.csv, graph.graphml, graph.gml, graph.dot,
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
     place, names = _destination(output, table, overwrite, samples, bootstrap)
     if place is not None:
         check_output(place, names, overwrite)
-    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     from causal_arrow.discovery import uncertainty
     from causal_arrow.discovery.effects.falsification import compatibility, why_not_tested
 
-    if backend != "loky" or jobs is not None or cluster is not None:
-        _check_workers(bootstrap, backend, cluster)
+    if workers != WORKERS.defaults:
+        _check_workers(bootstrap, workers)
 
-    how = options.reading(
-        columns=columns,
-        drop=drop,
-        missing=missing,
-        na=na,
-        delimiter=delimiter,
-        decimal=decimal,
-        sheet=sheet,
-        header=header,
-        kinds=kinds,
-        ordered=ordered,
-        interventions=interventions,
-        environments=environments,
-    )
-    found = options.discovery(
-        table,
-        how,
-        model=model,
-        device=device,
-        precision=precision,
-        decode=decode,
-        threshold=threshold,
-        knowledge=known,
-        scale=scale,
-        observations=observations,
-    )
+    found = options.discovery(table, settings, knowledge, reading)
     answer = found.answer
     seconds = time.perf_counter() - started
     extras = Extras()
@@ -189,10 +140,9 @@ def discover(
         extras.not_tested = why_not_tested(found.table)
     if samples is not None or bootstrap is not None:
         import numpy as np
-        import torch
 
         if samples is not None:
-            graphs = answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
+            graphs = answer.sample(samples, np.random.default_rng(seed)).graphs
             extras.samples, extras.ancestors = samples, uncertainty.ancestor_frequencies(graphs)
         if bootstrap is not None:
             random = np.random.default_rng(seed)
@@ -202,11 +152,8 @@ def discover(
                 found.table,
                 bootstrap,
                 random,
-                observations=observations,
-                precision=precision,
-                backend=backend,
-                jobs=jobs,
-                cluster=cluster,
+                max_rows=settings["max_rows"],
+                **workers,
             )
 
     if place is not None:
@@ -226,15 +173,15 @@ def discover(
         console(stderr=True).print(escape(f"It holds directed edges alone. {left_out_sentence(answer)}"))
 
 
-def _check_workers(bootstrap: int | None, backend: str, cluster: str | None) -> None:
+def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:
     """ConfigurationError for workers that have nothing to do, or that there are not."""
-    from causal_arrow.discovery.many.workers import check_backend
+    from causal_arrow.many.workers import check_backend
 
     if bootstrap is None:
         raise ConfigurationError(
             "--backend, --jobs and --cluster share the work of --bootstrap; for many tables there is discover-many."
         )
-    check_backend(backend, cluster)
+    check_backend(workers["backend"], workers["cluster"])
 
 
 EXAMPLES = {
@@ -275,38 +222,6 @@ class Extras:
     samples: int = 0
     ancestors: NDArray[np.float64] | None = None
     stability: EdgeStability | None = None
-
-
-def read_knowledge(
-    require: list[str] | None,
-    forbid: list[str] | None,
-    tiers: Path | None,
-    file: Path | None,
-    no_hidden_cause: list[str] | None = None,
-) -> Knowledge:
-    """All that was said about the graph, from options and files together."""
-    from causal_arrow.graphs.knowledge import Knowledge
-
-    known = Knowledge(required=require or (), forbidden=forbid or (), no_hidden_cause=no_hidden_cause or ())
-    if tiers is not None:
-        known = known | _read_tiers(tiers)
-    return known if file is None else known | Knowledge.from_file(file)
-
-
-def _read_tiers(path: Path) -> Knowledge:
-    from causal_arrow.errors import KnowledgeError
-    from causal_arrow.graphs.knowledge import Knowledge
-
-    if path.suffix.lower() in (".toml", ".json"):
-        return Knowledge.from_file(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise KnowledgeError(f"Cannot open the file of tiers '{path}': {error.strerror or error}.") from error
-    except UnicodeDecodeError as error:
-        raise KnowledgeError(f"'{path.name}' is not a text file with one tier per line.") from error
-    rows = csv.reader((line for line in lines if not line.lstrip().startswith("#")), skipinitialspace=True)
-    return Knowledge(tiers=[[name.strip() for name in row if name.strip()] for row in rows])
 
 
 # Files
@@ -427,7 +342,7 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
 
 
 def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None:
-    from causal_arrow.discovery.summary import order_sentence, remarks, title
+    from causal_arrow.discovery.summary import edges_sentence, order_sentence, remarks, title
     from causal_arrow.discovery.uncertainty import hidden_causes_sentence
 
     screen = console()
@@ -438,8 +353,7 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
         screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
     if not answer.edges:
         screen.print("No two variables are adjacent with enough probability to show an edge.")
-    count, order = order_sentence(answer).split(". ", 1)
-    screen.print(f"\n[bold]{count}.[/bold] {escape(order)}")
+    screen.print(f"\n[bold]{edges_sentence(answer)}[/bold] {escape(order_sentence(answer))}")
     for remark in remarks(answer):
         screen.print(escape(remark))
     if extras.falsification is not None:
@@ -492,11 +406,11 @@ def _print_indirect(answer: Answer, extras: Extras) -> None:
         return
     screen.print(f"\nIndirect causes, by their share among {extras.samples} sampled graphs:")
     table = grid("cause", "", "effect", "probability", right=("probability",))
-    for probability, cause, effect in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:MOST_INDIRECT]:
+    for probability, cause, effect in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:MAX_INDIRECT]:
         table.add_row(escape(cause), "⇝", escape(effect), f"{probability:.2f}")
     screen.print(table)
-    if len(pairs) > MOST_INDIRECT:
-        screen.print(f"... and {len(pairs) - MOST_INDIRECT} more: see ancestor_probabilities with --json or --output.")
+    if len(pairs) > MAX_INDIRECT:
+        screen.print(f"... and {len(pairs) - MAX_INDIRECT} more: see ancestor_probabilities with --json or --output.")
 
 
 def _print_footer(output: Path | None, names: list[str], timing: str) -> None:

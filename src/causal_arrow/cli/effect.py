@@ -3,33 +3,72 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, file, grid, written_together
-from causal_arrow.cli.discover import read_knowledge
+from causal_arrow.cli.console import console, file, grid
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.output import written_together
 from causal_arrow.text import capitalized, counted, listed, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
+    from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.tables.options import ReadOptions
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        help="Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE", show_default=False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where to draw an answer, if anywhere; ConfigurationError for a name that is not a picture's."""
+
+    plot: Path | None
+    overwrite: bool
+
+    def __post_init__(self) -> None:
+        if self.plot is not None and self.plot.suffix.lower() not in PICTURE_ENDINGS:
+            raise ConfigurationError(
+                f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{self.plot.name}'."
+            )
+
+    def draw(self, answer: Effect | Effects | ExperimentPlan) -> None:
+        """Draw an answer into the file."""
+        if self.plot is None:
+            return
+        from matplotlib.figure import Figure
+
+        with written_together(self.plot.parent, [self.plot.name], self.overwrite) as folder:
+            figure = Figure(layout="constrained")
+            answer.plot(figure.add_subplot())
+            figure.savefig(folder / self.plot.name, dpi=150)
+
+
+PICTURE: Any = options.OptionList(
+    (
+        options.option(
+            "plot",
+            Path | None,
+            None,
+            "Write a picture to this file, .png, .svg or .pdf.",
+            parser=file,
+            metavar="FILE",
+        ),
+        options.option("overwrite", bool, False, "Replace a picture of the same name.", "--overwrite"),
     ),
-]
-OverwritePicture = Annotated[bool, typer.Option("--overwrite", help="Replace a picture of the same name.")]
+    build=Picture,
+)
 
 
+@options.expanded
 def effect(
     table: options.TableArgument,
     outcome: Annotated[str, typer.Option(help="The variable that may change.", show_default=False)],
@@ -57,80 +96,31 @@ def effect(
         Literal["optimal", "parents"],
         typer.Option(help="Adjust for the set with the smallest variance, or for the causes of the treatment."),
     ] = "optimal",
-    samples: Annotated[
-        int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
-    ] = 1000,
+    draws: Mapping[str, int] = options.DRAWS,
     as_json: options.AsJson = False,
-    plot: Picture = None,
+    picture: Picture = PICTURE,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
-    model: options.Model = DEFAULT_MODEL,
-    scale: options.Scale = "auto",
-    observations: options.Observations = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    precision: options.Precision = "auto",
-    overwrite: OverwritePicture = False,
-    require: options.Require = None,
-    forbid: options.Forbid = None,
-    tiers: options.Tiers = None,
-    knowledge: options.KnowledgeFile = None,
-    no_hidden_cause: options.NoHiddenCause = None,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    missing: options.Missing = "auto",
-    na: options.NotAvailable = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    sheet: options.Sheet = None,
-    header: options.Header = True,
-    kinds: options.Kinds = None,
-    ordered: options.Ordered = None,
-    interventions: options.Interventions = None,
-    environments: options.Environments = None,
+    settings: Mapping[str, Any] = options.SETTINGS.without("decode", "threshold"),
+    knowledge: Knowledge = options.KNOWLEDGE,
+    reading: ReadOptions = options.READING,
 ) -> None:
     """Estimate what happens to an outcome when a treatment changes.
 
     Averages over graphs drawn from the network's distribution, each with its own valid adjustment set. The 90% interval
-    holds both kinds of doubt: about the graph, and from few observations. Without --treatment, ranks all causes of the
-    outcome.
+    includes both kinds of uncertainty: about the graph, and from few observations. Without --treatment, ranks all
+    causes of the outcome.
     """
     between = _between(from_, to, treatment)
-    check_picture(plot)
-    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
 
     import numpy as np
-    import torch
 
     from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
 
-    how = options.reading(
-        columns=columns,
-        drop=drop,
-        missing=missing,
-        na=na,
-        delimiter=delimiter,
-        decimal=decimal,
-        sheet=sheet,
-        header=header,
-        kinds=kinds,
-        ordered=ordered,
-        interventions=interventions,
-        environments=environments,
-    )
-    found = options.discovery(
-        table,
-        how,
-        model=model,
-        device=device,
-        precision=precision,
-        knowledge=known,
-        scale=scale,
-        observations=observations,
-    )
+    found = options.discovery(table, settings, knowledge, reading)
     for name in (outcome, *([] if treatment is None else [treatment])):
         found.answer.place_of(name)  # before the graphs are drawn
-    graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
-    question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(seed)
+    question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(draws["seed"])
+    graphs = found.answer.sample(draws["samples"], random).graphs
     answer: Effect | Effects
     if treatment is None:
         answer = estimate_effects(found.answer, found.table, graphs, outcome, question=question, random=random)
@@ -138,8 +128,7 @@ def effect(
         answer = estimate_effect(
             found.answer, found.table, graphs, treatment, outcome, between=between, question=question, random=random
         )
-    if plot is not None:
-        write_picture(answer, plot, overwrite)
+    picture.draw(answer)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
         print(
@@ -163,22 +152,6 @@ def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[
     if treatment is None:
         raise ConfigurationError("--from and --to are about one treatment: name it with --treatment.")
     return from_, to
-
-
-def check_picture(path: Path | None) -> None:
-    """ConfigurationError unless a picture can be written to a file of this name."""
-    if path is not None and path.suffix.lower() not in PICTURE_ENDINGS:
-        raise ConfigurationError(f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{path.name}'.")
-
-
-def write_picture(answer: Effect | Effects | ExperimentPlan, path: Path, overwrite: bool) -> None:
-    """Draw an answer into a file."""
-    from matplotlib.figure import Figure
-
-    with written_together(path.parent, [path.name], overwrite) as folder:
-        figure = Figure(layout="constrained")
-        answer.plot(figure.add_subplot())
-        figure.savefig(folder / path.name, dpi=150)
 
 
 def _print_effect(effect: Effect, show: int) -> None:

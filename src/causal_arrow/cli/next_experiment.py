@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, grid
-from causal_arrow.cli.discover import read_knowledge
-from causal_arrow.cli.effect import OverwritePicture, Picture, check_picture, write_picture
+from causal_arrow.cli.effect import PICTURE, Picture
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
-from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.text import listed, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
+    from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.tables.options import ReadOptions
 
 
+@options.expanded
 def next_experiment(
     table: options.TableArgument,
     target: Annotated[
         str | None,
         typer.Option(
             metavar="OUTCOME or 'TREATMENT->OUTCOME'",
-            help="What is to be learned: the causes of an outcome, or the effect of a treatment on it; by default the "
+            help="What to learn: the causes of an outcome, or the effect of a treatment on it; by default the "
             "whole graph.",
             show_default=False,
         ),
     ] = None,
     budget: Annotated[
-        int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MOST_DRAWS)
+        int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MAX_DRAWS)
     ] = 1,
     candidates: Annotated[
         list[str] | None,
@@ -44,76 +47,38 @@ def next_experiment(
             show_default=False,
         ),
     ] = None,
-    observations: Annotated[
+    rows: Annotated[
         int | None,
         typer.Option(
-            help="How many observations each experiment will have; by default as many as the table.",
+            help="How many rows each experiment will have; by default as many as the table.",
             min=1,
-            max=options.MOST_DRAWS,
+            max=options.MAX_DRAWS,
             show_default=False,
         ),
     ] = None,
-    samples: Annotated[
-        int, typer.Option(help="How many graphs to average over.", min=1, max=options.MOST_DRAWS)
-    ] = 1000,
+    draws: Mapping[str, int] = options.DRAWS,
     as_json: options.AsJson = False,
-    plot: Picture = None,
+    picture: Picture = PICTURE,
     show: Annotated[int, typer.Option(help="How many experiments are listed.", min=0)] = 10,
-    model: options.Model = DEFAULT_MODEL,
-    scale: options.Scale = "auto",
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    precision: options.Precision = "auto",
-    overwrite: OverwritePicture = False,
-    require: options.Require = None,
-    forbid: options.Forbid = None,
-    tiers: options.Tiers = None,
-    knowledge: options.KnowledgeFile = None,
-    no_hidden_cause: options.NoHiddenCause = None,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    missing: options.Missing = "auto",
-    na: options.NotAvailable = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    sheet: options.Sheet = None,
-    header: options.Header = True,
-    kinds: options.Kinds = None,
-    ordered: options.Ordered = None,
-    interventions: options.Interventions = None,
-    environments: options.Environments = None,
+    settings: Mapping[str, Any] = options.SETTINGS.without("decode", "threshold"),
+    knowledge: Knowledge = options.KNOWLEDGE,
+    reading: ReadOptions = options.READING,
 ) -> None:
     """Advise on the next experiment: which variable to set, or which hidden cause to measure.
 
-    Ranks what could be done by the doubt it is expected to remove, about the whole graph or about a target, over graphs
-    drawn from the network's distribution. With --budget, chooses several experiments that tell most together.
+    Ranks candidate experiments by the uncertainty they are expected to remove, about the whole graph or about a target,
+    over graphs drawn from the network's distribution. With --budget, selects the most informative set.
     """
-    check_picture(plot)
-    known = read_knowledge(require, forbid, tiers, knowledge, no_hidden_cause)
     able = options.several(candidates)
 
     import numpy as np
-    import torch
 
     from causal_arrow.discovery.effects.planning import plan_experiments
 
-    how = options.reading(
-        columns=columns,
-        drop=drop,
-        missing=missing,
-        na=na,
-        delimiter=delimiter,
-        decimal=decimal,
-        sheet=sheet,
-        header=header,
-        kinds=kinds,
-        ordered=ordered,
-        interventions=interventions,
-        environments=environments,
-    )
-    found = options.discovery(table, how, model=model, device=device, precision=precision, knowledge=known, scale=scale)
+    found = options.discovery(table, settings, knowledge, reading)
     asked = _target(target, found.answer)
-    graphs = found.answer.sample(samples, torch.Generator().manual_seed(seed)).graphs
+    random = np.random.default_rng(draws["seed"])
+    graphs = found.answer.sample(draws["samples"], random).graphs
     plan = plan_experiments(
         found.answer,
         found.table,
@@ -121,11 +86,10 @@ def next_experiment(
         target=asked,
         budget=budget,
         candidates=able,
-        observations=observations,
-        random=np.random.default_rng(seed),
+        rows=rows,
+        random=random,
     )
-    if plot is not None:
-        write_picture(plan, plot, overwrite)
+    picture.draw(plan)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
         print(json.dumps({**plan.to_dict(), "warnings": list(warnings)}, indent=2, ensure_ascii=False, allow_nan=False))
@@ -181,7 +145,7 @@ EXAMPLES = {
 
 `causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet`
 
-`causal-arrow next-experiment table.csv --target "dose -> recovery" --observations 60 --plot plan.png`
+`causal-arrow next-experiment table.csv --target "dose -> recovery" --rows 60 --plot plan.png`
 
 `causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'`
 """

@@ -1,28 +1,41 @@
-"""Options that several commands have: how to read a table, which model, where to."""
+"""Options that several commands have. A list of them is written once, here, and a command names it as a default:
+
+@options.expanded
+def effect(table: options.TableArgument, ..., reading: ReadOptions = options.READING) -> None:
+"""
 
 from __future__ import annotations
 
+import csv
+import functools
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
 from causal_arrow.cli.console import console
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import ConfigurationError, KnowledgeError
+from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery.pipeline import Discovery, Settings
+    from causal_arrow.discovery.pipeline import Discovery
     from causal_arrow.discovery.workload import Workload
+    from causal_arrow.graphs.knowledge import Knowledge
 
 TABLE_PANEL = "Reading the table"
-KNOWLEDGE_PANEL = "What is already known"
-WORK_PANEL = "Who does the work"
-MOST_DRAWS = 10**6
+KNOWLEDGE_PANEL = "Prior knowledge"
+WORK_PANEL = "Parallelism"
+MAX_DRAWS, MAX_SEED = 10**6, 2**63 - 1
 STANDARD_INPUT = Path("-")
-TOLD_FROM = 10**9
-"""Bytes of memory from which on a table is called large, and what it takes is told."""
+SEED_HELP = "Seed of all random draws: the same seed gives the same draws."
+Command = TypeVar("Command", bound=Callable[..., None])
+LARGE = 10**9
+"""Bytes of memory from which on the workload of a table is announced."""
 
 TableArgument = Annotated[
     Path,
@@ -32,277 +45,240 @@ TableArgument = Annotated[
         show_default=False,
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Use only these columns: names separated by commas, or the option several times.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(help="Leave out these columns.", rich_help_panel=TABLE_PANEL, show_default=False),
-]
-Missing = Annotated[
-    Literal["auto", "model", "error", "drop", "impute"],
-    typer.Option(
-        help="What to do about missing values: leave them to the model, which sees what is missing, stop, leave out "
-        "incomplete observations, or fill them in; auto is model where the model can do that, else error.",
-        rich_help_panel=TABLE_PANEL,
-    ),
-]
-NotAvailable = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--na",
-        help="Values that count as missing, such as '?' or -999, beside empty cells and the usual NA, NaN, null.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        help="Field separator of a text file, a character or tab; detected by default.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(
-        help="Decimal sign of a text file, . or , (detected by default).",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(
-        help="Sheet of an Excel workbook; the first one by default.", rich_help_panel=TABLE_PANEL, show_default=False
-    ),
-]
-Header = Annotated[
-    bool,
-    typer.Option("--header/--no-header", help="Whether the first line holds the names.", rich_help_panel=TABLE_PANEL),
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind",
-        metavar="COLUMN=KIND",
-        help="What a column holds, where that should not be detected: number, binary, ordered or category; can be "
-        "given several times.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Ordered = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=LEVEL,LEVEL,...",
-        help="The levels of a column in their order, the smallest first; can be given several times.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Interventions = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="The column that names, for each observation, the variable that an experiment has set, or several "
-        "separated by semicolons; empty for none.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Environments = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="The column that says where or when an observation was made (site, batch, period): a category that "
-        "nothing in the table causes.",
-        rich_help_panel=TABLE_PANEL,
-        show_default=False,
-    ),
-]
-Scale = Annotated[
-    Literal["auto", "given", "log"],
-    typer.Option(
-        help="How to read skewed columns of one sign: as given, on a log scale, or on a log scale unless the network "
-        "is clearly surer without (auto)."
-    ),
-]
-Decode = Annotated[
-    Literal["map", "shd", "f1"],
-    typer.Option(
-        help="Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or "
-        "with the largest expected F1 (f1)."
-    ),
-]
-Threshold = Annotated[float, typer.Option(help="For map: show an edge from this probability on, between 0 and 1.")]
-Observations = Annotated[
-    int | None,
-    typer.Option(
-        help="How many observations of a long table the network reads one by one, 20 or more; 20,000 by default, since "
-        "more hardly improve answers. Statistics are always those of all observations.",
-        show_default=False,
-    ),
-]
-Model = Annotated[
-    str,
-    typer.Option(help="A bundled model (see `models`), a folder, or a file."),
-]
-Require = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CAUSE->EFFECT",
-        help="An edge that must be there; can be given several times.",
-        rich_help_panel=KNOWLEDGE_PANEL,
-        show_default=False,
-    ),
-]
-Forbid = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CAUSE->EFFECT",
-        help="An edge that must not be there; can be given several times.",
-        rich_help_panel=KNOWLEDGE_PANEL,
-        show_default=False,
-    ),
-]
-Tiers = Annotated[
-    Path | None,
-    typer.Option(
-        help="Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot "
-        "cause earlier ones.",
-        rich_help_panel=KNOWLEDGE_PANEL,
-        show_default=False,
-    ),
-]
-NoHiddenCause = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="A<->B",
-        help="Two variables that share no cause outside the table; can be given several times.",
-        rich_help_panel=KNOWLEDGE_PANEL,
-        show_default=False,
-    ),
-]
-KnowledgeFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause.",
-        rich_help_panel=KNOWLEDGE_PANEL,
-        show_default=False,
-    ),
-]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda, cuda:1.")]
-Precision = Annotated[
-    Literal["auto", "float32", "bfloat16"],
-    typer.Option(
-        help="Of the network's arithmetic: auto is bfloat16 for large tables on a processor that is faster with it, "
-        "else float32. Probabilities in bfloat16 are nearly always within 0.01 of those in float32."
-    ),
-]
-Backend = Annotated[
-    Literal["loky", "ray", "dask"],
-    typer.Option(help="Processes of this machine (loky), or the workers of a cluster.", rich_help_panel=WORK_PANEL),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Address of a Ray or Dask cluster; by default one is started on this machine.",
-        rich_help_panel=WORK_PANEL,
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option(help="Seed of all random draws: the same seed gives the same draws.", min=0, max=2**63 - 1)
-]
+Seed = Annotated[int, typer.Option(help=SEED_HELP, min=0, max=MAX_SEED)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 
 
-def discovery(table: Path, how: Mapping[str, Any], **settings: Any) -> Discovery:
-    """The answer for a table that is read as `reading` says, with these settings of the pipeline."""
-    from causal_arrow.discovery import pipeline
+@dataclass(frozen=True)
+class OptionList:
+    """Options that belong together, and what a command gets that has the list as the default of a parameter."""
 
-    all_settings, rest = with_reading(how, **settings)
-    return pipeline.discover(table, all_settings, before=_tell_if_large, **rest)
+    parameters: tuple[inspect.Parameter, ...]
+    build: Callable[..., Any]
+
+    @property
+    def defaults(self) -> Any:
+        """What a command gets when none of the options is given."""
+        return self.build(**{each.name: each.default for each in self.parameters})
+
+    def only(self, *names: str) -> Any:
+        """The list with these options alone."""
+        return replace(self, parameters=tuple(each for each in self.parameters if each.name in names))
+
+    def without(self, *names: str) -> Any:
+        """The list without these options."""
+        return replace(self, parameters=tuple(each for each in self.parameters if each.name not in names))
 
 
-def _tell_if_large(work: Workload) -> None:
-    """Say on standard error what a large table will take, before it does."""
-    if work.memory >= TOLD_FROM:
-        console(stderr=True).print(f"[dim]{work.observations:,} observations of {work}.[/dim]")
-
-
-def with_reading(how: Mapping[str, Any], **settings: Any) -> tuple[Settings, dict[str, Any]]:
-    """The settings of the pipeline with those that `reading` holds, and the rest of what it holds."""
-    from causal_arrow.discovery import pipeline
-
-    return pipeline.with_reading(pipeline.Settings(**settings), how)
-
-
-def reading(
-    *,
-    columns: Columns,
-    drop: Drop,
-    missing: Missing,
-    na: NotAvailable,
-    delimiter: Delimiter,
-    decimal: Decimal,
-    sheet: Sheet,
-    header: Header,
-    kinds: Kinds,
-    ordered: Ordered,
-    interventions: Interventions,
-    environments: Environments,
-) -> dict[str, Any]:
-    """The arguments of `read_table` that the options of a command stand for.
-
-    Every command that reads a table has exactly these parameters; a test compares them.
-    """
-    return {
-        "columns": several(columns),
-        "drop": several(drop),
-        "missing": missing,
-        "na": several(na),
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "sheet": sheet,
-        "header": header,
-        "kinds": {name: value.strip() for name, value in _assignments("--kind", "zip=category", kinds)} or None,
-        "ordered": {
-            name: several([value]) or []
-            for name, value in _assignments("--ordered", "size=small,medium,large", ordered)
-        }
-        or None,
-        "interventions": interventions,
-        "environments": environments,
+def expanded(command: Command) -> Command:
+    """Give a command the options of each OptionList among its defaults, and call it with what they build."""
+    signature = inspect.signature(command)
+    lists = {
+        name: entry.default for name, entry in signature.parameters.items() if isinstance(entry.default, OptionList)
     }
+    command.__annotations__ = {name: hint for name, hint in command.__annotations__.items() if name not in lists}
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for name, entry in signature.parameters.items():
+        parameters += lists[name].parameters if name in lists else [entry.replace(annotation=hints[name])]
+
+    @functools.wraps(command)
+    def wrapper(*given: Any, **named: Any) -> None:
+        bound = inspect.signature(wrapper).bind(*given, **named)
+        bound.apply_defaults()
+        values = bound.arguments
+        built = {
+            name: each.build(**{entry.name: values.pop(entry.name) for entry in each.parameters})
+            for name, each in lists.items()
+        }
+        command(**values, **built)
+
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {entry.name: entry.annotation for entry in parameters}
+    return wrapper  # type: ignore[return-value]
 
 
-def _assignments(option: str, example: str, values: list[str] | None) -> list[tuple[str, str]]:
-    """Names and what is said of them, from values such as "zip=category"."""
-    pairs = []
-    for value in values or []:
-        name, equals, said = value.rpartition("=") if option == "--kind" else value.partition("=")
-        if not name.strip() or not equals or not said.strip():
-            raise ConfigurationError(f"Expected {option} as {example}, got {value!r}.")
-        pairs.append((name.strip(), said))
-    return pairs
+def option(name: str, kind: Any, default: Any, help: str, *flags: str, **looks: Any) -> inspect.Parameter:
+    """The parameter of a command for an option."""
+    kind = Annotated[kind, typer.Option(*flags, help=help, show_default=default is not None, **looks)]
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
 
 
-def table_name(path: Path) -> str:
-    """What to call a table that is read from this path."""
-    return "standard input" if path == STANDARD_INPUT else path.name
+# Draws and workers
 
 
-def several(values: list[str] | None) -> list[str] | None:
+DRAWS: Any = OptionList(
+    (
+        option("samples", int, 1000, "How many graphs to average over.", min=1, max=MAX_DRAWS),
+        option("seed", int, 0, SEED_HELP, min=0, max=MAX_SEED),
+    ),
+    build=dict,
+)
+"""How many graphs to draw, and from which seed."""
+
+
+def workers(help: str) -> Any:
+    """The options for who does the work, by name; `help` describes the number of processes."""
+    backends = Literal["loky", "ray", "dask"]
+    address = "Address of a Ray or Dask cluster; by default one is started on this machine."
+    looks = {"rich_help_panel": WORK_PANEL}
+    return OptionList(
+        (
+            option(
+                "backend", backends, "loky", "Processes of this machine (loky), or the workers of a cluster.", **looks
+            ),
+            option("jobs", int | None, None, help, min=1, **looks),
+            option("cluster", str | None, None, address, metavar="ADDRESS", **looks),
+        ),
+        build=dict,
+    )
+
+
+# How to find the graph
+
+
+SETTINGS: Any = OptionList(
+    (
+        option("model", str, DEFAULT_MODEL, "A bundled model (see `models`), a folder, or a file."),
+        option(
+            "decode",
+            Literal["map", "shd", "f1"],
+            "map",
+            "Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or the one "
+            "with the largest expected F1 (f1).",
+        ),
+        option(
+            "threshold",
+            float,
+            0.5,
+            "With map: the probability of adjacency from which on an edge is shown, between 0 and 1.",
+        ),
+        option(
+            "scale",
+            Literal["auto", "given", "log"],
+            "auto",
+            "Whether to log-transform skewed columns whose values share a sign: never (given), always (log), or unless "
+            "the network is clearly more certain without (auto).",
+        ),
+        option(
+            "max_rows",
+            int | None,
+            None,
+            "How many rows of a long table the network reads one by one, 20 or more; 20,000 by default, since more "
+            "hardly improve the answer. Statistics always use all rows.",
+        ),
+        option("device", str, "auto", "auto and cpu are the processor; cuda and cuda:1 need causal-arrow-lab."),
+        option(
+            "precision",
+            Literal["auto", "float32", "bfloat16"],
+            "auto",
+            "Of the network's arithmetic: auto is float32; bfloat16 is for GPUs, and nearly always within 0.01 of it.",
+        ),
+    ),
+    build=dict,
+)
+"""Settings of the pipeline, by name."""
+
+
+# What is known
+
+
+def _knowledge(
+    require: list[str] | None,
+    forbid: list[str] | None,
+    tiers: Path | None,
+    knowledge: Path | None,
+    no_hidden_cause: list[str] | None,
+) -> Knowledge:
+    """All that is known about the graph, from options and files together."""
+    from causal_arrow.graphs.knowledge import Knowledge
+
+    known = Knowledge(required=require or (), forbidden=forbid or (), no_hidden_cause=no_hidden_cause or ())
+    if tiers is not None:
+        known = known | _read_tiers(tiers)
+    return known if knowledge is None else known | Knowledge.from_file(knowledge)
+
+
+def _read_tiers(path: Path) -> Knowledge:
+    from causal_arrow.graphs.knowledge import Knowledge
+
+    if path.suffix.lower() in (".toml", ".json"):
+        return Knowledge.from_file(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise KnowledgeError(f"Cannot open the file of tiers '{path}': {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise KnowledgeError(f"'{path.name}' is not a text file with one tier per line.") from error
+    rows = csv.reader((line for line in lines if not line.lstrip().startswith("#")), skipinitialspace=True)
+    return Knowledge(tiers=[[name.strip() for name in row if name.strip()] for row in rows])
+
+
+def _known(name: str, kind: Any, help: str, metavar: str | None = None) -> inspect.Parameter:
+    return option(name, kind, None, help, rich_help_panel=KNOWLEDGE_PANEL, metavar=metavar)
+
+
+_AGAIN = "; can be given several times."
+KNOWLEDGE: Any = OptionList(
+    (
+        _known("require", list[str] | None, f"An edge that must be there{_AGAIN}", "CAUSE->EFFECT"),
+        _known("forbid", list[str] | None, f"An edge that must not be there{_AGAIN}", "CAUSE->EFFECT"),
+        _known(
+            "tiers",
+            Path | None,
+            "Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot cause "
+            "earlier ones.",
+        ),
+        _known(
+            "knowledge",
+            Path | None,
+            "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause.",
+        ),
+        _known(
+            "no_hidden_cause", list[str] | None, f"Two variables that share no cause outside the table{_AGAIN}", "A<->B"
+        ),
+    ),
+    build=_knowledge,
+)
+"""What is known about the graph, as a Knowledge."""
+
+
+# How to read the table
+
+
+_TYPES: Mapping[Form, Any] = {"flag": bool, "missing": Missing, "text": str | None, "column": str | None}
+"""Of options that can be given once; the others are lists."""
+_METAVARS: Mapping[Form, str] = {
+    "names": "A,B,...",
+    "column": "COLUMN",
+    "kinds": "COLUMN=KIND",
+    "orders": "COLUMN=LEVEL,LEVEL,...",
+}
+
+
+def _reading_option(about: Option) -> inspect.Parameter:
+    """The parameter of a command for one of the reading options."""
+    form, flag = about.form, about.flag.replace("_", "-")
+    return option(
+        about.name,
+        _TYPES.get(form, list[str] | None),
+        about.default,
+        f"{about.help[:-1]}{_AGAIN}" if form in ("kinds", "orders") else about.help,
+        f"--{flag}/--no-{flag}" if form == "flag" else f"--{flag}",
+        metavar=_METAVARS.get(form),
+        rich_help_panel=TABLE_PANEL,
+    )
+
+
+def _reading(**values: Any) -> ReadOptions:
+    """The reading options that the values of a command stand for."""
+    for name, value in values.items():
+        values[name] = _FROM_TEXT.get(READ_OPTIONS[name].form, lambda same: same)(value)
+    return ReadOptions(**values)
+
+
+def several(values: Sequence[str] | None) -> list[str] | None:
     """The names in the values of an option, which may hold several each, separated by commas.
 
     A name that holds a comma, or blanks at its ends, is quoted as in a CSV file.
@@ -314,3 +290,50 @@ def several(values: list[str] | None) -> list[str] | None:
         for quoted, plain in re.findall(r'\s*"((?:[^"]|"")*)"\s*(?:,|$)|([^,]+)', value):
             names.append(quoted.replace('""', '"') if quoted else plain.strip())
     return [name for name in names if name]
+
+
+def kinds(values: Sequence[str] | None) -> dict[str, str]:
+    """The kinds in values such as "zip=category"."""
+    pairs = {value: value.rpartition("=") for value in values or ()}
+    return {name: kind.strip() for name, kind in _assignments("--kind", "zip=category", pairs)}
+
+
+def orders(values: Sequence[str] | None) -> dict[str, list[str]]:
+    """The orders in values such as "size=small,medium,large"."""
+    pairs = {value: value.partition("=") for value in values or ()}
+    return {
+        name: several([levels]) or [] for name, levels in _assignments("--ordered", "size=small,medium,large", pairs)
+    }
+
+
+def _assignments(flag: str, example: str, pairs: Mapping[str, tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Names and what is assigned to them; ConfigurationError where one of the two is missing."""
+    for value, (name, equals, assigned) in pairs.items():
+        if not name.strip() or not equals or not assigned.strip():
+            raise ConfigurationError(f"Expected {flag} as {example}, got {value!r}.")
+    return [(name.strip(), assigned) for name, _, assigned in pairs.values()]
+
+
+_FROM_TEXT: Mapping[Form, Callable[[Any], Any]] = {"names": several, "kinds": kinds, "orders": orders}
+
+READING: Any = OptionList(tuple(map(_reading_option, READ_OPTIONS.values())), build=_reading)
+"""How to read the table, as ReadOptions."""
+
+
+def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions) -> Discovery:
+    """The discovery for a table, given what the options build."""
+    from causal_arrow.discovery import pipeline
+
+    everything = pipeline.Settings(**settings, knowledge=knowledge, reading=reading)
+    return pipeline.discover(table, everything, before=_announce_if_large)
+
+
+def _announce_if_large(work: Workload) -> None:
+    """Print on standard error what a large table will take, before it does."""
+    if work.memory >= LARGE:
+        console(stderr=True).print(f"[dim]{work.observations:,} observations of {work}.[/dim]")
+
+
+def table_name(path: Path) -> str:
+    """What to call a table that is read from this path."""
+    return "standard input" if path == STANDARD_INPUT else path.name

@@ -12,83 +12,122 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Annotated, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
 
 import typer
 
 from causal_arrow._version import __version__
-from causal_arrow.errors import COMMAND_LINE, ArrowError
-
-COMMANDS = {  # name -> the module that has a function of this name (_ for -), and examples for it in EXAMPLES
-    "discover": "causal_arrow.cli.discover",
-    "discover-many": "causal_arrow.cli.discover_many",
-    "effect": "causal_arrow.cli.effect",
-    "next-experiment": "causal_arrow.cli.next_experiment",
-    "check": "causal_arrow.cli.check",
-    "serve": "causal_arrow.cli.serve",
-    "simulate": "causal_arrow.cli.simulate",
-    "compare": "causal_arrow.cli.compare",
-    "models": "causal_arrow.cli.models",
-    "speed": "causal_arrow.cli.speed",
-    "benchmark": "causal_arrow.cli.benchmark",
-    "report": "causal_arrow.cli.benchmark",
-    "pretrain": "causal_arrow.cli.pretrain",
-}
+from causal_arrow.errors import COMMAND_LINE, ArrowError, is_out_of_memory
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"causal-arrow {__version__}")
-        raise typer.Exit
+@dataclass(frozen=True)
+class Program:
+    """A command-line program. Each command lives in a module that has a function of its name (_ for -), and may have
+    examples for it in EXAMPLES."""
+
+    name: str
+    help: str
+    epilog: str
+    commands: Mapping[str, str]
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Commands that are no longer here, and what to type instead."""
+    renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Options that commands had under another name, and their names now."""
 
 
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Causal discovery in one forward pass: a pretrained network reads a table and answers with a causal graph."""
+PROGRAM = Program(
+    name="causal-arrow",
+    help="Causal discovery in one forward pass: a pretrained network reads a table and returns a causal graph.",
+    epilog="Start with `causal-arrow check table.csv`, then `causal-arrow discover table.csv`.",
+    commands={
+        "discover": "causal_arrow.cli.discover",
+        "discover-many": "causal_arrow.cli.discover_many",
+        "effect": "causal_arrow.cli.effect",
+        "next-experiment": "causal_arrow.cli.next_experiment",
+        "check": "causal_arrow.cli.check",
+        "serve": "causal_arrow.cli.serve",
+        "compare": "causal_arrow.cli.compare",
+        "models": "causal_arrow.cli.models",
+    },
+    moved={name: f"causal-arrow-lab {name}" for name in ("benchmark", "report", "pretrain", "simulate", "speed")},
+    renamed={
+        "discover": {"--observations": "--max-rows"},
+        "discover-many": {"--observations": "--max-rows"},
+        "effect": {"--observations": "--max-rows"},
+        "next-experiment": {"--observations": "--rows"},
+    },
+)
 
 
-def build_app(only: str | None = None) -> typer.Typer:
+def load_program(name: str) -> Program:
+    """The program that a string such as "causal_arrow.cli.program:PROGRAM" names."""
+    module, constant = name.split(":")
+    program: Program = getattr(importlib.import_module(module), constant)
+    return program
+
+
+def build_app(program: Program = PROGRAM, only: str | None = None) -> typer.Typer:
     """The program with all its commands, or with the one that was asked for, which takes less time."""
     app = typer.Typer(
-        name="causal-arrow",
+        name=program.name,
+        help=program.help,
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Start with `causal-arrow check table.csv`, then `causal-arrow discover table.csv`.",
+        epilog=program.epilog,
     )
-    app.callback()(_root)
-    for name, module in COMMANDS.items():
-        if only in COMMANDS and name != only:
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            print(f"{program.name} {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def root(
+        version: bool = typer.Option(
+            False, "--version", help="Print the version.", callback=print_version, is_eager=True
+        ),
+    ) -> None:
+        pass
+
+    for name, module in program.commands.items():
+        if only in program.commands and name != only:
             continue
         home = importlib.import_module(module)
         app.command(name, epilog=getattr(home, "EXAMPLES", {}).get(name))(getattr(home, name.replace("-", "_")))
     return app
 
 
-def run(arguments: Sequence[str] | None) -> int:
-    """Run a command to its end, all that it printed written out: its exit status."""
+def run(program: Program, arguments: Sequence[str] | None) -> int:
+    """Run a command to its end and flush what it printed: its exit status."""
     # Threads that wait for each other by spinning cost a multiple of the time on a machine that is busy otherwise.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # So do numpy's, which has many small products to do and no large ones: those are torch's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _prepare_streams()
+    wanted = sys.argv[1:] if arguments is None else arguments
+    if wanted and wanted[0] in program.moved:
+        raise ArrowError(
+            f"`{program.name} {wanted[0]}` is now `{program.moved[wanted[0]]}`: install it with "
+            "`pip install causal-arrow-lab`."
+        )
+    renamed = program.renamed.get(wanted[0], {}) if wanted else {}
+    if former := [option for option in (word.partition("=")[0] for word in wanted) if option in renamed]:
+        raise ArrowError(f"The option {former[0]} of `{wanted[0]}` is now {renamed[former[0]]}.")
     status: object = 0
     try:
-        wanted = sys.argv[1:] if arguments is None else arguments
-        build_app(*wanted[:1])(args=None if arguments is None else list(arguments), prog_name="causal-arrow")
+        build_app(program, *wanted[:1])(args=None if arguments is None else list(arguments), prog_name=program.name)
     except SystemExit as leaving:
         status = leaving.code
     sys.stdout.flush()  # here, where it can still be explained that the disk is full
     return status if isinstance(status, int) else int(status is not None)
 
 
-def explain(error: Exception) -> int:
-    """Say on standard error what went wrong, in a sentence: the exit status."""
+def explain(error: Exception, name: str = PROGRAM.name) -> int:
+    """Print a sentence about an error, which starts with the name of the program, and return the exit status."""
     try:
         sys.stdout.flush()
     except (ArrowError, OSError):
@@ -96,15 +135,16 @@ def explain(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):  # as in `causal-arrow ... | head`
         return 1
     if isinstance(error, ArrowError):
-        return _say(error.worded(COMMAND_LINE), 2)
+        return _say(name, error.worded(COMMAND_LINE), 2)
     if isinstance(error, OSError):
         where = f" '{os.fsdecode(error.filename)}'" if isinstance(error.filename, str | bytes) else ""
-        return _say(f"Cannot read or write{where}: {error.strerror or error}.", 2)
-    if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
-        return _say("There is not enough memory for this: use fewer observations or fewer variables.", 1)
+        return _say(name, f"Cannot read or write{where}: {error.strerror or error}.", 2)
+    if is_out_of_memory(error):
+        return _say(name, "There is not enough memory for this: use fewer observations or fewer variables.", 1)
     if os.environ.get("CAUSAL_ARROW_DEBUG"):
         raise error
     return _say(
+        name,
         f"unexpected {type(error).__name__}: {str(error).strip() or 'no message'}\n"
         "This is a bug. Run the command again with CAUSAL_ARROW_DEBUG=1 in the environment, and report what it prints "
         f"together with the command and the version, {__version__}.",
@@ -112,9 +152,9 @@ def explain(error: Exception) -> int:
     )
 
 
-def _say(sentence: str, status: int) -> int:
+def _say(name: str, sentence: str, status: int) -> int:
     try:
-        print(f"causal-arrow: {sentence}", file=sys.stderr, flush=True)
+        print(f"{name}: {sentence}", file=sys.stderr, flush=True)
     except OSError:  # nobody can be told
         _give_up(sys.stderr)
     return status

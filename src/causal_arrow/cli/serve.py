@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -12,11 +12,14 @@ from rich.markup import escape
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 INSTALL_WEB = 'pip install "causal-arrow[web]"'
 
 
+@options.expanded
 def serve(
     table: Annotated[
         Path | None,
@@ -28,13 +31,11 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Other than a loopback address, everyone who reaches it needs the token that is "
-            "printed."
+            help="Address to listen on. If this is not a loopback address, clients must supply the printed token."
         ),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open the page.")] = True,
-    model: options.Model = DEFAULT_MODEL,
-    device: options.Device = "auto",
+    settings: Mapping[str, Any] = options.SETTINGS.only("model", "device"),
 ) -> None:
     """Open a local page: drop a table in, look at its causal graph, and argue with it.
 
@@ -57,11 +58,10 @@ def serve(
 
     limits = Limits()
     given = None if table is None else file_in_memory(table, limits)
-    settings = Settings(model=model, device=device)
-    ready_model(model, device)  # a misspelled model should be told here, not to whoever opens the page
+    ready_model(settings["model"], settings["device"])  # refuse a misspelled model here, not on the page
     listener = listen(host, port)
     address = Address.of(host, listener.getsockname()[1])
-    app = create_app(Page(settings, limits, given), address.token)
+    app = create_app(Page(Settings(**settings), limits, given), address.token)
     with running(listener, app) as thread:
         screen = console()
         screen.print(f"The page is at {escape(address.url)} (ctrl-C stops it).")

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
@@ -31,15 +30,16 @@ from causal_arrow.graphs.decoding import (
     VanishedAdjacency,
     decode,
     edge_probabilities,
+    most_probable_first,
     sample_graphs,
     vanished_adjacencies,
 )
 from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
-from causal_arrow.tables.copies import groups_of_copies
-from causal_arrow.tables.table import KINDS, Column, Finding
+from causal_arrow.tables.options import KINDS
+from causal_arrow.tables.report import groups_of_copies
+from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import closest, counted, listed
 
 Floats = NDArray[np.float64]
@@ -49,9 +49,10 @@ Matrix = TypeVar("Matrix", bound=NDArray[Any])
 DIGITS = 6
 """Decimal places of probabilities and scores in files."""
 
-# A direction is called by the probability that the edge, if there is one, points this way.
+# A direction is called by the rounded probability that the edge, if there is one, points this way.
 STRONG_DIRECTION = 0.95
 MODERATE_DIRECTION = 0.75
+SHOWN_DIGITS = 2
 
 HIDDEN_CAUSE = 0.5
 """Above this probability, two variables are shown to share a hidden cause."""
@@ -63,9 +64,10 @@ def direction_strength(direction_probability: float) -> str:
     Words for a preference, not for a truth: docs/understand/probabilities.md shows how often each was
     right, by kind of table.
     """
-    if direction_probability >= STRONG_DIRECTION:
+    shown = round(direction_probability, SHOWN_DIGITS)
+    if shown >= STRONG_DIRECTION:
         return "strong"
-    return "moderate" if direction_probability >= MODERATE_DIRECTION else "weak"
+    return "moderate" if shown >= MODERATE_DIRECTION else "weak"
 
 
 @dataclass(frozen=True)
@@ -295,9 +297,7 @@ class Answer:
         >>> answer.decoding.exact
         True
         """
-        decoded = decode(
-            self.distribution.skeleton_order, self.constraints_as_arranged, rule=self.rule, threshold=self.threshold
-        )
+        decoded = decode(self.distribution, self.constraints_as_arranged, rule=self.rule, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._places[decoded.order])
 
     @property
@@ -399,7 +399,7 @@ class Answer:
         >>> bool(answer.edge_probabilities[ends] > 0.9)
         True
         """
-        found = edge_probabilities(self.distribution.skeleton_order, self.constraints_as_arranged)
+        found = edge_probabilities(self.distribution, self.constraints_as_arranged)
         return self._copies.shared(self._put_back(found))
 
     @property
@@ -443,9 +443,7 @@ class Answer:
         probabilities = self.distribution.confounding_probabilities()
         if probabilities is None:
             return None
-        known = self._put_back(probabilities.detach().cpu().double().numpy())
-        np.fill_diagonal(known, 0.0)
-        return np.where(self.constraints.unconfounded, 0.0, known)
+        return np.where(self.constraints.unconfounded, 0.0, self._put_back(probabilities))
 
     @cached_property
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
@@ -467,7 +465,7 @@ class Answer:
             HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))
             for j, k in np.argwhere(np.triu(self.graph.bidirected))
         ]
-        return tuple(sorted(pairs, key=lambda pair: (-pair.probability, pair.first, pair.second)))
+        return tuple(sorted(pairs, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
 
     @property
     def always_set(self) -> tuple[str, ...]:
@@ -515,8 +513,7 @@ class Answer:
         >>> answer.order_scores.shape
         (7,)
         """
-        scores = self.distribution.skeleton_order.order_scores.detach().cpu().double().numpy()
-        return np.asarray(scores[np.argsort(self._places)])
+        return np.asarray(self.distribution.order_scores[np.argsort(self._places)], dtype=np.float64)
 
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
@@ -534,9 +531,9 @@ class Answer:
         True
         """
         facts = [self._facts(int(j), int(k)) for j, k in np.argwhere(self.adjacency)]
-        return tuple(sorted(facts, key=lambda edge: (-edge.probability, edge.source, edge.target)))
+        return tuple(sorted(facts, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
 
-    def sample(self, count: int, generator: torch.Generator) -> DrawnGraphs:
+    def sample(self, count: int, generator: np.random.Generator) -> DrawnGraphs:
         """Graphs from the distribution, none of which contradicts the knowledge.
 
         Parameters
@@ -553,11 +550,11 @@ class Answer:
 
         Examples
         --------
-        >>> import torch
-        >>> answer.sample(10, torch.Generator().manual_seed(0)).graphs.shape
+        >>> import numpy as np
+        >>> answer.sample(10, np.random.default_rng(0)).graphs.shape
         (10, 7, 7)
         """
-        drawn = sample_graphs(self.distribution.skeleton_order, self.constraints_as_arranged, count, generator)
+        drawn = sample_graphs(self.distribution, self.constraints_as_arranged, count, generator)
         graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
 
@@ -600,21 +597,21 @@ class Answer:
 
         Examples
         --------
-        >>> import torch
-        >>> graphs = answer.sample(10, torch.Generator().manual_seed(0)).graphs
+        >>> import numpy as np
+        >>> graphs = answer.sample(10, np.random.default_rng(0)).graphs
         >>> answer.carried_by(0, graphs)[0] is graphs
         True
         """
         return self._copies.carried_by(variable, graphs, hidden)
 
-    def sample_hidden(self, graphs: Bools, random: np.random.Generator) -> Bools | None:
+    def sample_hidden(self, graphs: Bools, generator: np.random.Generator) -> Bools | None:
         """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability.
 
         Parameters
         ----------
         graphs
             As `sample` draws them.  (K, P, P)
-        random
+        generator
             Where the randomness comes from.
 
         Returns
@@ -624,15 +621,15 @@ class Answer:
 
         Examples
         --------
-        >>> import numpy as np, torch
-        >>> graphs = answer.sample(10, torch.Generator().manual_seed(0)).graphs
-        >>> answer.sample_hidden(graphs, np.random.default_rng(0)).shape
+        >>> import numpy as np
+        >>> generator = np.random.default_rng(0)
+        >>> answer.sample_hidden(answer.sample(10, generator).graphs, generator).shape
         (10, 7, 7)
         """
         probabilities = self._confounding_as_read
         if probabilities is None:
             return None
-        drawn = np.triu(random.random(graphs.shape) < probabilities, 1)
+        drawn = np.triu(generator.random(graphs.shape) < probabilities, 1)
         return self._copies.with_carriers_of(graphs, np.asarray(drawn | drawn.swapaxes(1, 2)))
 
     @cached_property
@@ -651,9 +648,10 @@ class Answer:
         >>> answer.vanished
         ()
         """
-        distribution, constraints = self.distribution.skeleton_order, self.constraints_as_arranged
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
-        pairs = vanished_adjacencies(distribution, constraints, decoding, rule=self.rule, threshold=self.threshold)
+        pairs = vanished_adjacencies(
+            self.distribution, self.constraints_as_arranged, decoding, rule=self.rule, threshold=self.threshold
+        )
         return tuple(pair for pair in pairs if len(pair.ruled_out) < 2)
 
     @property
@@ -830,16 +828,13 @@ class Answer:
             raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
 
     def _distribution_to_dict(self) -> dict[str, Any]:
-        order = self.distribution.skeleton_order
         upper = np.triu_indices(len(self.names), 1)
         confounding = self.distribution.confounding_logits
         return {
             "arrangement": self._places.tolist(),
-            "skeleton_logits": _short(order.skeleton_logits.detach().cpu().float().numpy()[upper]),
-            "order_scores": _short(order.order_scores.detach().cpu().float().numpy()),
-            "confounding_logits": None
-            if confounding is None
-            else _short(confounding.detach().cpu().float().numpy()[upper]),
+            "skeleton_logits": _short(self.distribution.skeleton_logits[upper]),
+            "order_scores": _short(self.distribution.order_scores),
+            "confounding_logits": None if confounding is None else _short(confounding[upper]),
         }
 
     # Inside
@@ -899,29 +894,28 @@ def hidden_cause_record(pair: HiddenCause) -> dict[str, Any]:
     return {**asdict(pair), "probability": round(pair.probability, DIGITS)}
 
 
-def _short(values: NDArray[np.float32]) -> list[float]:
-    """The numbers with as few digits as tell them apart from any other float32."""
-    return [float(str(value)) for value in values]
+def _short(values: NDArray[np.floating[Any]]) -> list[float]:
+    """The numbers in float32, with as few digits as identify each among all float32."""
+    return [float(str(value)) for value in values.astype(np.float32)]
 
 
 def _distribution_from_dict(content: Mapping[str, Any], variables: int) -> tuple[tuple[int, ...], GraphDistribution]:
     arrangement = tuple(int(place) for place in content["arrangement"])
     if sorted(arrangement) != list(range(variables)):
         raise ValueError(f"the arrangement is no order of {counted(variables, 'variable')}")
-    scores = torch.tensor(content["order_scores"], dtype=torch.float32)
     confounding = content["confounding_logits"]
     return arrangement, GraphDistribution(
-        SkeletonOrder(_symmetric(content["skeleton_logits"], variables), scores),
+        _symmetric(content["skeleton_logits"], variables),
+        np.array(content["order_scores"], dtype=np.float32),
         None if confounding is None else _symmetric(confounding, variables),
     )
 
 
-def _symmetric(upper: Sequence[float], variables: int) -> torch.Tensor:
+def _symmetric(upper: Sequence[float], variables: int) -> NDArray[np.float32]:
     """The matrix whose entries above and below the diagonal are these, row by row.  (P, P)"""
-    matrix = torch.zeros(variables, variables)
-    rows, columns = torch.triu_indices(variables, variables, 1)
-    matrix[rows, columns] = torch.tensor(upper, dtype=torch.float32)
-    return matrix + matrix.T
+    matrix = np.zeros((variables, variables), dtype=np.float32)
+    matrix[np.triu_indices(variables, 1)] = np.array(upper, dtype=np.float32)
+    return np.asarray(matrix + matrix.T)
 
 
 def _experiments(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:

@@ -14,17 +14,17 @@ change them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow.batches import LongTable
+from causal_arrow.network.threads import each
 from causal_arrow.storage import room_for
 from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Column, Table
@@ -32,7 +32,6 @@ from causal_arrow.tables.table import Column, Table
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
-Result = TypeVar("Result")
 AnyArranged = TypeVar("AnyArranged", bound="Arranged")
 
 OBSERVATIONS_READ = 20_000
@@ -134,16 +133,14 @@ class ArrangedLongTable(Arranged):
     def for_network(self, reads: frozenset[str]) -> LongTable:
         """The table as a network reads it, which makes use of these parts."""
         intervened, read = self.table.intervened, self.read
-        read_levels = "levels" in reads
-        columns, origins = [self.columns[place] for place in read], [self.arrangement[place] for place in read]
+        levels = levels_of([self.columns[index] for index in read])
         return LongTable(
             self.table.observations,
-            lambda place: torch.from_numpy(np.ascontiguousarray(self.column(read[place]))),
-            torch.from_numpy(self.drawn),
-            torch.tensor([len(column.levels) if read_levels else 0 for column in columns]),
-            torch.tensor([column.kind == "ordered" for column in columns]),
+            lambda index: self.column(read[index]),
+            self.drawn,
+            levels if "levels" in reads else np.zeros_like(levels),
             all(not np.isnan(column).any() for column in self.table.values.T),
-            None if intervened is None else torch.from_numpy(intervened[:, origins]),
+            None if intervened is None else intervened[:, [self.arrangement[index] for index in read]],
         )
 
     def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:
@@ -155,6 +152,11 @@ class ArrangedLongTable(Arranged):
         # In random order already: the first ones are as good as any.
         again = replace(self.table, values=values, intervened=intervened)
         return replace(self, table=again, drawn=np.arange(len(self.drawn)))
+
+
+def levels_of(columns: Sequence[Column]) -> NDArray[np.int64]:
+    """How many levels each column has, 0 for numbers.  (P,)"""
+    return np.array([len(column.levels) for column in columns], dtype=np.int64)
 
 
 def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLongTable:
@@ -256,7 +258,7 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
         values = _renumber(_plain(table.values[:, place]), renumbered.get(place))
         return int(_mixed(values.view(np.uint64)).sum(dtype=np.uint64))
 
-    keys = list(_side_by_side(digits, range(table.variables)))
+    keys = each(digits, range(table.variables))
     arrangement = tuple(sorted(range(table.variables), key=lambda place: (keys[place], table.names[place])))
     levels = [columns[place].levels for place in arrangement if columns[place].kind == "category"]
     together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[place] for place in arrangement]
@@ -276,8 +278,14 @@ def _hashes_of_numbers(table: Table) -> Hashes:
     """For each observation a number that depends on its ranks among all of them, whatever their signs.  (N,)"""
     numbers = [place for place, column in enumerate(table.columns) if column.kind != "category"]
     rows = np.zeros(table.observations, dtype=np.uint64)
-    for hashes in _side_by_side(lambda place: _hashes_of_ranks(table.values[:, place]), numbers):
-        rows += hashes
+    lock = threading.Lock()  # added as they come, so that few are held at once
+
+    def add(place: int) -> None:
+        hashes = _hashes_of_ranks(table.values[:, place])
+        with lock:
+            np.add(rows, hashes, out=rows)
+
+    each(add, numbers)
     return rows
 
 
@@ -298,14 +306,6 @@ def _drawn(hashes: Hashes, count: int) -> NDArray[np.intp]:
     """The places of so many observations, drawn evenly by the order of their hashes.  (M,)"""
     chosen = np.sort(np.random.default_rng(0).choice(len(hashes), size=count, replace=False))
     return np.argsort(hashes, kind="stable")[chosen]
-
-
-def _side_by_side(work: Callable[[int], Result], places: Sequence[int]) -> Any:
-    """The results of work on columns, in their order, a few columns at a time."""
-    step = torch.get_num_threads()
-    with ThreadPoolExecutor(step) as pool:
-        for start in range(0, len(places), step):
-            yield from pool.map(work, places[start : start + step])
 
 
 def _hashes_of_ranks(column: Floats) -> Hashes:

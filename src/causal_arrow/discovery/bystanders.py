@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+
+Indices = NDArray[np.intp]
 
 BYSTANDER = 0.2
 """A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
@@ -26,20 +28,20 @@ MOST_VARIABLES = 64
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
 
-def bystanders(said: GraphDistribution) -> Tensor:
+def bystanders(said: GraphDistribution) -> NDArray[np.bool_]:
     """Which columns to set aside, given what a network says of whole tables.  (B, P) bool"""
-    joined = said.skeleton_order.skeleton_probabilities()
+    joined = said.skeleton_probabilities()
     hidden = said.confounding_probabilities()
     if hidden is not None:
-        joined = torch.maximum(joined, hidden)
-    aside = joined.amax(dim=-1) < BYSTANDER
+        joined = np.maximum(joined, hidden)
+    aside = joined.max(axis=-1) < BYSTANDER
     if aside.shape[-1] > MOST_VARIABLES:
-        return torch.zeros_like(aside)
+        return np.zeros_like(aside)
     most = max(MOST_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
-    return aside & (aside.sum(dim=-1, keepdim=True) <= most)
+    return np.asarray(aside & (aside.sum(axis=-1, keepdims=True) <= most))
 
 
-def read_without(said: GraphDistribution, read: Callable[[Tensor, Tensor], GraphDistribution]) -> GraphDistribution:
+def read_without(said: GraphDistribution, read: Callable[[Indices, Indices], GraphDistribution]) -> GraphDistribution:
     """What was `said` of tables, said again of those with bystanders, without these.
 
     `read` is asked of the tables in some places (T,) with some of their columns (T, K).
@@ -49,10 +51,10 @@ def read_without(said: GraphDistribution, read: Callable[[Tensor, Tensor], Graph
     return said
 
 
-def _alike(kept: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _alike(kept: NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices]]:
     """Tables that keep as many columns as each other, and fewer than all: their places (T,) and columns (T, K)."""
-    counts = kept.sum(dim=1)
-    for count in counts.unique().tolist():
+    counts = kept.sum(axis=1)
+    for count in np.unique(counts).tolist():
         if count < kept.shape[1]:
-            places = (counts == count).nonzero()[:, 0]
-            yield places, kept[places].nonzero()[:, 1].reshape(len(places), count)
+            places = np.flatnonzero(counts == count)
+            yield places, np.nonzero(kept[places])[1].reshape(len(places), count)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -34,11 +33,10 @@ class Copies:
             probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
         return probabilities
 
-    def with_any_carrier(self, graphs: Bools, generator: torch.Generator) -> Bools:
+    def with_any_carrier(self, graphs: Bools, generator: np.random.Generator) -> Bools:
         """Graphs in which the first of each group has the edges, with any member of it in its place.  (K, P, P)"""
         for group in self.groups:
-            taken = torch.randint(len(group), (len(graphs),), generator=generator).numpy()
-            graphs = _swapped(graphs, group[0], np.array(group)[taken])
+            graphs = _swapped(graphs, group[0], generator.choice(group, size=len(graphs)))
         return graphs
 
     def with_carriers_of(self, graphs: Bools, pairs: Bools) -> Bools:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
@@ -27,7 +26,7 @@ from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause, edg
 from causal_arrow.discovery.pipeline import KnowledgeSource, Settings, as_knowledge, check_count, discover, read_for
 from causal_arrow.errors import ArrowWarning, ConfigurationError, TableError
 from causal_arrow.network.bundled import DEFAULT_MODEL
-from causal_arrow.network.model import ArrowModel
+from causal_arrow.network.protocol import Network
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 
@@ -50,10 +49,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     Parameters
     ----------
     model
-        The name of a bundled model, a folder or .safetensors file written by `save_model`, an ArrowFM checkpoint, or an
-        `ArrowModel`. The default, "arrow-base", reads every table.
+        The name of a bundled model, a folder or .safetensors file of weights, an ArrowFM checkpoint, or a network that
+        `load_model` returned. The default, "arrow-base", reads every table.
     device
-        "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
+        "auto" and "cpu" are the processor; "cuda" and "cuda:1" need causal-arrow-lab.
     decode
         How to take one graph from the distribution over graphs. "map": the most probable skeleton and order, as in the
         paper. "shd": fewest expected mistakes. "f1": largest expected F1, which shows more edges where the network is
@@ -75,16 +74,15 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         "category".
     ordered
         Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
-    observations
-        How many observations of a long table the network reads one by one, 20,000 by default: with more, answers hardly
-        improve. They are drawn evenly; statistics of pairs are always those of all observations.
+    max_rows
+        How many rows of a long table the network reads one by one, 20,000 by default: with more, answers hardly
+        improve. They are drawn evenly; statistics of pairs are always those of all rows.
     observations_per_chunk
         How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
         up to rounding.
     precision
-        Of the network's matrix products: "float32", "bfloat16", or "auto", which is bfloat16 for large tables on a
-        processor that is faster with it, else float32. Probabilities in bfloat16 are typically within 0.0001, and
-        nearly always within 0.01, of those in float32.
+        Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU. Probabilities in bfloat16 are
+        typically within 0.0001, and nearly always within 0.01, of those in float32.
 
     Attributes
     ----------
@@ -120,10 +118,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     report_: TableReport
     n_features_in_: int
     table_: Table
+    _tested_: tuple[Answer, Falsification | None] | None = None
 
     def __init__(
         self,
-        model: str | Path | ArrowModel = DEFAULT_MODEL,
+        model: str | Path | Network = DEFAULT_MODEL,
         *,
         device: str = "auto",
         decode: str = "map",
@@ -133,7 +132,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         missing: str = "auto",
         kinds: Mapping[str, str] | None = None,
         ordered: Mapping[str, Sequence[str]] | None = None,
-        observations: int | None = None,
+        max_rows: int | None = None,
         observations_per_chunk: int | None = None,
         precision: str = "auto",
     ) -> None:
@@ -146,13 +145,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.missing = missing
         self.kinds = kinds
         self.ordered = ordered
-        self.observations = observations
+        self.max_rows = max_rows
         self.observations_per_chunk = observations_per_chunk
         self.precision = precision
 
     # Fitting
 
-    def fit(self, table: Any, y: None = None, *, interventions: Any = None, environments: Any = None) -> Arrow:
+    def fit(self, table: Any, y: Any = None, *, interventions: Any = None, environments: Any = None) -> Arrow:
         """This estimator, fitted: the causal graph of a table is discovered.
 
         Parameters
@@ -161,7 +160,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             Rows are observations, columns are variables: a pandas or polars data frame, a numpy array, the path of a
             file, or anything else that `read_table` takes.
         y
-            Not used; scikit-learn expects it.
+            Ignored with an ArrowWarning: an outcome belongs into the table, as a column.
         interventions
             What experiments have set: for each observation the name of a variable, several separated by `;`, nothing
             for none; or true and false for each cell; or the name of a column with such labels, which is then no
@@ -186,6 +185,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         800
         """
         _refuse_sparse_and_complex(table)
+        if y is not None:
+            warnings.warn("y is ignored: put the outcome into the table, as a column.", ArrowWarning, stacklevel=2)
         beside = {"interventions": interventions, "environments": environments}
         beside = {name: labels for name, labels in beside.items() if labels is not None}
         found = discover(table, self._settings(), **beside)
@@ -457,7 +458,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         (100, 7, 7)
         """
         k = check_count("k, the number of graphs,", k)
-        return self._answer.sample(k, _torch_generator(random_state)).graphs
+        return self._answer.sample(k, _generator(random_state)).graphs
 
     def path_probability(self, cause: str, effect: str, k: int = 1000, random_state: RandomState = 0) -> float:
         """Probability of a directed path from cause to effect: its share among sampled graphs.
@@ -627,17 +628,16 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         answer, settings = self._answer, self._settings()
         k = check_count("k, the number of resampled tables,", k)
-        network = inference.ready_model(settings.model, settings.device)
-        read = read_for(inference.abilities(settings.model, network), table, settings, **self._beside_)
+        network = inference.ready_model(settings.model, settings.device, settings.precision)
+        read = read_for(inference.abilities(settings.model, network), table, settings.reading.changed(**self._beside_))
         return uncertainty.bootstrap(
             answer,
             network,
             read,
             k,
-            np.random.default_rng(_seed(random_state)),
-            observations=settings.observations,
+            _generator(random_state),
+            max_rows=settings.max_rows,
             observations_per_chunk=settings.observations_per_chunk,
-            precision=settings.precision,
             progress=progress,
             **workers,
         )
@@ -696,15 +696,16 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 
+        random = _generator(random_state)
         return estimate_effect(
             self._answer,
             self.table_,
-            self.sample_graphs(k, random_state),
+            self.sample_graphs(k, random),
             treatment,
             outcome,
             between=between,
             question=EffectQuestion(estimator, adjustment, level),
-            random=np.random.default_rng(_seed(random_state)),
+            random=random,
         )
 
     def effects(
@@ -747,13 +748,14 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
 
+        random = _generator(random_state)
         return estimate_effects(
             self._answer,
             self.table_,
-            self.sample_graphs(k, random_state),
+            self.sample_graphs(k, random),
             outcome,
             question=EffectQuestion(estimator, adjustment, level),
-            random=np.random.default_rng(_seed(random_state)),
+            random=random,
         )
 
     def next_experiment(
@@ -762,7 +764,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         budget: int = 1,
         *,
         candidates: Sequence[str] | None = None,
-        observations: int | None = None,
+        rows: int | None = None,
         k: int = 1000,
         random_state: RandomState = 0,
     ) -> ExperimentPlan:
@@ -777,8 +779,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             How many experiments are carried out together.
         candidates
             The variables that can be set; by default all that experiments have not set yet.
-        observations
-            How many observations each experiment will have; by default as many as the table.
+        rows
+            How many rows each experiment will have; by default as many as the table.
         k
             How many graphs to sample.
         random_state
@@ -797,19 +799,19 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         from causal_arrow.discovery.effects.planning import plan_experiments
 
-        answer = self._answer
+        answer, random = self._answer, _generator(random_state)
         budget = check_count("budget", budget)
-        if observations is not None:
-            observations = check_count("observations, those of the experiment,", observations)
+        if rows is not None:
+            rows = check_count("rows, those of the experiment,", rows)
         return plan_experiments(
             answer,
             self.table_,
-            self.sample_graphs(k, random_state),
+            self.sample_graphs(k, random),
             target=target,
             budget=budget,
             candidates=candidates,
-            observations=observations,
-            random=np.random.default_rng(_seed(random_state)),
+            rows=rows,
+            random=random,
         )
 
     def learn_from_experiment(self, variable: str, rows: Any, k: int = 1000, random_state: RandomState = 0) -> Arrow:
@@ -847,7 +849,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         answer = self._answer
         answer.place_of(variable)
-        read = read_like(self.table_, rows, self._settings().missing, self._beside_, needs_environments=False)
+        read = read_like(self.table_, rows, self.missing, self._beside_, needs_environments=False)
         known = knowledge_from(answer, self.table_, read, variable, self.sample_graphs(k, random_state))
         return self.refine(knowledge=known)
 
@@ -882,9 +884,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
         answer, read = self._answer, self.table_
         if table is not None:
-            read = read_like(read, table, self._settings().missing, self._beside_)
+            read = read_like(read, table, self.missing, self._beside_)
         count = check_count("permutations", permutations)
-        random = np.random.default_rng(_seed(random_state))
+        random = _generator(random_state)
         return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.graph.bidirected)
 
     # In words
@@ -1149,7 +1151,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
-        return Settings(**self.get_params(deep=False))
+        return Settings().changed(**self.get_params(deep=False))
 
     @property
     def _answer(self) -> Answer:
@@ -1157,10 +1159,12 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self.answer_
 
     def _fit_in_words(self) -> list[str]:
-        """Whether the graph is compatible with the table, where that takes no time to tell."""
+        """Whether the graph is compatible with the table; tested once per answer, and not where that takes long."""
         from causal_arrow.discovery.effects.falsification import compatibility
 
-        found = compatibility(self._answer, self.table_)
+        if self._tested_ is None or self._tested_[0] is not self._answer:
+            self._tested_ = self._answer, compatibility(self._answer, self.table_)
+        found = self._tested_[1]
         return [] if found is None else [str(found)]
 
     def _remember_names(self, table: Any, read: Table) -> None:
@@ -1200,27 +1204,16 @@ def _refuse_sparse_and_complex(table: Any) -> None:
         raise TableError("Complex data not supported: pass real and imaginary parts as variables of their own.")
 
 
-def _seed(random_state: RandomState) -> int | None:
-    """A seed from whatever scikit-learn's users give for a random state."""
+def _generator(random_state: RandomState) -> np.random.Generator:
+    """The generator that a user of scikit-learn means by a random state."""
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(LARGEST_SEED))
+        return random_state
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if random_state is None:
-        return None
+        return np.random.default_rng(random_state.randint(2**31 - 1))
     whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not whole or not 0 <= int(random_state) <= LARGEST_SEED:
+    if random_state is not None and (not whole or not 0 <= int(random_state) <= LARGEST_SEED):
         raise ConfigurationError(
             f"Expected random_state to be None, a numpy generator, or a whole number from 0 to 2**63 - 1, "
             f"got {random_state!r}."
         )
-    return int(random_state)
-
-
-def _torch_generator(random_state: RandomState) -> torch.Generator:
-    seed, generator = _seed(random_state), torch.Generator()
-    if seed is None:
-        generator.seed()
-    else:
-        generator.manual_seed(seed)
-    return generator
+    return np.random.default_rng(None if random_state is None else int(random_state))

@@ -38,7 +38,7 @@ def json_text(content: Any) -> str:
     return SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-MOST_LEFT_OUT = 5
+MAX_LEFT_OUT = 5
 """Hidden common causes that a sentence names."""
 
 EDGE_COLUMNS = (
@@ -99,9 +99,10 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
     Pairs that probably share a hidden cause are the attribute `hidden_causes` of the graph, each as (first, second,
     probability).
     """
-    networkx = _package("networkx", "networkx")
-    graph: nx.DiGraph[str] = networkx.DiGraph()
-    position = {name: place for place, name in enumerate(answer.order)}
+    import networkx as nx
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    position = {name: index for index, name in enumerate(answer.order)}
     for name, score in zip(answer.names, answer.order_scores, strict=True):
         graph.add_node(name, order_score=round(float(score), DIGITS), order_position=position[name])
     for edge in answer.edges:
@@ -116,21 +117,24 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 def to_gml(answer: Answer) -> str:
     """The graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
-    networkx = _package("networkx", "networkx")
-    return "\n".join(networkx.generate_gml(_writable_networkx(answer))) + "\n"
+    import networkx as nx
+
+    return "\n".join(nx.generate_gml(_writable_networkx(answer))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
     """The graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
-    graphml = _package("networkx.readwrite.graphml", "networkx")
-    return str(graphml.GraphMLWriter(graph=_writable_networkx(answer), prettyprint=True)) + "\n"
+    import networkx as nx
+
+    return "\n".join(nx.generate_graphml(_writable_networkx(answer))) + "\n"
 
 
 def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
     """The graph for networkx with names that a text format can hold."""
-    networkx = _package("networkx", "networkx")
+    import networkx as nx
+
     names = written_names(answer.names)
-    graph: nx.DiGraph[str] = networkx.relabel_nodes(to_networkx(answer), names)
+    graph: nx.DiGraph[str] = nx.relabel_nodes(to_networkx(answer), names)
     if answer.hidden_causes:
         pairs = [[names[a], names[b], probability] for a, b, probability in graph.graph["hidden_causes"]]
         graph.graph["hidden_causes"] = json.dumps(pairs, ensure_ascii=False)
@@ -201,8 +205,9 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
 
     Without attributes: DoWhy puts its own on the graph it is given.
     """
-    networkx = _package("networkx", "networkx")
-    graph: nx.DiGraph[str] = networkx.DiGraph()
+    import networkx as nx
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(answer.names)
     graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
     _mention_left_out(answer, "to_dowhy")
@@ -245,8 +250,8 @@ def _mention_left_out(answer: Answer, export: str) -> None:
 def left_out_sentence(answer: Answer) -> str:
     """Which hidden common causes are missing where there are directed edges alone; the first few of many."""
     count = counted(len(answer.hidden_causes), "pair")
-    named = ", ".join(map(str, answer.hidden_causes[:MOST_LEFT_OUT]))
-    more = f" and {len(answer.hidden_causes) - MOST_LEFT_OUT} more" if len(answer.hidden_causes) > MOST_LEFT_OUT else ""
+    named = ", ".join(map(str, answer.hidden_causes[:MAX_LEFT_OUT]))
+    more = f" and {len(answer.hidden_causes) - MAX_LEFT_OUT} more" if len(answer.hidden_causes) > MAX_LEFT_OUT else ""
     return f"Left out: {count} with a hidden common cause, {named}{more}."
 
 

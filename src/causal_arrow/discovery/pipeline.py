@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,21 @@ import numpy as np
 
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
-from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
-from causal_arrow.discovery.progress_bar import progress_bar
+from causal_arrow.discovery.inference import abilities, infer, is_model, model_name, ready_model, training_range
 from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
-from causal_arrow.network.model import ArrowModel
-from causal_arrow.network.precision import PRECISIONS
-from causal_arrow.progress import Progress, unheard
-from causal_arrow.tables.copies import groups_of_copies
-from causal_arrow.tables.declarations import check_declared
-from causal_arrow.tables.missing_values import MISSING_CHOICES
+from causal_arrow.network.protocol import PRECISIONS, Network
+from causal_arrow.progress import Progress, ignore, progress_bar
+from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.reading import check_readable, read_table
-from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.report import TableReport, groups_of_copies, inspect_table
 from causal_arrow.tables.scales import SCALES, chosen_reading, readings
-from causal_arrow.tables.table import FEWEST_OBSERVATIONS, Abilities, Finding, Table
-from causal_arrow.text import closest, counted, listed, shown
+from causal_arrow.tables.table import MIN_ROWS, Abilities, Finding, Table
+from causal_arrow.text import counted, listed
 
 KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 
@@ -44,9 +39,9 @@ class Settings:
     Parameters
     ----------
     model
-        The name of a bundled model, a folder or file written by `save_model`, or an `ArrowModel`.
+        The name of a bundled model, a folder or file of weights, or a network that `load_model` returned.
     device
-        "auto" (a GPU where there is one), "cpu", "cuda", "cuda:1".
+        "auto" and "cpu" are the processor; "cuda" and "cuda:1" need causal-arrow-lab.
     decode
         How to take one graph from the distribution: "map", "shd" or "f1".
     threshold
@@ -55,18 +50,14 @@ class Settings:
         A `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's ExpertKnowledge.
     scale
         How to read skewed columns of one sign: "auto", "given" or "log".
-    missing
-        What to do about missing values: "auto", "model", "error", "drop" or "impute".
-    kinds
-        What columns hold, where that should not be detected: {"zip": "category"}.
-    ordered
-        Columns whose levels have an order, the smallest first.
-    observations
-        How many observations of a long table are read one by one, 20,000 by default.
+    max_rows
+        How many rows of a long table the network reads one by one, 20,000 by default.
     observations_per_chunk
         How many observations to read at a time; by default chosen so that memory stays bounded.
     precision
-        Of the network's matrix products: "auto", "float32" or "bfloat16".
+        Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
+    reading
+        How to read the table.
 
     See Also
     --------
@@ -80,36 +71,61 @@ class Settings:
     0.5
     """
 
-    model: str | Path | ArrowModel = DEFAULT_MODEL
+    model: str | Path | Network = DEFAULT_MODEL
     device: str = "auto"
     decode: str = "map"
     threshold: float = 0.5
     knowledge: KnowledgeSource = None
     scale: str = "auto"
-    missing: str = "auto"
-    kinds: Mapping[str, str] | None = None
-    ordered: Mapping[str, Sequence[str]] | None = None
-    observations: int | None = None
+    max_rows: int | None = None
     observations_per_chunk: int | None = None
     precision: str = "auto"
+    reading: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str | Path | ArrowModel) or not str(self.model):
+        if not is_model(self.model):
             raise ConfigurationError(
-                f"Expected model to be the name of a bundled model, a path, or an ArrowModel, got {self.model!r}."
+                f"Expected model to be the name of a bundled model, a path, or a network, got {self.model!r}."
             )
         if not isinstance(self.device, str) or not self.device:
             raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
         check_choice("decode", self.decode, DECODING_RULES)
         check_choice("scale", self.scale, SCALES)
-        check_choice("missing", self.missing, MISSING_CHOICES)
         check_choice("precision", self.precision, PRECISIONS)
         check_threshold(self.threshold)
-        check_declared(self.kinds, self.ordered)
-        if self.observations is not None:
-            check_count("observations", self.observations, least=FEWEST_OBSERVATIONS)
+        if self.max_rows is not None:
+            check_count("max_rows", self.max_rows, least=MIN_ROWS)
         if self.observations_per_chunk is not None:
             check_count("observations_per_chunk", self.observations_per_chunk)
+
+    def changed(self, **changes: Any) -> Settings:
+        """Change some of the settings or reading options; ConfigurationError for a name that is none of them.
+
+        Parameters
+        ----------
+        **changes
+            New values by name.
+
+        Returns
+        -------
+        Settings
+            A new object; this one stays as it is.
+
+        Examples
+        --------
+        >>> changed = settings.changed(decode="shd", drop=["id"])
+        >>> changed.decode, changed.reading.drop
+        ('shd', ('id',))
+        """
+        own = [entry.name for entry in fields(self)]
+        if former := [name for name in changes if name in FORMER_NAMES]:
+            raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
+        check_names(changes, [*READ_OPTIONS, *own])
+        reading = {name: value for name, value in changes.items() if name in READ_OPTIONS}
+        changes = {name: value for name, value in changes.items() if name in own}
+        if reading:
+            changes["reading"] = changes.get("reading", self.reading).changed(**reading)
+        return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON can hold them; not for a model that is an object.
@@ -117,32 +133,29 @@ class Settings:
         Returns
         -------
         dict
-            By the names of the parameters; `from_dict` reads it back.
+            By the names of the parameters, with the reading options that are not the default; `from_dict` reads it
+            back.
 
         Examples
         --------
         >>> settings.to_dict()["knowledge"]
         {'roots': ['age']}
         """
-        if isinstance(self.model, ArrowModel):
+        if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
+        own = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "reading"}
         known = as_knowledge(self.knowledge).to_dict()
-        return {**{entry.name: getattr(self, entry.name) for entry in fields(self)}, "model": str(self.model)} | {
-            "knowledge": known or None,
-            "kinds": None if self.kinds is None else {str(name): kind for name, kind in self.kinds.items()},
-            "ordered": None
-            if self.ordered is None
-            else {str(name): [str(level) for level in levels] for name, levels in self.ordered.items()},
-        }
+        return {**own, "model": str(self.model), "knowledge": known or None, **self.reading.to_dict()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:
-        """The settings in a mapping of their names.
+        """Read settings from a mapping of their names.
 
         Parameters
         ----------
         content
-            Some of the parameters, by name. An unknown name is a ConfigurationError.
+            Some of the parameters and reading options, by name, which may be those of earlier versions. An unknown
+            name is a ConfigurationError.
 
         Returns
         -------
@@ -154,10 +167,11 @@ class Settings:
         >>> Settings.from_dict({"decode": "shd"}).decode
         'shd'
         """
-        known = [entry.name for entry in fields(cls)]
-        if unknown := sorted(set(content) - set(known)):
-            raise ConfigurationError(f"Unknown setting {unknown[0]!r}: expected some of {', '.join(known)}.")
-        return cls(**content)
+        return cls().changed(**{FORMER_NAMES.get(name, name): value for name, value in content.items()})
+
+
+FORMER_NAMES = {"observations": "max_rows"}
+"""Of settings in earlier versions, which files may still have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +200,7 @@ class Discovery:
     table: Table
     report: TableReport
     answer: Answer
-    network: ArrowModel
+    network: Network
 
 
 def discover(
@@ -195,7 +209,7 @@ def discover(
     *,
     before: Callable[[Workload], None] | None = None,
     progress: bool | None = None,
-    **reading: Any,
+    **changes: Any,
 ) -> Discovery:
     """The causal graph of a table, with the table as it was read and what was noticed about it.
 
@@ -206,13 +220,12 @@ def discover(
     settings
         The model, what is known, and how to decode; those of `Arrow` by default.
     before
-        Called with the `Workload` (time and memory) once the table is read and before the network starts. A table that
+        Called with the `Workload` (sizes and memory) once the table is read and before the network starts. A table that
         needs more memory than there is gets a TableError first.
     progress
         Whether to show a bar for a long table on standard error; by default only on a terminal.
-    **reading
-        Options of `read_table`, among them `interventions` and `environments`; `missing`, `kinds` and `ordered`
-        overrule those of the settings.
+    **changes
+        Settings and reading options (`ReadOptions`) by name; they override those of `settings`.
 
     Returns
     -------
@@ -227,7 +240,7 @@ def discover(
     (853, 11)
     """
     with progress_bar(progress) as tell:
-        ready = prepare(source, settings or Settings(), reading, tell)
+        ready = prepare(source, (settings or Settings()).changed(**changes), tell)
         if before is not None:
             before(ready.workload)
         distributions = []
@@ -236,8 +249,7 @@ def discover(
             def tell_of_way(stage: str, share: float, earlier: int = place) -> None:
                 tell(stage, (earlier + share) / len(ready.ways))
 
-            chunk, precision = ready.settings.observations_per_chunk, ready.settings.precision
-            distributions.append(infer(ready.network, way, chunk, precision, tell_of_way))
+            distributions.append(infer(ready.network, way, ready.settings.observations_per_chunk, tell_of_way))
     return ready.conclude(distributions)
 
 
@@ -257,7 +269,7 @@ class ReadyTable:
     """Of each way."""
     knowledge: Knowledge
     constraints: Constraints
-    network: ArrowModel
+    network: Network
     settings: Settings
     workload: Workload
 
@@ -291,22 +303,21 @@ class ReadyTable:
         """Which way of reading the table counts, and what there is to say about that."""
         if len(distributions) == 1:
             return 0, ()
-        doubts = [float(distribution.skeleton_order.doubt()) for distribution in distributions]
+        doubts = [float(distribution.uncertainty()) for distribution in distributions]
         chosen = chosen_reading(doubts)
         return chosen, (_scale_finding(self.log_columns[-1], chosen, doubts),)
 
 
-def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progress: Progress = unheard) -> ReadyTable:
+def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
-    settings, reading = with_reading(settings, reading)
     knowledge = as_knowledge(settings.knowledge)
-    network = ready_model(settings.model, settings.device)
+    network = ready_model(settings.model, settings.device, settings.precision)
     able = abilities(settings.model, network)
-    table = read_for(able, source, settings, **reading, progress=progress)
-    arranged = arrange(table, settings.observations)
+    table = read_for(able, source, settings.reading, progress)
+    arranged = arrange(table, settings.max_rows)
     read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
     work = workload(network, read, table.variables, settings.observations_per_chunk)
-    check_memory(work, next(network.parameters()).device)
+    check_memory(work, network)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     always_set = set_in_every(table.observations, _experiments(table))
     constraints = constraints_on(arranged.names, knowledge, table.environment, always_set)
@@ -327,41 +338,13 @@ def prepare(source: Any, settings: Settings, reading: Mapping[str, Any], progres
     )
 
 
-READING_OPTIONS = tuple(
-    name
-    for name in inspect.signature(read_table).parameters
-    if name not in ("source", "abilities", "strict", "progress")  # which the pipeline decides
-)
-"""What `discover` and `discover_many` hand on to `read_table`."""
-
-
-def with_reading(settings: Settings, reading: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """The settings, with those that the options of `read_table` overrule, and the other options.
-
-    ConfigurationError for a name that is no option, so that a slip fails at once and not in each of many tables.
-    """
-    known = [entry.name for entry in fields(settings)]
-    for name in reading:
-        if name in READING_OPTIONS:
-            continue
-        if name in known:
-            raise ConfigurationError(f"{name!r} is no option of read_table but a setting: give Settings({name}=...).")
-        near = closest(str(name), [*READING_OPTIONS, *known])
-        hint = f"did you mean {near!r}?" if near else f"expected some of {', '.join(READING_OPTIONS)}."
-        raise ConfigurationError(f"Unknown option {shown(name)}: {hint}")
-    overruled = {name: value for name, value in reading.items() if name in known and value is not None}
-    return replace(settings, **overruled), {name: value for name, value in reading.items() if name not in known}
-
-
-def read_for(able: Abilities, source: Any, settings: Settings, **reading: Any) -> Table:
-    """The table in a source, for a network with these abilities; one that was read already is only checked."""
-    untouched = set(reading) <= {"progress"} and settings.kinds is None and settings.ordered is None
-    if isinstance(source, Table) and untouched and (settings.missing in ("auto", "model") or source.observed.all()):
+def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progress = ignore) -> Table:
+    """Read the table in a source for a network with these abilities; one that was read already is only checked."""
+    unchanged = not set(options.to_dict()) - {"missing"}
+    if isinstance(source, Table) and unchanged and (options.missing in ("auto", "model") or source.observed.all()):
         check_readable(source, able)
         return source
-    return read_table(
-        source, missing=settings.missing, kinds=settings.kinds, ordered=settings.ordered, abilities=able, **reading
-    )
+    return read_table(source, options, abilities=able, progress=progress)
 
 
 def _experiments(table: Table) -> dict[str, int]:
@@ -373,7 +356,7 @@ def _experiments(table: Table) -> dict[str, int]:
 
 
 def _observations_finding(
-    network: ArrowModel, arranged: ArrangedTable | ArrangedLongTable, observations: int
+    network: Network, arranged: ArrangedTable | ArrangedLongTable, observations: int
 ) -> tuple[Finding, ...]:
     """How many observations of a long table were read one by one, or of a wide one at all."""
     count = counted(observations, "observation")
@@ -381,7 +364,7 @@ def _observations_finding(
         drawn = f"{len(arranged.drawn):,}"
         message = (
             f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
-            if network.encoder.has_statistics
+            if network.has_statistics
             else f"{drawn} of the {count} are read, drawn evenly."
         )
     elif len(arranged.values) < observations:

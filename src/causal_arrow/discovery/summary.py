@@ -41,9 +41,14 @@ def direction_words(answer: Answer, edge: DirectedEdge) -> str:
     return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
 
 
+def edges_sentence(answer: Answer) -> str:
+    """The number of edges."""
+    return f"{counted(len(answer.edges), 'edge')}."
+
+
 def order_sentence(answer: Answer) -> str:
-    """How many edges there are, and the causal order."""
-    return f"{counted(len(answer.edges), 'edge')}. Causal order: {', '.join(answer.order)}"
+    """The causal order."""
+    return f"Causal order: {', '.join(answer.order)}"
 
 
 def remarks(answer: Answer) -> list[str]:
@@ -101,7 +106,7 @@ def to_text(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) ->
             lines.append(f"... and {len(answer.edges) - most} more")
     else:
         lines.append("No two variables are adjacent with enough probability to show an edge.")
-    lines += ["", order_sentence(answer), *remarks(answer), *more]
+    lines += ["", f"{edges_sentence(answer)} {order_sentence(answer)}", *remarks(answer), *more]
     lines += [f"Careful: {warning}" for warning in answer.warnings]
     return "\n".join(lines)
 
@@ -119,7 +124,7 @@ def to_html(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) ->
         if answer.edges
         else "<p>No two variables are adjacent with enough probability to show an edge.</p>"
     )
-    sentences = [order_sentence(answer), *remarks(answer), *more]
+    sentences = [f"{edges_sentence(answer)} {order_sentence(answer)}", *remarks(answer), *more]
     careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
     paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences), *careful])
     return f"<div><p><b>{html.escape(_title_with_model(answer))}</b></p>{_picture(answer)}{table}{paragraphs}</div>"

@@ -7,7 +7,7 @@ from resampled tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,15 +21,16 @@ from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, ar
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.model import ArrowModel
-from causal_arrow.progress import is_watched
-from causal_arrow.tables.copies import groups_of_copies
+from causal_arrow.network.protocol import Network
+from causal_arrow.progress import progress_bar
+from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from causal_arrow.discovery.many.workers import Workers
+    from causal_arrow.many.jobs import Job
+    from causal_arrow.many.workers import Workers
 
 # K graphs, P variables
 
@@ -197,14 +198,13 @@ class EdgeStability:
 
 def bootstrap(
     answer: Answer,
-    model: ArrowModel,
+    model: Network,
     table: Table,
     count: int,
     random: np.random.Generator,
     *,
-    observations: int | None = None,
+    max_rows: int | None = None,
     observations_per_chunk: int | None = None,
-    precision: str = "auto",
     progress: bool | None = None,
     backend: str = "loky",
     jobs: int | None = None,
@@ -212,42 +212,41 @@ def bootstrap(
 ) -> EdgeStability:
     """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
 
-    `observations` is the setting of that name that the answer was found with.
+    `max_rows` is the setting of that name that the answer was found with.
     `progress` shows a bar on standard error, by default only where that is a terminal. `backend`, `jobs` and `cluster`
     are those of `discover_many`, but with neither a cluster nor a number of jobs this process does all the work; who
     does it changes nothing.
     """
-    from causal_arrow.discovery.many.workers import started
+    from causal_arrow.many.workers import started
 
-    arranged = _as_answered(answer, table, count, observations)
+    arranged = _as_answered(answer, table, count, max_rows)
     share = {
-        "kind": "resample",
         "answer": answer,
         "network": model,
         "arranged": arranged,
         "observations_per_chunk": observations_per_chunk,
-        "precision": precision,
     }
-    device = next(model.parameters()).device.type
+    device = model.device
     jobs = 1 if jobs is None and backend == "loky" else jobs
     with started(backend, jobs, cluster, device) as workers:
         passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
         draws = inference.resampled_rows(model, arranged, count, random, passes)
-        parts = _counted(({**share, "rows": rows} for rows in draws), workers)
-        if is_watched(progress):
-            parts = _with_progress_bar(parts, count)
-        return merged(list(parts))
+        parts: list[EdgeStability] = []
+        with progress_bar(progress, pieces=count) as tell:
+            for part in _counted(({**share, "rows": rows} for rows in draws), workers):
+                parts.append(part)
+                tell("Resampling", sum(each.resamples for each in parts) / count)
+        return merged(parts)
 
 
 def resampled_distributions(
     answer: Answer,
-    model: ArrowModel,
+    model: Network,
     table: Table,
     count: int,
     random: np.random.Generator,
     *,
     observations_per_chunk: int | None = None,
-    precision: str = "auto",
     passes: int = 1,
 ) -> Iterator[GraphDistribution]:
     """What the network says of each of `count` tables whose observations were drawn again from the answer's table.
@@ -256,48 +255,35 @@ def resampled_distributions(
     """
     arranged = _as_answered(answer, table, count)
     for rows in inference.resampled_rows(model, arranged, count, random, passes):
-        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk, precision)
+        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk)
 
 
 def _as_answered(
-    answer: Answer, table: Table, count: int, observations: int | None = None
+    answer: Answer, table: Table, count: int, max_rows: int | None = None
 ) -> ArrangedTable | ArrangedLongTable:
     """The table as the network read it for the answer; an error for another table, or nothing to draw from it."""
     if count < 1:
         raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
-    arranged = arrange(table, observations)
+    arranged = arrange(table, max_rows)
     if arranged.checksum != answer.table_checksum:
         raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
     return arranged.with_logarithms(on_log_scale).reading_once(groups_of_copies(answer.findings))
 
 
-def stability_of_rows(job: Mapping[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def stability_of_rows(job: Job) -> dict[str, Any]:
     """How often each edge comes up in the tables made of some rows: the work of one process, for `run_job`."""
-    distributions = inference.infer_rows(
-        job["network"], job["arranged"], job["rows"], job["observations_per_chunk"], job["precision"]
-    )
+    distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
     return {"stability": edge_stability(job["answer"], distributions)}
 
 
 def _counted(work: Iterator[dict[str, Any]], workers: Workers) -> Iterator[EdgeStability]:
     """What the workers say of each piece of work, in its order; a few pieces per worker are under way at a time."""
     while pieces := list(islice(work, max(1, 2 * workers.count))):
-        for result in workers.run(pieces):
+        for result in workers.run(stability_of_rows, pieces):
             if result["status"] != "ok":
                 raise ConfigurationError(result["error"])
             yield result["stability"]
-
-
-def _with_progress_bar(parts: Iterator[EdgeStability], count: int) -> Iterator[EdgeStability]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Resampling", total=count)
-        for part in parts:
-            bar.update(task, advance=part.resamples)
-            yield part
 
 
 def merged(parts: Sequence[EdgeStability]) -> EdgeStability:

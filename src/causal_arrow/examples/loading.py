@@ -70,7 +70,7 @@ def _sachs() -> tuple[pd.DataFrame, dict[str, Any]]:
     import numpy as np
     import pandas as pd
 
-    from causal_arrow.benchmarks.sachs import OBSERVATIONAL, consensus_graph, load_sachs
+    from causal_arrow.examples.sachs import OBSERVATIONAL, consensus_graph, load_sachs
 
     values, names = load_sachs()
     edges = [(names[j], names[k]) for j, k in np.argwhere(consensus_graph(17))]

@@ -46,11 +46,6 @@ class CausalGraph:
     def variables(self) -> int:
         """How many variables there are, P.
 
-        Returns
-        -------
-        int
-            Rows of the matrices.
-
         Examples
         --------
         >>> graph.variables

@@ -6,7 +6,7 @@ knowledge, rule or threshold is a new decoding and never a new pass through the 
 What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k says nothing about the
 order of j and k, only that with j before k the two are not adjacent, which multiplies the probability by 1 − ν. A
 required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
-is in the order (`orders.py`).
+is in the order (`orders.py`, `races.py`).
 
 Forbidding a direction can therefore cost the adjacency itself: where the network is surer of the order than of the
 edge, the most probable graph that obeys has no edge between the two (`vanished_adjacencies` finds such pairs).
@@ -21,22 +21,19 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError
 from causal_arrow.graphs.dag import positions_in, skeleton_of
+from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
-from causal_arrow.graphs.orders import most_probable_order, rearranged_order, sample_orders
-from causal_arrow.graphs.skeleton_order import SkeletonOrder
+from causal_arrow.graphs.orders import most_probable_order, rearranged_order
+from causal_arrow.graphs.races import precedence_probabilities, sample_orders
 
 # P variables
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-# Orders behind an edge probability under knowledge. Its standard error is at most 1 / (2 √1000) = 0.016.
-ORDERS_PER_PROBABILITY = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +54,7 @@ class Decoding:
 class DrawnGraphs:
     """Graphs drawn independently, and whether their distribution is exactly the model's given the knowledge.
 
-    `exact` is false only where knowledge leaves too many orders to go through (`orders.sample_orders`). Every graph
+    `exact` is false only where knowledge leaves too many orders to go through (`races.sample_orders`). Every graph
     obeys the knowledge either way.
     """
 
@@ -66,7 +63,7 @@ class DrawnGraphs:
 
 
 def decode(
-    distribution: SkeletonOrder,
+    distribution: GraphDistribution,
     constraints: Constraints | None = None,
     *,
     rule: str = "map",
@@ -106,7 +103,7 @@ def check_threshold(value: Any) -> None:
 
 
 def sample_graphs(
-    distribution: SkeletonOrder, constraints: Constraints | None, count: int, generator: torch.Generator
+    distribution: GraphDistribution, constraints: Constraints | None, count: int, generator: np.random.Generator
 ) -> DrawnGraphs:
     """`count` graphs from the distribution given that they contradict nothing.  (count, P, P)
 
@@ -114,58 +111,29 @@ def sample_graphs(
     are not, and every other pair is adjacent with probability ν.
     """
     logits, scores, known = _as_arrays(distribution, constraints)
-    seed = torch.randint(2**63 - 1, (1,), generator=generator, device=generator.device).item()
-    random = np.random.default_rng(int(seed))
-    orders, exact = sample_orders(scores, _order_penalties(_price_of_no_edge(logits), known), count, random)
-    skeleton_probabilities = _sigmoid(logits).astype(np.float32)
+    orders, exact = sample_orders(scores, _order_penalties(_price_of_no_edge(logits), known), count, generator)
+    skeleton_probabilities = sigmoid(logits).astype(np.float32)
     graphs = np.empty((count, len(scores), len(scores)), dtype=bool)
     for graph, position in zip(graphs, positions_in(orders), strict=True):  # one at a time: small arrays stay in cache
         # Two coins for each pair, of which the order picks one.
-        coins = random.random(graph.shape, dtype=np.float32) < skeleton_probabilities
+        coins = generator.random(graph.shape, dtype=np.float32) < skeleton_probabilities
         graph[:] = (position[:, None] < position[None, :]) & coins & ~known.forbidden | known.required
     return DrawnGraphs(graphs, exact)
 
 
-def edge_probabilities(distribution: SkeletonOrder, constraints: Constraints | None = None) -> Floats:
+def edge_probabilities(distribution: GraphDistribution, constraints: Constraints | None = None) -> Floats:
     """Probability of each directed edge given the knowledge.  (P, P)
 
-    1 if required, 0 if forbidden, otherwise ν · P(j before k). That is σ(s_j − s_k) unless knowledge bears on the place
-    of j or k in the order; then it is the share among ORDERS_PER_PROBABILITY orders drawn given the knowledge, always
-    the same ones.
+    1 if required, 0 if forbidden, otherwise ν · P(j before k).
     """
     return _edge_probabilities(*_as_arrays(distribution, constraints))
 
 
 def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> Floats:
-    before = _sigmoid(scores[:, None] - scores)
-    penalty = _order_penalties(_price_of_no_edge(logits), known)
-    # Once what comes first is placed, the others are ordered as if it were not there (Luce's choice axiom).
-    leading = _leading(known)
-    penalty[leading] = penalty[:, leading] = 0.0
-    if penalty.any():
-        # Sorted by score first, so that the fixed seed gives the same answer however the columns were arranged.
-        by_score = np.argsort(-scores, kind="stable")
-        random = np.random.default_rng(0)
-        drawn, _ = sample_orders(scores[by_score], penalty[np.ix_(by_score, by_score)], ORDERS_PER_PROBABILITY, random)
-        position = positions_in(by_score[drawn])  # (orders, P)
-        concerned = (penalty > 0).any(axis=0) | (penalty > 0).any(axis=1)
-        before[concerned] = [(position[:, j, None] < position).mean(axis=0) for j in np.flatnonzero(concerned)]
-        before[:, concerned] = 1 - before[concerned].T
-    before[leading], before[:, leading] = 1.0, 0.0
-    probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, _sigmoid(logits) * before))
+    before = precedence_probabilities(scores, _order_penalties(_price_of_no_edge(logits), known))
+    probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, sigmoid(logits) * before))
     np.fill_diagonal(probabilities, 0.0)
     return probabilities
-
-
-def _leading(known: Constraints) -> Bools:
-    """The variables that come before all others in every order, as long as they have no edges among themselves.  (P,)
-
-    Those that precede most: if any do, they precede all of the rest.
-    """
-    followers = known.precedence.sum(axis=1)
-    leading = np.asarray((followers > 0) & (followers == followers.max(initial=0)))
-    alone = bool((known.forbidden | np.eye(len(leading), dtype=bool))[np.ix_(leading, leading)].all())
-    return leading if alone and leading.sum() + followers.max(initial=0) == len(leading) else np.zeros_like(leading)
 
 
 # Which edges to keep for an aim, from the probabilities r of directed edges and the edges that are allowed  (P, P) each
@@ -192,8 +160,8 @@ def _keep_for_f1(probabilities: Floats, allowed: Bools) -> Bools:
 def expected_f1(probabilities: Floats, candidates: NDArray[np.intp]) -> Floats:
     """Expected F1 of showing none of the candidate edges, the first, the first two, ... of them all.  (edges + 1,)
 
-    `candidates` are places (cause, effect). With M true edges, and each pair adjacent or not by a coin ν = r + rᵀ of
-    its own, showing no edge scores 1 if M = 0 and otherwise 0, and k edges have
+    `candidates` are indices (cause, effect). With M true edges, and each pair adjacent or not by an independent coin of
+    probability ν = r + rᵀ, showing no edge scores 1 if M = 0 and otherwise 0, and k edges have
 
         E[2 TP / (k + M)] = 2 Σ_shown r_e E[1 / (k + 1 + M_others)] = 2 ∫₀¹ t^k G(t) Σ_shown r_e / (1 − ν_e + ν_e t) dt
 
@@ -231,6 +199,16 @@ DECODING_RULES = ("map", *_RULES)
 
 # What knowledge takes away
 
+RANKED_DIGITS = 3
+
+
+def most_probable_first(probability: float, *names: str) -> tuple[float, tuple[str, ...]]:
+    """A key for sorting: by the probability to three decimal places, then by name.
+
+    Further places of probabilities near 1 depend on how a processor rounds.
+    """
+    return -round(probability, RANKED_DIGITS), names
+
 
 @dataclass(frozen=True)
 class VanishedAdjacency:
@@ -252,7 +230,7 @@ class VanishedAdjacency:
 
 
 def vanished_adjacencies(
-    distribution: SkeletonOrder,
+    distribution: GraphDistribution,
     constraints: Constraints,
     decoding: Decoding,
     *,
@@ -268,8 +246,8 @@ def vanished_adjacencies(
     logits, scores, known = _as_arrays(distribution, constraints)
     free = decode(distribution, rule=rule, threshold=threshold).adjacency
     lost = np.argwhere(free & ~skeleton_of(decoding.adjacency))  # as the network has them, cause first
-    adjacent = _sigmoid(logits)
-    before = _sigmoid(scores[:, None] - scores)
+    adjacent = sigmoid(logits)
+    before = sigmoid(scores[:, None] - scores)
     found = []
     for j, k in lost.tolist():
         pair = known.names[j], known.names[k]
@@ -277,7 +255,7 @@ def vanished_adjacencies(
         ruled_out = tuple(edge for edge, forbidden in edges if forbidden)
         reason = _why_vanished(pair, ruled_out, before[j, k])
         found.append(VanishedAdjacency(*pair, float(adjacent[j, k]), ruled_out, reason))
-    return sorted(found, key=lambda pair: (-pair.probability, pair.first, pair.second))
+    return sorted(found, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second))
 
 
 def _why_vanished(pair: tuple[str, str], ruled_out: tuple[tuple[str, str], ...], before: float) -> str:
@@ -312,15 +290,15 @@ def _price_of_no_edge(logits: Floats) -> Floats:
     return np.logaddexp(0.0, logits)
 
 
-def _as_arrays(distribution: SkeletonOrder, constraints: Constraints | None) -> tuple[Floats, Floats, Constraints]:
+def _as_arrays(distribution: GraphDistribution, constraints: Constraints | None) -> tuple[Floats, Floats, Constraints]:
     """Skeleton logits (P, P), order scores (P,), and constraints that fit them."""
-    if distribution.order_scores.dim() != 1 or distribution.variable_mask is not None:
+    if distribution.order_scores.ndim != 1:
         raise ConfigurationError(
-            "Expected the distribution of one table without a variable mask, got order scores of shape "
-            f"{tuple(distribution.order_scores.shape)}: decode the members of a batch one by one."
+            "Expected the distribution for one table, got order scores of shape "
+            f"{distribution.order_scores.shape}: decode the members of a batch one by one."
         )
-    logits = distribution.skeleton_logits.detach().cpu().double().numpy()
-    scores = distribution.order_scores.detach().cpu().double().numpy()
+    logits = distribution.skeleton_logits.astype(np.float64)
+    scores = distribution.order_scores.astype(np.float64)
     if np.isnan(logits).any() or not np.isfinite(scores).all():
         raise ConfigurationError("Expected numbers for skeleton logits and order scores, got NaN or infinite scores.")
     known = unconstrained([f"x{j + 1}" for j in range(len(scores))]) if constraints is None else constraints
@@ -328,7 +306,3 @@ def _as_arrays(distribution: SkeletonOrder, constraints: Constraints | None) -> 
         raise KnowledgeError(f"Knowledge about {len(known.names)} variables does not fit a graph of {len(scores)}.")
     # Beyond this an edge is certain for all purposes; an infinite price would pass for a compulsory order.
     return np.clip(logits, -500.0, 500.0), scores, known
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return np.asarray(np.exp(-np.logaddexp(0.0, -x)))

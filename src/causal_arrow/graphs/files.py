@@ -27,10 +27,9 @@ JSON_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class NamedGraph:
-    """A causal graph on named variables as a file has it, with edge probabilities where the file has them.  (P, P) each
+    """A causal graph on named variables, as a file describes it.  (P, P) each
 
-    A 1 at both [j, k] and [k, j] is an undirected edge, as CPDAGs have them. A list of edges does not mention variables
-    without edges: `lists_all` is then false.
+    A 1 at both [j, k] and [k, j] is an undirected edge, as CPDAGs have them.
 
     Examples
     --------
@@ -47,9 +46,9 @@ class NamedGraph:
     probabilities: NDArray[np.float64] | None = None
     """Of each edge; None where the file has none."""
     lists_all: bool = True
-    """Whether variables without edges are listed too."""
+    """Whether variables without edges are listed too; a list of edges does not mention them."""
     bidirected: NDArray[np.bool_] | None = None
-    """Hidden common causes, symmetric; None where the file has none."""
+    """Which two variables share a hidden cause, symmetric; None where the file does not say."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
         """The same graph with its variables in another order.
@@ -58,11 +57,6 @@ class NamedGraph:
         ----------
         names
             The order. Other variables than those of the graph are a GraphError.
-
-        Returns
-        -------
-        NamedGraph
-            A new one.
 
         Examples
         --------
@@ -80,21 +74,18 @@ class NamedGraph:
                 if some
             )
             raise GraphError(f"The two graphs must have the same variables, but {only}.")
-        place = {name: number for number, name in enumerate(self.names)}
-        places = np.array([place[name] for name in names], dtype=np.intp)
-        grid = np.ix_(places, places)
-        matrices = [
-            None if matrix is None else matrix[grid] for matrix in (self.adjacency, self.probabilities, self.bidirected)
-        ]
-        return NamedGraph(tuple(names), matrices[0], matrices[1], bidirected=matrices[2])  # type: ignore[arg-type]
+        index_of = {name: index for index, name in enumerate(self.names)}
+        indices = [index_of[name] for name in names]
+        grid = np.ix_(indices, indices)
+        return NamedGraph(
+            tuple(names),
+            self.adjacency[grid],
+            None if self.probabilities is None else self.probabilities[grid],
+            bidirected=None if self.bidirected is None else self.bidirected[grid],
+        )
 
     def edges(self) -> list[Edge]:
-        """The edges by the names of their ends.
-
-        Returns
-        -------
-        list of pairs
-            An undirected edge is there both ways.
+        """The edges by the names of their ends, an undirected one both ways.
 
         Examples
         --------
@@ -104,12 +95,7 @@ class NamedGraph:
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
 
     def hidden_causes(self) -> list[Edge] | None:
-        """The pairs that share a hidden common cause, by their names.
-
-        Returns
-        -------
-        list of pairs
-            Each pair once, in the order of the variables. None for a graph that says nothing of hidden causes.
+        """The pairs that share a hidden cause, by their names; None where the file does not say.
 
         Examples
         --------
@@ -121,12 +107,7 @@ class NamedGraph:
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(np.triu(self.bidirected))]
 
     def causal_graph(self) -> CausalGraph:
-        """The graph without its names; GraphError if it has undirected edges.
-
-        Returns
-        -------
-        CausalGraph
-            In the order of `names`.
+        """The graph without its names; a GraphError if it has undirected edges.
 
         Examples
         --------
@@ -137,7 +118,7 @@ class NamedGraph:
 
 
 def read_graph(path: str | Path) -> NamedGraph:
-    """The graph in a file, by the ending of its name.
+    """Read a graph from a file, in the format that the ending of its name indicates.
 
     Parameters
     ----------
@@ -145,11 +126,6 @@ def read_graph(path: str | Path) -> NamedGraph:
         The file: .json, .csv, .graphml, .gml; .dot or .gv for Graphviz, .txt or .dagitty for DAGitty. Directed cycles,
         variables that point to themselves or occur twice, and edges between variables that the file does not list are a
         GraphError. Undirected edges, as in a CPDAG, are not.
-
-    Returns
-    -------
-    NamedGraph
-        With edge probabilities where the file has them.
 
     Examples
     --------
@@ -185,7 +161,7 @@ def read_graph(path: str | Path) -> NamedGraph:
 
 
 def graph_from_edges(edges: Iterable[Edge], names: Sequence[str] = ()) -> NamedGraph:
-    """The graph with these edges. Variables without edges must be named; the others are found in the edges."""
+    """The graph with these edges, on their ends and the variables that are named."""
     edges = list(edges)
     all_names = tuple(dict.fromkeys([*names, *(name for edge in edges for name in edge)]))
     return NamedGraph(all_names, _matrix(edges, all_names))
@@ -200,7 +176,7 @@ def compatible(first: NamedGraph, second: NamedGraph) -> tuple[NamedGraph, Named
 
 
 def _check(graph: NamedGraph) -> None:
-    """GraphError for what no causal graph has."""
+    """Raise GraphError for what no causal graph has."""
     if loops := [graph.names[j] for j in np.flatnonzero(graph.adjacency.diagonal())]:
         raise GraphError(f"{listed(loops)} would cause itself: remove the edge from it to itself.")
     if graph.bidirected is not None and (own := np.flatnonzero(graph.bidirected.diagonal()).tolist()):
@@ -214,10 +190,10 @@ def _check(graph: NamedGraph) -> None:
 
 
 def _matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
-    place = {name: number for number, name in enumerate(names)}
-    adjacency = np.zeros((len(place), len(place)), dtype=bool)
+    index_of = {name: index for index, name in enumerate(names)}
+    adjacency = np.zeros((len(names), len(names)), dtype=bool)
     for source, target in edges:
-        adjacency[place[source], place[target]] = True
+        adjacency[index_of[source], index_of[target]] = True
     return adjacency
 
 
@@ -336,10 +312,10 @@ _CSV_CELL = re.compile(r'[ \t]*"((?:[^"]|"")*)"[ \t]*(,|\r?\n|\r|\Z)|([^,\r\n]*)
 def _csv_rows(text: str) -> list[list[str]]:
     """Rows of cells: blanks around a cell do not count, except inside quotes, where they belong to a name."""
     rows: list[list[str]] = [[]]
-    place = 0
-    while place < len(text):
-        match = _CSV_CELL.match(text, place)
-        assert match is not None  # the second way takes any text
+    position = 0
+    while position < len(text):
+        match = _CSV_CELL.match(text, position)
+        assert match is not None  # the second alternative takes any text
         quoted, quoted_end, bare, bare_end = match.groups()
         rows[-1].append(bare.strip() if quoted is None else quoted.replace('""', '"'))
         if (end := bare_end if quoted is None else quoted_end) == ",":
@@ -347,7 +323,7 @@ def _csv_rows(text: str) -> list[list[str]]:
                 rows[-1].append("")
         elif end:
             rows.append([])
-        place = match.end()
+        position = match.end()
     return rows
 
 
@@ -404,7 +380,7 @@ def _read_dot(text: str) -> NamedGraph:
 
 
 class _DotStatements:
-    """What stands between the braces, read token by token. `left` is what an arrow would start from."""
+    """The statements between the braces, read token by token. `left` is what an arrow would start from."""
 
     def __init__(self, partial_graph: bool) -> None:
         self.partial_graph = partial_graph
@@ -419,7 +395,7 @@ class _DotStatements:
         self.last_edges: list[Edge] = []  # that attributes would be about
 
     def read(self, token: re.Match[str]) -> None:
-        """One token more."""
+        """Read the next token."""
         sign, bare = token["sign"], token["bare"]
         if sign in ("[", "]"):
             self.in_attributes, self.attribute = sign == "[", ""
@@ -457,7 +433,7 @@ class _DotStatements:
             self._join([name])
 
     def _read_attribute(self, token: re.Match[str]) -> None:
-        """One token more of the attributes of an edge; `dir=both` makes it a hidden common cause."""
+        """Read the next token of the attributes of an edge; `dir=both` makes it a hidden common cause."""
         if token["sign"] in (",", ";"):
             self.attribute = ""
             return

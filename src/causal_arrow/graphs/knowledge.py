@@ -1,4 +1,4 @@
-"""What a person already knows about a causal graph, checked and compiled into constraints on its edges.
+"""What a user already knows about a causal graph, checked and compiled into constraints on its edges.
 
 Six kinds of knowledge:
 - required edges are in every answer;
@@ -46,9 +46,9 @@ PGMPY_NAMES = {
 
 ARROW = re.compile(r"\s*(?:-+>|→)\s*")
 TWO_HEADED_ARROW = re.compile(r"\s*(?:<-+>|↔)\s*")
-LARGEST_FILE = 2**24
+MAX_BYTES = 2**24
 """Bytes of a knowledge file: sixteen megabytes hold a million edges."""
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Unknown variables that a message names."""
 
 
@@ -71,32 +71,27 @@ class Constraints:
     """Where two variables share no hidden cause: a symmetric matrix, or False for nowhere."""
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
-        """Whether a graph contradicts nothing: required edges are there, forbidden ones are not, and no path leads from
-        a variable to one that must come before it."""
+        """Whether a graph has all required edges, no forbidden ones, and no path against the precedence."""
         edges = np.asarray(adjacency).astype(bool)
         if not edges[self.required].all() or edges[self.forbidden].any():
             return False
         return not (transitive_closure(edges) & self.precedence.T).any()
 
     def is_empty(self) -> bool:
-        """Whether nothing at all is known, so that every graph is allowed."""
+        """Whether every graph is allowed."""
         return not (self.required.any() or self.forbidden.any())
 
     def is_same(self, other: Constraints) -> bool:
-        """Whether the other says the same of the variables in the same places, whatever their names."""
-        return (
-            np.array_equal(self.required, other.required)
-            and np.array_equal(self.forbidden, other.forbidden)
-            and np.array_equal(self.precedence, other.precedence)
-            and np.array_equal(self.unconfounded, other.unconfounded)
-        )
+        """Whether the other constrains the variables with the same indices in the same way, whatever their names."""
+        matrices = ("required", "forbidden", "precedence", "unconfounded")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in matrices)
 
     def led_by(self, names: Iterable[str]) -> Constraints:
-        """The constraints, and that these variables come first in every causal order: nothing causes any of them.
+        """The constraints with these variables first in every causal order, uncaused.
 
-        Where something is known to come before one of them, that one is left as it is.
+        One that something is known to come before is left as it is.
         """
-        leading = np.isin(self.names, list(names)) & ~self.precedence.any(axis=0)
+        leading = _among(self.names, names) & ~self.precedence.any(axis=0)
         if not leading.any():
             return self
         before = leading[:, None] & ~leading
@@ -106,19 +101,19 @@ class Constraints:
         return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
 
     def without_hidden_causes_of(self, names: Iterable[str]) -> Constraints:
-        """The constraints, and that these variables share no hidden cause with any other."""
-        alone = np.isin(self.names, list(names))
-        if not alone.any():
+        """The constraints with no hidden cause that these variables share with any other."""
+        spared = _among(self.names, names)
+        if not spared.any():
             return self
-        unconfounded = np.broadcast_to(self.unconfounded, self.required.shape) | alone | alone[:, None]
+        unconfounded = np.broadcast_to(self.unconfounded, self.required.shape) | spared | spared[:, None]
         np.fill_diagonal(unconfounded, False)
         return replace(self, unconfounded=_read_only(unconfounded))
 
-    def rearranged(self, places: NDArray[np.intp]) -> Constraints:
-        """The same constraints with variable `places[i]` in place i."""
-        grid = np.ix_(places, places)
+    def rearranged(self, indices: NDArray[np.intp]) -> Constraints:
+        """The same constraints, whose variable i is variable `indices[i]` of these."""
+        grid = np.ix_(indices, indices)
         return Constraints(
-            names=tuple(self.names[place] for place in places),
+            names=tuple(self.names[index] for index in indices),
             required=_read_only(self.required[grid]),
             forbidden=_read_only(self.forbidden[grid]),
             precedence=_read_only(self.precedence[grid]),
@@ -211,17 +206,12 @@ class Knowledge:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
-        """The knowledge in a mapping such as a JSON or TOML file holds.
+        """Read the arguments of `Knowledge`, by our names or pgmpy's, from a mapping such as a JSON or TOML file holds.
 
         Parameters
         ----------
         settings
-            The arguments of `Knowledge` by name, ours or pgmpy's.
-
-        Returns
-        -------
-        Knowledge
-            A KnowledgeError instead, for an unknown name or a contradiction.
+            The arguments by name.
 
         Examples
         --------
@@ -238,18 +228,13 @@ class Knowledge:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Knowledge:
-        """The knowledge in a TOML or JSON file.
+        """Read a TOML or JSON file.
 
         Parameters
         ----------
         path
             The file. As TOML, for instance: `required = ["smoking -> cancer"]` on one line and
             `tiers = [["age", "sex"], ["smoking"]]` on the next.
-
-        Returns
-        -------
-        Knowledge
-            A KnowledgeError instead, for a file that cannot be read, an unknown name or a contradiction.
 
         Examples
         --------
@@ -286,20 +271,13 @@ class Knowledge:
 
     @classmethod
     def from_pgmpy(cls, expert_knowledge: Any) -> Knowledge:
-        """The same knowledge from a pgmpy ExpertKnowledge object.
-
-        Its `orientations`, directions that hold if the edge exists, forbid the opposite edges. A function that orients
-        edges (`orientation_fn`) is not knowledge that can be checked, and is refused.
+        """Convert a pgmpy ExpertKnowledge object.
 
         Parameters
         ----------
         expert_knowledge
-            The object.
-
-        Returns
-        -------
-        Knowledge
-            With the same edges, tiers and roots.
+            Its `orientations`, directions that hold if the edge exists, forbid the opposite edges. A function that
+            orients edges (`orientation_fn`) cannot be checked, and is refused.
 
         Examples
         --------
@@ -318,7 +296,7 @@ class Knowledge:
         return cls(**{**given, "forbidden_edges": [*given["forbidden_edges"], *against]})
 
     def __or__(self, other: Knowledge) -> Knowledge:
-        """Both at once. Only one of them may have tiers, and one a search space: two lists of either do not add up."""
+        """Combine both. Only one may have tiers, and one a search space: two lists of either do not add up."""
         for name in ("tiers", "search_space"):
             if getattr(self, name) and getattr(other, name):
                 raise KnowledgeError(f"Two sources of knowledge both give {name}: keep them in one of the two.")
@@ -328,11 +306,6 @@ class Knowledge:
 
     def to_dict(self) -> dict[str, Any]:
         """The knowledge as JSON can hold it; `from_dict` reads it back.
-
-        Returns
-        -------
-        dict
-            What was given, by name; empty if nothing was.
 
         Examples
         --------
@@ -346,12 +319,7 @@ class Knowledge:
         }
 
     def variables(self) -> tuple[str, ...]:
-        """Every name that the knowledge mentions, in the order of mention.
-
-        Returns
-        -------
-        tuple of str
-            Each name once.
+        """Every name that the knowledge mentions, once, in the order of mention.
 
         Examples
         --------
@@ -363,18 +331,12 @@ class Knowledge:
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
-        """The constraints on graphs over some variables.
+        """The constraints on graphs over some variables, as matrices.
 
         Parameters
         ----------
         names
-            The P variables, in the order of the matrices. A variable that the knowledge mentions and that is not among
-            them is a KnowledgeError.
-
-        Returns
-        -------
-        Constraints
-            With `required`, `forbidden` and `precedence`, (P, P) each.
+            The P variables, in the order of the matrices; a KnowledgeError unless they are all that is mentioned.
 
         Examples
         --------
@@ -382,10 +344,10 @@ class Knowledge:
         True
         """
         names = tuple(str(name) for name in names)
-        place = {name: index for index, name in enumerate(names)}
-        if unknown := [name for name in self.variables() if name not in place]:
-            hints = "; ".join(f"{shown(name)}{_did_you_mean(name, names)}" for name in unknown[:MOST_NAMED])
-            more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
+        index_of = {name: index for index, name in enumerate(names)}
+        if unknown := [name for name in self.variables() if name not in index_of]:
+            hints = "; ".join(f"{shown(name)}{_did_you_mean(name, names)}" for name in unknown[:MAX_NAMED])
+            more = f"; and {len(unknown) - MAX_NAMED:,} more" if len(unknown) > MAX_NAMED else ""
             word = "a variable that is" if len(unknown) == 1 else "variables that are"
             raise KnowledgeError(f"Knowledge names {word} not in the table: {hints}{more}.")
 
@@ -393,11 +355,9 @@ class Knowledge:
         forbidden = _edge_matrix(self.forbidden, names)
         tier = np.full(len(names), np.nan)  # comparisons with nan are false: no tier, nothing forbidden
         for number, members in enumerate(self.tiers):
-            tier[[place[name] for name in members]] = number
+            tier[[index_of[name] for name in members]] = number
         earlier_tier = tier[:, None] < tier[None, :]
-        is_root, is_leaf = (
-            np.isin(np.arange(len(names)), [place[n] for n in some]) for some in (self.roots, self.leaves)
-        )
+        is_root, is_leaf = _among(names, self.roots), _among(names, self.leaves)
         forbidden[:, is_root] = True
         forbidden[is_leaf, :] = True
         if self.search_space:
@@ -434,7 +394,7 @@ def parse_edge(edge: Any) -> Edge:
 
 
 def _two_names(entry: Any, arrow: re.Pattern[str]) -> Edge | None:
-    """The names that an arrow in a text, or a collection, holds; None unless they are two."""
+    """The two names in a text with an arrow, or in a collection; None for anything else."""
     pair = arrow.split(entry.strip()) if isinstance(entry, str) else _members(entry)
     if pair is None or len(pair) != 2 or not all(_is_name(name) for name in pair):
         return None
@@ -442,7 +402,7 @@ def _two_names(entry: Any, arrow: re.Pattern[str]) -> Edge | None:
 
 
 def _or_pair(entry: Any) -> str:
-    """The other way to write two names, for whoever did not write a text: a command line knows texts alone."""
+    """Another way to write two names, for callers that did not write text, as a command line always does."""
     return "" if isinstance(entry, str) else " or a list of two names"
 
 
@@ -498,7 +458,7 @@ def _entries(value: Any, kind: str) -> list[Any]:
 
 
 def _members(value: Any) -> list[Any] | None:
-    """What a list, a tuple, a set, an array or another collection holds; None for anything else."""
+    """The entries of a list, a tuple, a set, an array or another collection; None for anything else."""
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         return None
     try:
@@ -540,7 +500,7 @@ def _check(knowledge: Knowledge) -> None:
         graphlib.TopologicalSorter(comes_after).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1][:-1]  # each comes before the next
-        numbers_in = [place for place, entry in enumerate(cycle) if isinstance(entry, int)]
+        numbers_in = [index for index, entry in enumerate(cycle) if isinstance(entry, int)]
         if numbers_in:
             around = cycle[numbers_in[-1] + 1 :] + cycle[: numbers_in[0]]
             raise KnowledgeError(
@@ -554,11 +514,17 @@ def _check(knowledge: Knowledge) -> None:
 
 def _edge_matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
     """The edges among the variables `names` as a matrix.  (P, P)"""
-    place = {name: index for index, name in enumerate(names)}
+    index_of = {name: index for index, name in enumerate(names)}
     matrix = np.zeros((len(names), len(names)), dtype=bool)
     for cause, effect in edges:
-        matrix[place[cause], place[effect]] = True
+        matrix[index_of[cause], index_of[effect]] = True
     return matrix
+
+
+def _among(names: Sequence[str], some: Iterable[str]) -> NDArray[np.bool_]:
+    """Which names are among some. Not by numpy, for which a NUL at the end of a name makes no difference.  (P,)"""
+    wanted = set(some)
+    return np.array([name in wanted for name in names], dtype=bool)
 
 
 def _read_only(matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -577,9 +543,9 @@ def _parse_toml(text: str) -> Any:
 
 def _text_of(path: Path) -> str:
     try:
-        if (size := path.stat().st_size) > LARGEST_FILE:
+        if (size := path.stat().st_size) > MAX_BYTES:
             raise KnowledgeError(
-                f"{path.name!r} has {size:,} bytes: expected a knowledge file of at most {LARGEST_FILE:,}."
+                f"{path.name!r} has {size:,} bytes: expected a knowledge file of at most {MAX_BYTES:,}."
             )
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:

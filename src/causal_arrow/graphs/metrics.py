@@ -1,16 +1,14 @@
-"""How far an estimated graph is from the true one, and how far to trust its probabilities.
+"""How far an estimated graph is from the true one.
 
-Every function takes the truth first and the estimate second, (P, P) matrices with 1 at [j, k] when j → k
-(`dag.py`). An estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with
-such graphs and must still be measured. A measure without a meaning for the graphs at hand is nan, never a
-number made up: whoever takes the mean leaves nans out and says how many there were.
+Every function takes the truth first and the estimate second, (P, P) matrices with 1 at [j, k] when j → k (`dag.py`). An
+estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with such graphs and
+must still be measured. A measure without a meaning for two graphs is nan, never a number made up: whoever takes the
+mean leaves nans out and says how many there were.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,30 +21,16 @@ from causal_arrow.graphs.dag import BoolMatrix
 Matrix = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
 
-# The structural intervention distance is read as a share of p(p − 1) effects on graphs small enough to act upon.
-LARGEST_GRAPH_FOR_SID = 30
+Edge = tuple[str, str]
 
-# Nearly every ordered pair has no edge and a probability near 0, and would hide any miscalibration of the others.
-CALIBRATION_FLOOR = 0.05
-CALIBRATION_BINS = 10
+# The structural intervention distance is read as a share of p(p − 1) effects on graphs small enough to act upon.
+MAX_VARIABLES_SID = 30
 
 
 def shd(truth: Matrix, estimate: Matrix) -> int:
     """Structural Hamming distance: the number of unordered pairs {j, k} whose edges differ.
 
     A missing, an extra and a reversed edge count one each; so does j ⇄ k where the truth has one edge or none.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph.  (P, P)
-
-    Returns
-    -------
-    int
-        0 for equal graphs.
 
     Examples
     --------
@@ -61,17 +45,7 @@ def shd(truth: Matrix, estimate: Matrix) -> int:
 def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
     """SHD divided by the number of true edges, so that the empty answer scores 1; an undirected edge counts once.
 
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph.  (P, P)
-
-    Returns
-    -------
-    float
-        nan when the true graph is empty.
+    It is nan when the true graph is empty.
 
     Examples
     --------
@@ -87,17 +61,7 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
 def f1(truth: Matrix, estimate: Matrix) -> float:
     """F1 of directed edges, 2·TP / (true edges + estimated edges); a reversed edge is wrong on both counts.
 
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph.  (P, P)
-
-    Returns
-    -------
-    float
-        From 0 to 1. Two empty graphs agree entirely: 1. If only one of them is empty: 0.
+    Two empty graphs agree entirely: 1. If only one of them is empty: 0.
 
     Examples
     --------
@@ -110,19 +74,7 @@ def f1(truth: Matrix, estimate: Matrix) -> float:
 
 
 def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
-    """F1 of adjacencies, direction ignored.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph.  (P, P)
-
-    Returns
-    -------
-    float
-        From 0 to 1; empty graphs as in `f1`.
+    """F1 of adjacencies, direction ignored; of empty graphs as in `f1`.
 
     Examples
     --------
@@ -135,20 +87,9 @@ def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
 
 
 def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
-    """Share of the true edges joined at all in the estimate that point the right way.
+    """Share of the true edges joined at all in the estimate that point the right way; nan if none is joined.
 
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph. An edge in both directions is not oriented, hence not right unless the true one is not
-        oriented either.  (P, P)
-
-    Returns
-    -------
-    float
-        nan when no true edge is joined.
+    An edge in both directions is not oriented, hence not right unless the true one is not oriented either.
 
     Examples
     --------
@@ -163,22 +104,10 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
 
 
 def average_precision(truth: Matrix, scores: Matrix) -> float:
-    """Average precision of a score matrix over all p(p − 1) ordered pairs.
+    """Average precision of a score matrix over all p(p − 1) ordered pairs; nan when the true graph is empty.
 
     Σ over the distinct scores, from the highest, of (gain in recall) × (precision so far): pairs with equal scores
     enter together. This is scikit-learn's `average_precision_score` on the matrix without its diagonal.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    scores
-        The larger, the surer of an edge j → k.  (P, P)
-
-    Returns
-    -------
-    float
-        From 0 to 1; nan when the true graph is empty.
 
     Examples
     --------
@@ -187,7 +116,7 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
     1.0
     """
     truth = dag.ensure_graph(truth)
-    outcomes, pair_scores = _ordered_pairs(truth, scores)
+    outcomes, pair_scores = ordered_pairs(truth, scores)
     if not outcomes.any():
         return math.nan
     by_score = np.argsort(-pair_scores, kind="stable")
@@ -201,20 +130,8 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
 def cpdag_shd(truth: Matrix, estimate: Matrix) -> int:
     """SHD between the Markov equivalence classes of two DAGs: unordered pairs whose mark in the two CPDAGs differs.
 
-    A mark is one of: no edge, →, ←, undirected; any difference counts one.
-
-    Parameters
-    ----------
-    truth
-        The true DAG.  (P, P)
-    estimate
-        The estimated DAG.  (P, P)
-
-    Returns
-    -------
-    int
-        0 exactly when the DAGs are equivalent, that is when no observational data could tell them apart without
-        assumptions about mechanisms and noise.
+    A mark is one of: no edge, →, ←, undirected; any difference counts one. The distance is 0 exactly when no
+    observational data could distinguish the DAGs without assumptions about mechanisms and noise.
 
     Examples
     --------
@@ -230,19 +147,8 @@ def sid(truth: Matrix, estimate: Matrix) -> int:
     """Structural intervention distance of two DAGs: the ordered pairs (i, k) where the estimate gets the effect wrong.
 
     Peters and Bühlmann (2015). The estimate computes the effect of intervening on i upon k by adjusting for the parents
-    it gives to i; the pair counts when that is not correct for every distribution generated by the true graph.
-
-    Parameters
-    ----------
-    truth
-        The true DAG.  (P, P)
-    estimate
-        The estimated DAG.  (P, P)
-
-    Returns
-    -------
-    int
-        From 0 to p(p − 1). The distance is not symmetric: an estimate with too many edges may score 0.
+    it gives to i; the pair counts when that is not correct for every distribution generated by the true graph. The
+    distance is not symmetric: an estimate with too many edges may score 0.
 
     Examples
     --------
@@ -265,9 +171,7 @@ def _wrong_effects(truth: BoolMatrix, reaches: BoolMatrix, cause: int, adjustmen
     """
     descendants = reaches[cause].copy()
     descendants[cause] = False
-    opens_collider: BoolMatrix = np.any(
-        reaches[:, adjustment], axis=1
-    )  # in the adjustment set, or with a descendant there
+    opens_collider = np.asarray(reaches[:, adjustment].any(axis=1))  # in the set, or with a descendant there
     forbidden = reaches[descendants & opens_collider].any(axis=0)  # (a)
     wrong: BoolMatrix = forbidden | _joined_by_open_nondirected_path(truth, cause, adjustment, opens_collider)  # (b)
     wrong[adjustment] = descendants[adjustment]
@@ -302,190 +206,19 @@ def _joined_by_open_nondirected_path(
         reached = grown
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """How often an edge was there when its probability lay in a bin; bins have equal width and hold their lower end.
+def evaluate(truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None) -> dict[str, float]:
+    """Every measure of one answer, by name; nan where a measure has no meaning.
 
-    Holds sums, so that those of many datasets add up to that of all their pairs (`pool`).
-    """
-
-    pairs: FloatArray  # (bins,) ordered pairs with a probability in the bin
-    probability_sum: FloatArray  # (bins,) their probabilities, added up: the number of edges promised
-    edges: FloatArray  # (bins,) how many of them are edges of the true graph
-
-    @property
-    def mean_probability(self) -> FloatArray:
-        """Mean probability in each bin; nan in an empty one.  (bins,)"""
-        return np.where(self.pairs > 0, self.probability_sum / np.maximum(self.pairs, 1), math.nan)
-
-    @property
-    def edge_frequency(self) -> FloatArray:
-        """Share of true edges in each bin; nan in an empty one.  (bins,)"""
-        return np.where(self.pairs > 0, self.edges / np.maximum(self.pairs, 1), math.nan)
-
-    @property
-    def expected_calibration_error(self) -> float:
-        """Σ_bins (share of the pairs) · |mean probability − edge frequency|; nan without pairs."""
-        total = self.pairs.sum()
-        return float(np.abs(self.probability_sum - self.edges).sum() / total) if total else math.nan
-
-
-def reliability_of(
-    truth: Matrix, probabilities: Matrix, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
-) -> Reliability:
-    """Reliability of directed-edge probabilities over the ordered pairs of one graph.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    probabilities
-        Of each directed edge.  (P, P)
-    bins
-        How many, of equal width.
-    floor
-        Only pairs with a probability of this or more; all p(p − 1) pairs by default.
-
-    Returns
-    -------
-    Reliability
-        Sums per bin, which `pool` adds up over graphs.
-
-    Examples
-    --------
-    >>> from causal_arrow.graphs.metrics import reliability_of
-    >>> reliability_of([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]], bins=2).edges
-    array([0., 1.])
-    """
-    truth = dag.ensure_graph(truth)
-    outcomes, pair_probabilities = _ordered_pairs(truth, probabilities)
-    if pair_probabilities.size and (pair_probabilities.min() < 0 or pair_probabilities.max() > 1):
-        raise GraphError(
-            f"Probabilities lie between 0 and 1, but these go from {pair_probabilities.min():g} to "
-            f"{pair_probabilities.max():g}. Calibration has no meaning for other scores; leave it out."
-        )
-    counted = pair_probabilities >= floor
-    return binned(outcomes[counted], pair_probabilities[counted], bins)
-
-
-def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliability:
-    """The reliability of probabilities of whatever came out or did not.
-
-    Parameters
-    ----------
-    outcomes
-        What came out.  (pairs,)
-    probabilities
-        How probable it was said to be.  (pairs,)
-    bins
-        How many, of equal width.
-
-    Returns
-    -------
-    Reliability
-        Sums per bin.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.metrics import binned
-    >>> binned(np.array([True, False]), np.array([0.9, 0.8]), bins=2).pairs
-    array([0., 2.])
-    """
-    # Probabilities computed as sums may fall short of a boundary by rounding; 1 belongs to the last bin.
-    bin_of_pair = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
-    return Reliability(
-        pairs=np.bincount(bin_of_pair, minlength=bins).astype(np.float64),
-        probability_sum=np.bincount(bin_of_pair, weights=probabilities, minlength=bins).astype(np.float64),
-        edges=np.bincount(bin_of_pair[outcomes], minlength=bins).astype(np.float64),
-    )
-
-
-def pool(parts: Iterable[Reliability]) -> Reliability:
-    """The reliability over the pairs of several graphs together.
-
-    Parameters
-    ----------
-    parts
-        Those of the graphs, with the same number of bins.
-
-    Returns
-    -------
-    Reliability
-        Their sums.
-
-    Examples
-    --------
-    >>> from causal_arrow.graphs.metrics import pool, reliability_of
-    >>> one = reliability_of([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]], bins=2)
-    >>> pool([one, one]).edges
-    array([0., 2.])
-    """
-    parts = list(parts)
-    return Reliability(
-        pairs=np.sum([part.pairs for part in parts], axis=0),
-        probability_sum=np.sum([part.probability_sum for part in parts], axis=0),
-        edges=np.sum([part.edges for part in parts], axis=0),
-    )
-
-
-def expected_calibration_error(
-    truth: Matrix, probabilities: Matrix, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
-) -> float:
-    """Expected calibration error of one graph's directed-edge probabilities.
-
-    With few pairs per bin, one graph's error is mostly chance: `pool` those of many graphs to judge a method.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    probabilities
-        Of each directed edge.  (P, P)
-    bins
-        How many, of equal width.
-    floor
-        Only pairs with a probability of this or more.
-
-    Returns
-    -------
-    float
-        nan when no pair reaches `floor`.
-
-    Examples
-    --------
-    >>> from causal_arrow.graphs.metrics import expected_calibration_error
-    >>> expected_calibration_error([[0, 1], [0, 0]], [[0, 1], [0, 0]])
-    0.0
-    """
-    return reliability_of(truth, probabilities, bins=bins, floor=floor).expected_calibration_error
-
-
-def evaluate(
-    truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None, probabilities: Matrix | None = None
-) -> dict[str, float]:
-    """Every measure of one answer, by name.
-
-    Where the true graph is empty, an empty estimate has F1 1 and any other 0; measures that divide by the true edges
-    (nshd, ap, orientation_accuracy) are nan.
+    The distance between CPDAGs and the structural intervention distance, which is computed for p ≤ 30, need two DAGs.
 
     Parameters
     ----------
     truth
         The true graph.  (P, P)
     estimate
-        The estimated graph. The distance between CPDAGs and the structural intervention distance, which is computed for
-        p ≤ 30, need two DAGs.  (P, P)
+        The estimated graph.  (P, P)
     scores
-        Rank the ordered pairs for average precision; without them the probabilities do, and without those the estimated
-        graph.  (P, P)
-    probabilities
-        Of directed edges, which are also measured for calibration.  (P, P)
-
-    Returns
-    -------
-    dict of float
-        nan where a measure has no meaning.
+        Rank the ordered pairs for average precision; the estimated graph by default.  (P, P)
 
     Examples
     --------
@@ -497,26 +230,19 @@ def evaluate(
     truth, estimate = _two_graphs(truth, estimate)
     acyclic = bool(dag.is_acyclic(estimate))
     two_dags = acyclic and bool(dag.is_acyclic(truth))
-    ranking = next(matrix for matrix in (scores, probabilities, estimate) if matrix is not None)
-    measures = {
+    return {
         "true_edges": float(truth.sum()),
         "estimated_edges": float(estimate.sum()),
         "acyclic": float(acyclic),
         "shd": float(shd(truth, estimate)),
         "nshd": normalized_shd(truth, estimate),
         "f1": f1(truth, estimate),
-        "ap": average_precision(truth, ranking),
+        "ap": average_precision(truth, estimate if scores is None else scores),
         "skeleton_f1": skeleton_f1(truth, estimate),
         "orientation_accuracy": orientation_accuracy(truth, estimate),
         "cpdag_shd": float(cpdag_shd(truth, estimate)) if two_dags else math.nan,
-        "sid": float(sid(truth, estimate)) if two_dags and len(truth) <= LARGEST_GRAPH_FOR_SID else math.nan,
-        "ece": math.nan,
-        "ece_above_floor": math.nan,
+        "sid": float(sid(truth, estimate)) if two_dags and len(truth) <= MAX_VARIABLES_SID else math.nan,
     }
-    if probabilities is not None:
-        measures["ece"] = expected_calibration_error(truth, probabilities)
-        measures["ece_above_floor"] = expected_calibration_error(truth, probabilities, floor=CALIBRATION_FLOOR)
-    return measures
 
 
 def _two_graphs(truth: Matrix, estimate: Matrix) -> tuple[BoolMatrix, BoolMatrix]:
@@ -529,8 +255,17 @@ def _two_graphs(truth: Matrix, estimate: Matrix) -> tuple[BoolMatrix, BoolMatrix
     return truth, estimate
 
 
-def _ordered_pairs(truth: BoolMatrix, scores: Matrix) -> tuple[BoolMatrix, FloatArray]:
-    """Whether each ordered pair is a true edge, and its score; the diagonal left out.  (P(P − 1),) twice"""
+def ordered_pairs(truth: BoolMatrix, scores: Matrix) -> tuple[BoolMatrix, FloatArray]:
+    """Whether each ordered pair is a true edge, and its score; the diagonal left out.  (P(P − 1),) twice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causal_arrow.graphs.metrics import ordered_pairs
+    >>> truth = np.array([[False, True], [False, False]])
+    >>> ordered_pairs(truth, [[0, 0.9], [0.1, 0]])
+    (array([ True, False]), array([0.9, 0.1]))
+    """
     values: npt.NDArray[Any] = np.asarray(scores, dtype=np.float64)
     if values.shape != truth.shape:
         raise GraphError(f"Scores must have the shape of the true graph, {truth.shape}; got {values.shape}.")
@@ -548,3 +283,26 @@ def _differing_pairs(first: BoolMatrix, second: BoolMatrix) -> int:
 def _f1(truth: BoolMatrix, estimate: BoolMatrix) -> float:
     edges = truth.sum() + estimate.sum()
     return float(2 * (truth & estimate).sum() / edges) if edges else 1.0
+
+
+def edge_differences(ours: set[Edge], theirs: set[Edge]) -> dict[str, list[Edge]]:
+    """The edges in which two graphs differ: only the first has them, only the second, or both in another way.
+
+    An edge is "directed in one" if one of the graphs has it undirected; it is given as the other directs it.
+
+    Examples
+    --------
+    >>> from causal_arrow.graphs.metrics import edge_differences
+    >>> edge_differences({("a", "b"), ("b", "c")}, {("b", "a")})["reversed"]
+    [('a', 'b')]
+    """
+    joined, their_joined = ({frozenset(edge) for edge in edges} for edges in (ours, theirs))
+    missing, extra = joined - their_joined, their_joined - joined
+    undirected = {frozenset(edge) for edges in (ours, theirs) for edge in edges if edge[::-1] in edges}
+    differing = {frozenset(edge) for edge in ours ^ theirs} - missing - extra
+    return {
+        "missing": sorted(edge for edge in ours if frozenset(edge) in missing),
+        "extra": sorted(edge for edge in theirs if frozenset(edge) in extra),
+        "reversed": sorted(edge for edge in ours if frozenset(edge) in differing - undirected),
+        "directed_in_one": sorted(edge for edge in ours & theirs if frozenset(edge) in differing & undirected),
+    }

@@ -1,32 +1,40 @@
-"""The report card of a table: what about it should make a reader trust the answer more or less, in plain words."""
+"""inspect_table(): the report card of a table: what should make a reader trust the answer more or less."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from causal_arrow.errors import PYTHON, Remedy, Wording
-from causal_arrow.tables.copies import copy_findings
-from causal_arrow.tables.dependencies import determined_groups
-from causal_arrow.tables.experiments import SEPARATOR
-from causal_arrow.tables.table import ANY_TABLE, KINDS, Abilities, Column, Finding, Table
-from causal_arrow.tables.table_facts import FEW_TOGETHER, FEW_VALUES, TableFacts, table_facts
-from causal_arrow.text import counted, listed
+from causal_arrow.tables._facts import (
+    COPY,
+    FEW_TOGETHER,
+    FEW_VALUES,
+    TableStatistics,
+    determined_groups,
+    table_statistics,
+    times_each_was_set,
+)
+from causal_arrow.tables._labels import SEPARATOR
+from causal_arrow.tables.options import KINDS
+from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table
+from causal_arrow.text import counted, first_few, in_percent, listed
 
+NOTHING = "Nothing stands out."
 SEVERITIES = ("problem", "warning", "note")  # the most serious first
 
-FEW_OBSERVATIONS = 50  # with fewer, whatever the number of variables, only strong edges are seen
+FEW_ROWS = 50  # with fewer, whatever the number of variables, only strong edges are seen
 DOMINATED = 0.5  # a column with a value more frequent than this is called lumpy
 HEAVY_KURTOSIS = 10.0  # excess kurtosis; a Laplace distribution has 3, an exponential 6
 FAR_OUT = 10.0  # standard deviations
 MANY_MISSING = 0.5  # share of a column from which on its edges rest on little
-RARE_LEVEL = 10  # observations of a category below which it says little
+RARE_LEVEL = 10  # rows of a level below which it says little
 MOSTLY_ONE_VALUE = 0.9  # a column with a value more frequent than this, and fewer others than RARE_LEVEL, hardly varies
-MOST_GROUPS = 10  # of variables that determine each other, before the others are mentioned together
-AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a word ...
+MAX_GROUPS = 10  # groups of variables that determine each other; more are mentioned together
+AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a warning ...
 AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
 
 
@@ -39,7 +47,7 @@ class TrainingRange:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TrainingRange | None:
-        """The range in the record of a training, as weights keep it; None if it does not say."""
+        """Read the range from the record of a training, as weights keep it; None if it is not there."""
         try:
             shapes = record["shapes"]
             ranges = [
@@ -69,7 +77,7 @@ class TableReport:
     """
 
     observations: int
-    """How many observations there are."""
+    """The number of rows."""
     columns: tuple[Column, ...]
     """What each variable is."""
     findings: tuple[Finding, ...]
@@ -77,50 +85,17 @@ class TableReport:
 
     @property
     def variables(self) -> int:
-        """How many variables there are.
-
-        Returns
-        -------
-        int
-            Columns of the table.
-
-        Examples
-        --------
-        >>> report.variables
-        7
-        """
+        """The number of columns."""
         return len(self.columns)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The messages that should not be missed: problems and warnings.
-
-        Returns
-        -------
-        tuple of str
-            One per finding that is more than a note.
-
-        Examples
-        --------
-        >>> report.warnings
-        ()
-        """
+        """The messages that should not be missed: problems and warnings."""
         return tuple(finding.worded() for finding in self.findings if finding.severity != "note")
 
     @property
     def title(self) -> str:
-        """The size of the table, and how many columns of each kind it has unless all hold numbers.
-
-        Returns
-        -------
-        str
-            One line.
-
-        Examples
-        --------
-        >>> report.title[:32]
-        '800 observations of 7 variables:'
-        """
+        """The size of the table, and how many columns of each kind it has unless all hold numbers."""
         size = f"{counted(self.observations, 'observation')} of {counted(self.variables, 'variable')}"
         of_kind = {kind: [column.name for column in self.columns if column.kind == kind] for kind in KINDS}
         nouns = {"number": "numbers", "category": "categories"}
@@ -132,44 +107,12 @@ class TableReport:
         return size if len(of_kind["number"]) == self.variables else f"{size}: {', '.join(kinds)}"
 
     def lines(self, wording: Wording = PYTHON) -> list[str]:
-        """The report as lines of plain text.
-
-        Parameters
-        ----------
-        wording
-            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`, in whose words the report says what to do.
-
-        Returns
-        -------
-        list of str
-            The title, then one line per finding.
-
-        Examples
-        --------
-        >>> len(report.lines()) == 1 + len(report.findings)
-        True
-        """
+        """The title, then one line per finding, which says what to do in the words of Python or the command line."""
         findings = [f"{finding.severity}: {finding.worded(wording)}" for finding in self.findings]
-        return [self.title, *(findings or ["Nothing stands out."])]
+        return [self.title, *(findings or [NOTHING])]
 
     def to_dict(self, wording: Wording = PYTHON) -> dict[str, Any]:
-        """The report as JSON can hold it.
-
-        Parameters
-        ----------
-        wording
-            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`, in whose words messages say what to do.
-
-        Returns
-        -------
-        dict
-            `observations`, `variables`, `columns` and `findings`.
-
-        Examples
-        --------
-        >>> report.to_dict()["variables"]
-        7
-        """
+        """The report as JSON can hold it, with messages in the words of Python or the command line."""
         return {
             "observations": self.observations,
             "variables": self.variables,
@@ -183,7 +126,7 @@ class TableReport:
 def inspect_table(
     table: Table, training_range: TrainingRange | None = None, abilities: Abilities = ANY_TABLE
 ) -> TableReport:
-    """The report card of a table.
+    """Check a table for what may mislead.
 
     Parameters
     ----------
@@ -192,7 +135,7 @@ def inspect_table(
     training_range
         The sizes of tables that the network has learned from; without it, nothing is said about them.
     abilities
-        What the network that will read the table can read beside numbers.
+        What the network that will read the table can read besides numbers.
 
     Returns
     -------
@@ -207,7 +150,7 @@ def inspect_table(
     >>> report.variables
     11
     """
-    facts = table_facts(table, abilities)
+    facts = table_statistics(table, abilities)
     findings = [*table.findings, *(_training_range(table, training_range) if training_range else [])]
     for check in _CHECKS:
         findings.extend(check(facts))
@@ -224,14 +167,14 @@ def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
     learned = f"the network has learned from ({fewest:,} to {most:,})"
     if n < fewest:
         message = (
-            f"{counted(n, 'observation')} are fewer than {learned}: expect it to miss edges, and its probabilities to "
-            "be less reliable."
+            f"{counted(n, 'observation')} are fewer than {learned}: it may miss edges, and its probabilities are "
+            "less reliable."
         )
         findings.append(Finding("training_range", "warning", (), message))
     elif n > most:
         message = (
             f"{counted(n, 'observation')} are more than {learned}. All of them are used; its probabilities may be less "
-            "sharp than so much data would allow."
+            "extreme than so much data would justify."
         )
         findings.append(Finding("training_range", "note", (), message))
     (fewest, most), p = trained.variables, table.variables
@@ -244,67 +187,70 @@ def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
     return findings
 
 
-def _few_observations(facts: TableFacts) -> list[Finding]:
-    n, p = facts.observations, len(facts.names)
-    if n >= max(5 * p, FEW_OBSERVATIONS):
+def _few_observations(facts: TableStatistics) -> list[Finding]:
+    n, p = facts.table.observations, len(facts.table.names)
+    if n >= max(5 * p, FEW_ROWS):
         return []
-    severity = "warning" if n < max(2 * p, FEW_OBSERVATIONS) else "note"
+    severity = "warning" if n < max(2 * p, FEW_ROWS) else "note"
     message = (
-        f"{counted(n, 'observation')} are few for {counted(p, 'variable')}: weak edges cannot be told from chance, so "
-        "read the strongest only. More observations or fewer variables help."
+        f"{counted(n, 'observation')} are few for {counted(p, 'variable')}: weak edges cannot be distinguished from "
+        "chance, so trust only the strongest. More observations or fewer variables help."
     )
     return [Finding("few_observations", severity, (), message)]
 
 
-def _missing_values(facts: TableFacts) -> list[Finding]:
+def _missing_values(facts: TableStatistics) -> list[Finding]:
     count = int(facts.missing.sum())
-    if not count or "missing" in facts.known:
+    if not count or facts.has_problem("missing"):
         return []
-    n = facts.observations
+    n = facts.table.observations
     columns = facts.named(facts.missing > 0)
-    share = count / (n * len(facts.names))
+    share = count / (n * len(facts.table.names))
     message = (
-        f"{counted(count, 'value')} ({share:.1%}) {'is' if count == 1 else 'are'} missing, in {listed(columns)}. The "
-        f"network knows which {'cell is' if count == 1 else 'cells are'} missing."
+        f"{counted(count, 'value')} ({in_percent(share)}) {'is' if count == 1 else 'are'} missing, in "
+        f"{listed(columns)}. The network knows which {'cell is' if count == 1 else 'cells are'} missing."
     )
     worst = int(facts.missing.argmax())
     there = n - int(facts.missing[worst])
-    message += f" {facts.names[worst]!r} has {counted(there, 'value')} in {n:,} observations"
+    message += f" {facts.table.names[worst]!r} has {counted(there, 'value')} in {n:,} observations"
     if facts.together is not None and FEW_TOGETHER <= facts.together[2] < there:
-        one, other, both = facts.together
-        message += (
-            f", and {both:,} have both {facts.names[one]!r} and {facts.names[other]!r}: edges between these two rest "
-            f"on {both:,} rows."
-        )
+        one, other, both = _together(facts)
+        message += f", and {both:,} have both {one!r} and {other!r}: edges between these two rest on {both:,} rows."
     else:
         message += f": its edges rest on {'that one' if there == 1 else f'those {there:,}'}."
     severity = "warning" if facts.missing.max() > MANY_MISSING * n else "note"
     return [Finding("missing", severity, columns, message)]
 
 
-def _rarely_together(facts: TableFacts) -> list[Finding]:
-    if facts.together is None or not facts.apart or "missing" in facts.known:
-        return []
+def _together(facts: TableStatistics) -> tuple[str, str, int]:
+    """The names of the two variables least often observed together, and how often they are."""
+    assert facts.together is not None
     one, other, both = facts.together
-    columns = tuple(sorted((facts.names[one], facts.names[other])))
-    pair, rows = f"both {facts.names[one]!r} and {facts.names[other]!r}", counted(facts.observations, "row")
+    return facts.table.names[one], facts.table.names[other], both
+
+
+def _rarely_together(facts: TableStatistics) -> list[Finding]:
+    if facts.together is None or not facts.apart or facts.has_problem("missing"):
+        return []
+    one, other, both = _together(facts)
+    pair, rows = f"both {one!r} and {other!r}", counted(facts.table.observations, "row")
     how_many, rests = f"Only {both:,} of {rows} {'has' if both == 1 else 'have'}", "mostly on other columns"
     if not both:
-        how_many, rests = f"None of {rows} has", "on other columns alone"
+        how_many, rests = f"None of {rows} has", "only on other columns"
     message = f"{how_many} {pair}: an edge between them rests {rests}."
     if facts.apart > 1:
         more = facts.apart - 1
         has = "has" if more == 1 else "have"
         message += f" {counted(more, 'more pair')} of columns {has} fewer than {FEW_TOGETHER} rows in common."
-    return [Finding("rarely_together", "warning", columns, message)]
+    return [Finding("rarely_together", "warning", tuple(sorted((one, other))), message)]
 
 
-def _marks_of_missing(facts: TableFacts) -> list[Finding]:
+def _marks_of_missing(facts: TableStatistics) -> list[Finding]:
     findings = []
     for mark in dict.fromkeys(facts.markers.values()):
         columns = tuple(name for name, other in facts.markers.items() if other == mark)
         message = (
-            f"{mark!r} in {listed(columns)} looks like a mark of missing values, and is read as a "
+            f"{mark!r} in {listed(columns)} looks like a code for missing values, but is read as a "
             f"{'level' if any(name in facts.level_counts for name in columns) else 'number'}."
         )
         remedies = (Remedy("na", setting=mark, about="cells in which nothing was recorded"),)
@@ -312,80 +258,110 @@ def _marks_of_missing(facts: TableFacts) -> list[Finding]:
     return findings
 
 
-def _nearly_constant(facts: TableFacts) -> list[Finding]:
-    """A warning of columns that are the same in all but a few observations, whatever their kind."""
+def _nearly_constant(facts: TableStatistics) -> list[Finding]:
+    """A warning about columns that are the same in nearly all rows, whatever their kind."""
     different = facts.different
     chosen = (different > 0) & (different < RARE_LEVEL) & (facts.largest_share > MOSTLY_ONE_VALUE)
     if not chosen.any():
         return []
-    columns, there = facts.named(chosen), facts.observations - facts.missing
-    counts = [f"{different[place]:,} of {there[place]:,}" for place in np.flatnonzero(chosen).tolist()]
-    some = ", ".join(f"{name!r} in all but {count}" for name, count in zip(columns[1:6], counts[1:], strict=False))
-    rest = f" and {len(columns) - 6} more columns" if len(columns) > 6 else ""
+    columns, there = facts.named(chosen), facts.observed
+    counts = [f"{different[index]:,} of {there[index]:,}" for index in np.flatnonzero(chosen).tolist()]
+    others = [f"{name!r} in all except {count}" for name, count in zip(columns[1:], counts[1:], strict=True)]
+    more = f", {first_few(others, 5, 'columns')}" if others else ""
+    it, its = ("it", "its") if len(columns) == 1 else ("them", "their")
     message = (
-        f"{columns[0]!r} has the same value in all but {counts[0]} observations{some and f', {some}{rest}'}. Hardly "
-        f"anything can be learned about {'it' if len(columns) == 1 else 'them'}: those few observations decide "
-        f"{'its' if len(columns) == 1 else 'their'} edges."
+        f"{columns[0]!r} has the same value in all except {counts[0]} observations{more}. Little can be learned about "
+        f"{it}: those few observations decide {its} edges."
     )
     return [Finding("nearly_constant", "warning", columns, message, (Remedy("drop", columns),))]
 
 
-def _labels_of_experiments(facts: TableFacts) -> list[Finding]:
-    """A warning of columns whose every value names other columns, as labels of experiments do."""
-    names = set(facts.names)
+def _labels_of_experiments(facts: TableStatistics) -> list[Finding]:
+    """A warning about columns whose every value names other columns, as labels of experiments do."""
+    names = set(facts.table.names)
     findings = []
-    for column in facts.columns:
+    for column in facts.table.columns:
         named = {name.strip() for level in column.levels for name in level.split(SEPARATOR)}
         if named and named <= names - {column.name}:
             message = (
                 f"Every value of {column.name!r} names other columns, such as {sorted(named)[0]!r}. If it says which "
-                "variables an experiment has set, it is no variable."
+                "variables an experiment has set, it is not a variable."
             )
             remedies = (Remedy("interventions", (column.name,)), Remedy("drop", (column.name,)))
             findings.append(Finding("labels_of_experiments", "warning", (column.name,), message, remedies))
     return findings
 
 
-def _rare_levels(facts: TableFacts) -> list[Finding]:
+def _rare_levels(facts: TableStatistics) -> list[Finding]:
     rare = {name: int((counts < RARE_LEVEL).sum()) for name, counts in facts.level_counts.items()}
     columns = tuple(name for name, count in rare.items() if count)
     if not columns:
         return []
-    some = ", ".join(f"{name!r} {rare[name]} of {len(facts.level_counts[name])}" for name in columns[:6])
-    rest = f" and {len(columns) - 6} more columns" if len(columns) > 6 else ""
+    some = first_few([f"{name!r} {rare[name]} of {len(facts.level_counts[name])}" for name in columns], 6, "columns")
     message = (
-        f"Categories with fewer than {RARE_LEVEL} observations each: {some}{rest}. They say little; grouping them with "
-        "others may help."
+        f"Levels with fewer than {RARE_LEVEL} observations each: {some}. They carry little information; "
+        "consider grouping them."
     )
     return [Finding("rare_levels", "note", columns, message)]
 
 
-def _copies(facts: TableFacts) -> list[Finding]:
-    return copy_findings(facts.copies, facts.columns, facts.correlation, facts.times_set)
+def _copies(facts: TableStatistics) -> list[Finding]:
+    """A warning for each group of copies."""
+    findings, times_set = [], times_each_was_set(facts.table)
+    for group in facts.copies:
+        names = tuple(facts.table.names[index] for index in group)
+        kinds = {facts.table.columns[index].kind == "category" for index in group}
+        linear = bool((np.abs(facts.correlation[np.ix_(group, group)]) >= COPY).all())
+        how = (
+            "the same category under other names"
+            if kinds == {True}
+            else "copies of each other up to scale"
+            if kinds == {False} and linear
+            else "the same variable, with another name for each value"
+        )
+        others = "the other" if len(names) == 2 else "the others"
+        if len(set(times_set[group].tolist())) == 1:
+            message = (
+                f"{listed(names)} are {how}: no data can show which of them causes what. The graph shows {names[0]!r} "
+                f"with all edges and {others} joined to it; probabilities are shared evenly among them."
+            )
+        else:
+            message = (
+                f"{listed(names)} are {how}, also where experiments set {names[0]!r}: so it counts as the cause of "
+                f"{others}, and has all edges to other variables. If they are one variable, mark all of them as set, "
+                "or leave out all but one."
+            )
+        findings.append(Finding("copies", "warning", names, message, (Remedy("drop", names[1:]),)))
+    return findings
 
 
-def _collinear(facts: TableFacts) -> list[Finding]:
+def groups_of_copies(findings: Iterable[Finding]) -> list[tuple[str, ...]]:
+    """The columns that findings call copies of each other; the first of each group is the one to read."""
+    return [finding.columns for finding in findings if finding.kind == "copies"]
+
+
+def _collinear(facts: TableStatistics) -> list[Finding]:
     # Copies have a finding of their own: one of each is enough here.
-    redundant = {place for group in facts.copies for place in group[1:]}
-    kept = [place for place in np.flatnonzero(facts.varies).tolist() if place not in redundant]
-    groups, others = determined_groups(facts.correlation[np.ix_(kept, kept)], facts.observations, MOST_GROUPS)
+    redundant = {index for group in facts.copies for index in group[1:]}
+    kept = [index for index in np.flatnonzero(facts.varies).tolist() if index not in redundant]
+    groups, others = determined_groups(facts.correlation[np.ix_(kept, kept)], facts.table.observations, MAX_GROUPS)
     findings = []
     for group in groups:
-        columns = tuple(facts.names[kept[place]] for place in group)
+        columns = tuple(facts.table.names[kept[index]] for index in group)
         message = (
-            f"{listed(columns)} determine each other almost exactly (a linear combination of them is all but "
-            "constant). Edges and directions among them are close to guesswork; consider leaving out one, such as a "
-            "total of others."
+            f"{listed(columns)} determine each other almost exactly (a linear combination of them is nearly "
+            "constant). Edges and directions among them are little better than guesses; consider leaving out one, such "
+            "as a total of others."
         )
         findings.append(Finding("collinear", "warning", columns, message))
     if others:
-        columns = tuple(facts.names[kept[place]] for place in others)
+        columns = tuple(facts.table.names[kept[index]] for index in others)
         message = f"More groups that determine each other almost exactly are among {listed(columns)}."
         findings.append(Finding("collinear", "warning", columns, message))
     return findings
 
 
-def _heavy_tails(facts: TableFacts) -> list[Finding]:
+def _heavy_tails(facts: TableStatistics) -> list[Finding]:
     extreme = (facts.kurtosis > HEAVY_KURTOSIS) | (facts.farthest > FAR_OUT)
     heavy = facts.varies & extreme & (facts.distinct > FEW_VALUES)
     if not heavy.any():
@@ -393,17 +369,17 @@ def _heavy_tails(facts: TableFacts) -> list[Finding]:
     columns = facts.named(heavy)
     worst = int(np.argmax(np.where(heavy, facts.farthest, 0)))
     message = (
-        f"{listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.names[worst]!r} reaches "
+        f"{listed(columns)} {'has' if len(columns) == 1 else 'have'} heavy tails ({facts.table.names[worst]!r} reaches "
         f"{facts.farthest[worst]:.0f} standard deviations): a few extreme observations can decide an edge. Check them."
     )
-    skewed = facts.named(heavy & facts.log_candidate)
-    if skewed:
-        message += f" {listed(skewed)}, of one sign and skewed, may belong on a log scale; by default both are tried."
+    if skewed := facts.named(heavy & facts.table.log_candidates):
+        verb = "is" if len(skewed) == 1 else "are"
+        message += f" {listed(skewed)} {verb} skewed and may need a log transform; both are tried by default."
     return [Finding("heavy_tails", "warning", columns, message)]
 
 
-def _discrete(facts: TableFacts) -> list[Finding]:
-    as_such = ["levels" in facts.abilities and column.kind != "number" for column in facts.columns]
+def _discrete(facts: TableStatistics) -> list[Finding]:
+    as_such = ["levels" in facts.abilities and column.kind != "number" for column in facts.table.columns]
     varies = facts.varies & ~np.array(as_such, dtype=bool)
     kinds = (
         ("binary", varies & (facts.distinct == 2), "two values", ""),
@@ -412,7 +388,7 @@ def _discrete(facts: TableFacts) -> list[Finding]:
             "lumpy",
             varies & (facts.distinct > FEW_VALUES) & (facts.largest_share > DOMINATED),
             "the same value in most observations",
-            " Often such a value, for example zero, means something else than a small number.",
+            " Often such a value, for example zero, means something other than a small number.",
         ),
     )
     findings = []
@@ -423,7 +399,7 @@ def _discrete(facts: TableFacts) -> list[Finding]:
             message = f"{listed(columns)} {has} {what} and {is_} used as numbers. "
             remedies: tuple[Remedy, ...] = ()
             if "levels" in facts.abilities:
-                message += f"Right for amounts.{more}"
+                message += f"This is right for amounts.{more}"
                 if kind == "discrete":
                     remedies = (Remedy("kind", columns[:1], "category", about="codes"),)
             else:
@@ -435,7 +411,7 @@ def _discrete(facts: TableFacts) -> list[Finding]:
     return findings
 
 
-def _ordered_in_time(facts: TableFacts) -> list[Finding]:
+def _ordered_in_time(facts: TableStatistics) -> list[Finding]:
     needed = np.maximum(AUTOCORRELATION, AUTOCORRELATION_ERRORS / np.sqrt(facts.neighbors + 1))
     chosen = facts.varies & (facts.autocorrelation > needed)
     if not chosen.any():
@@ -443,13 +419,13 @@ def _ordered_in_time(facts: TableFacts) -> list[Finding]:
     columns = facts.named(chosen)
     message = (
         f"Neighboring observations resemble each other in {listed(columns)}, as in a time series or a sorted table. "
-        "The network takes observations as independent: there is less information than their number says, and "
-        "probabilities are too confident."
+        "The network takes observations as independent: the effective sample size is smaller than the row count, so "
+        "probabilities are overconfident."
     )
     return [Finding("time_order", "warning", columns, message)]
 
 
-_CHECKS: tuple[Callable[[TableFacts], list[Finding]], ...] = (
+_CHECKS: tuple[Callable[[TableStatistics], list[Finding]], ...] = (
     _missing_values,
     _rarely_together,
     _marks_of_missing,

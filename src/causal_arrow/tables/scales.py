@@ -1,12 +1,12 @@
 """On which scale to read a column: as it is given, or its logarithm.
 
-Concentrations, expression levels and incomes act by factors more than by amounts, and a table of them says more about
-its graph in logarithms. Other skewed columns act by amounts, and logarithms would spoil what they say. The
-values of one column do not tell which; the network does. It reads the table both ways, and logarithms count unless they
-leave it clearly more doubt per edge (`SkeletonOrder.doubt`).
+Concentrations, expression levels and incomes act by factors rather than amounts, and a table of their logarithms shows
+more of its graph. Other skewed columns act by amounts, and logarithms would distort them. The values of one column do
+not show which; the network does. It reads the table both ways, and logarithms count unless they leave it clearly more
+uncertain per edge (`GraphDistribution.uncertainty`).
 """
 
-# N observations, P variables
+# N rows, P variables
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import check_choice
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SCALES = ("auto", "given", "log")
 
-LEAST_GAIN = 0.1
-"""Log-likelihood that a log-normal law must be ahead of a normal one, per observation, for a column to be a candidate.
-A log-normal column with a log-standard deviation of 0.36 is ahead by that much, an exponential one by 0.33."""
+MIN_GAIN = 0.1
+"""Log-likelihood per row by which a log-normal distribution must beat a normal one for a column to be a candidate.
+A log-normal column with a log-standard deviation of 0.36 has this much, an exponential one 0.33."""
 
-MOST_DOUBT = 1.25
-"""Logarithms count unless they leave this many times the doubt. Columns that are tried are nearer to a log-normal law,
-and most such quantities act by factors: where the network hardly sees a difference, logarithms are the better guess."""
+MAX_UNCERTAINTY = 1.25
+"""Logarithms count unless they leave this many times the uncertainty. Columns that are tried are nearer to a log-normal
+distribution, and most such quantities act by factors: where the network hardly sees a difference, logarithms are the
+better guess."""
 
 
 def log_candidates(values: Floats) -> Bools:
-    """Columns whose logarithms are worth trying: of one sign, and nearer to a log-normal law than to a normal one.
+    """The columns worth a log transform: of one sign, and nearer to a log-normal distribution than to a normal one.
 
     (P,) A column of negative numbers is judged, and its logarithms are taken, without the sign.
     By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
@@ -49,13 +50,12 @@ def _is_nearer_to_log_normal(column: Floats) -> bool:
     # A quotient of the smallest number by the largest can be zero, which has no logarithm.
     logarithms = np.log(scaled) if scaled[0] > 0 else np.log(column) - np.log(column[-1])
     spread, log_spread = scaled.std(), logarithms.std()
-    return bool(spread > 0 and log_spread > 0 and np.log(spread / log_spread) - logarithms.mean() > LEAST_GAIN)
+    return bool(spread > 0 and log_spread > 0 and np.log(spread / log_spread) - logarithms.mean() > MIN_GAIN)
 
 
 def readings(scale: str, candidates: Bools) -> list[Bools]:
     """The ways to read a table with these `log_candidates`: the columns to take logarithms of, first none of them."""
-    if scale not in SCALES:
-        raise ConfigurationError(f"Unknown scale {scale!r}: expected one of {', '.join(SCALES)}.")
+    check_choice("scale", scale, SCALES)
     given = np.zeros(len(candidates), dtype=bool)
     if scale == "given":
         return [given]
@@ -65,7 +65,7 @@ def readings(scale: str, candidates: Bools) -> list[Bools]:
 
 
 def has_logarithms(column: Floats) -> bool:
-    """Whether the values (N,) that are observed are of one sign, and none is zero: `logarithms` of them are numbers."""
+    """Whether the values (N,) that are observed share a sign and none is zero: their `logarithms` are numbers."""
     return bool(np.nanmin(column) > 0 or np.nanmax(column) < 0)
 
 
@@ -75,7 +75,7 @@ def logarithms(values: Floats) -> Floats:
 
 
 def with_logarithms(values: Floats, columns: Bools) -> Floats:
-    """The values with the logarithms of some columns in their place.  (N, P)"""
+    """The values with the logarithms of some columns.  (N, P)"""
     if not columns.any():
         return values
     changed: Floats = values.copy()
@@ -83,7 +83,9 @@ def with_logarithms(values: Floats, columns: Bools) -> Floats:
     return changed
 
 
-def chosen_reading(doubts: Sequence[float]) -> int:
-    """Which of `readings` counts, given the doubt per edge that each leaves: the last, unless it leaves clearly more
-    than the first."""
-    return 0 if len(doubts) == 1 else int(doubts[-1] <= MOST_DOUBT * doubts[0])
+def chosen_reading(uncertainties: Sequence[float]) -> int:
+    """The index of the reading that counts, given the uncertainty per edge that each leaves.
+
+    It is the last of `readings`, unless that leaves clearly more than the first.
+    """
+    return 0 if len(uncertainties) == 1 else int(uncertainties[-1] <= MAX_UNCERTAINTY * uncertainties[0])

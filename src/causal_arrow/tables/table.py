@@ -1,4 +1,4 @@
-"""Table: observations of variables, as everything after reading sees them."""
+"""Table: rows of variables, as everything after reading sees them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import PYTHON, Remedy, Wording, advice, check_choice
+from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.scales import log_candidates
 
-# N observations, P variables
+# N rows, P variables
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-KINDS = ("number", "binary", "ordered", "category")
-"""What a column can hold: numbers; yes or no; levels in an order; levels without one."""
-
-FEWEST_OBSERVATIONS = 20
+MIN_ROWS = 20
 """A table with fewer is refused."""
 
 PARTS = ("levels", "observed", "intervened")
-"""What a network may be able to read beside numbers: categories, missing cells, cells that an experiment has set."""
+"""What a network may be able to read besides numbers: categories, missing cells, cells that an experiment has set."""
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What the network that will read a table can make use of beside numbers.
+    """What the network that will read a table can use besides numbers.
 
     Examples
     --------
@@ -87,6 +85,8 @@ class Finding:
     >>> finding = read_table(load_example("hospital")).findings[0]
     >>> finding.severity
     'note'
+    >>> Finding.from_dict(finding.to_dict()) == finding
+    True
     """
 
     kind: str
@@ -101,67 +101,24 @@ class Finding:
     """What can be done about it."""
 
     def worded(self, wording: Wording = PYTHON) -> str:
-        """The message with its remedies, in the words of a surface; the message alone if it has no words for them.
-
-        Parameters
-        ----------
-        wording
-            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`.
-
-        Returns
-        -------
-        str
-            A sentence or more.
-
-        Examples
-        --------
-        >>> finding.worded().startswith(finding.message)
-        True
-        """
+        """The message with its remedies, in the words of Python or the command line."""
         return " ".join([self.message, *advice(self.remedies, wording)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding as JSON can hold it; `from_dict` reads it back.
-
-        Returns
-        -------
-        dict
-            `kind`, `severity`, `columns`, `message` and `remedies`.
-
-        Examples
-        --------
-        >>> finding.to_dict()["severity"]
-        'note'
-        """
+        """The finding as JSON can hold it; `from_dict` reads it back."""
         remedies = [{**asdict(remedy), "columns": list(remedy.columns)} for remedy in self.remedies]
         return {**asdict(self), "columns": list(self.columns), "remedies": remedies}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Finding:
-        """The finding that `to_dict` wrote, perhaps before findings had remedies.
-
-        Parameters
-        ----------
-        content
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Finding
-            Equal to the one that was written.
-
-        Examples
-        --------
-        >>> Finding.from_dict(finding.to_dict()) == finding
-        True
-        """
+        """Read a finding that `to_dict` wrote, perhaps before findings had remedies."""
         remedies = (Remedy(**{**entry, "columns": tuple(entry["columns"])}) for entry in content.get("remedies", ()))
         return cls(**{**content, "columns": tuple(content["columns"]), "remedies": tuple(remedies)})
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Observations of variables as numbers, what each variable is, and what was noticed while reading them.
+    """Rows of variables as numbers, what each variable is, and what was noticed while reading them.
 
     `read_table` makes it.
 
@@ -172,6 +129,10 @@ class Table:
     >>> table = read_table(load_example("hospital"))
     >>> table.values.shape
     (800, 7)
+    >>> int((~table.observed).sum())
+    77
+    >>> table.only(table.observed.all(axis=1)).observations
+    723
     """
 
     values: Floats
@@ -183,131 +144,41 @@ class Table:
     intervened: Bools | None = None
     """Where an experiment has set the value; None without experiments.  (N, P)"""
     environment: str | None = None
-    """The variable that tells where or when an observation was made, which nothing in the table causes."""
+    """The variable that says where or when a row was observed, which nothing in the table causes."""
 
     @classmethod
     def of_numbers(cls, values: Floats, names: Sequence[str]) -> Table:
-        """A table of numbers.
-
-        Parameters
-        ----------
-        values
-            Rows are observations, columns are variables.  (N, P)
-        names
-            Of the variables.
-
-        Returns
-        -------
-        Table
-            All of whose columns hold numbers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Table.of_numbers(np.zeros((50, 2)), ["dose", "outcome"]).names
-        ('dose', 'outcome')
-        """
+        """Make a table of numbers from values (N, P) and the names of their columns."""
         return cls(values, tuple(Column(name) for name in names))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables.  (P,)
-
-        Returns
-        -------
-        tuple of str
-            In the order of the columns.
-
-        Examples
-        --------
-        >>> table.names[:3]
-        ('age', 'smoker', 'ward')
-        """
+        """The names of the variables.  (P,)"""
         return tuple(column.name for column in self.columns)
 
     @property
     def observations(self) -> int:
-        """How many observations there are, N.
-
-        Returns
-        -------
-        int
-            Rows.
-
-        Examples
-        --------
-        >>> table.observations
-        800
-        """
+        """The number of rows, N."""
         return len(self.values)
 
     @property
     def variables(self) -> int:
-        """How many variables there are, P.
-
-        Returns
-        -------
-        int
-            Columns.
-
-        Examples
-        --------
-        >>> table.variables
-        7
-        """
+        """The number of columns, P."""
         return len(self.columns)
 
     @cached_property
     def observed(self) -> Bools:
-        """Where there is a value.  (N, P)
-
-        Returns
-        -------
-        ndarray of bool
-            False where a cell is missing.
-
-        Examples
-        --------
-        >>> int((~table.observed).sum())
-        77
-        """
+        """Where there is a value; False where a cell is missing.  (N, P)"""
         return ~np.isnan(self.values)
 
     def only(self, rows: Bools) -> Table:
-        """The table with some of its observations.
-
-        Parameters
-        ----------
-        rows
-            Which of them.  (N,)
-
-        Returns
-        -------
-        Table
-            With all columns, and what experiments set in these observations.
-
-        Examples
-        --------
-        >>> table.only(table.observed.all(axis=1)).observations
-        723
-        """
+        """Keep some of the rows (N,), with all columns and what experiments set in these rows."""
         intervened = None if self.intervened is None else self.intervened[rows]
         return replace(self, values=self.values[rows], intervened=intervened)
 
     @cached_property
     def log_candidates(self) -> Bools:
-        """Variables whose logarithms are worth trying: skewed and of one sign.  (P,)
-
-        Returns
-        -------
-        ndarray of bool
-            In the order of the columns.
-
-        Examples
-        --------
-        >>> table.log_candidates.shape
-        (7,)
-        """
+        """Which variables are worth a log transform: numbers that are skewed and share a sign.  (P,)"""
         return np.array(
             [
                 column.kind == "number" and bool(log_candidates(values[~np.isnan(values), None])[0])
@@ -318,9 +189,9 @@ class Table:
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
-    """The values of each column divided by a power of two that makes the largest about 1, and the exponents.
+    """Divide each column by a power of two that makes its largest value about 1; the exponents come second.
 
-    Sums and squares of what comes out neither overflow nor vanish, and a division by a power of two rounds nothing.
+    Sums and squares of the result neither overflow nor vanish, and dividing by a power of two rounds nothing.
     """
     _, exponents = np.frexp(np.nanmax(np.abs(values), axis=0))
     return np.ldexp(values, -exponents), exponents

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from causal_arrow._version import __version__
 from causal_arrow.discovery.inference import model_name
 from causal_arrow.errors import ArrowError, ConfigurationError
-from causal_arrow.tables.source_frame import FileInMemory
+from causal_arrow.tables import FileInMemory
 from causal_arrow.web import messages
 from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
 from causal_arrow.web.downloads import DOWNLOADS
@@ -29,7 +29,7 @@ from causal_arrow.web.messages import Name
 from causal_arrow.web.page import Page
 from causal_arrow.web.questions import causal_question, edge_details, effect_facts
 from causal_arrow.web.queue import TooBusyError
-from causal_arrow.web.sessions import Choices, EffectAsked, NoAnswerError, Sessions, UnknownSessionError
+from causal_arrow.web.sessions import EffectAsked, NoAnswerError, Sessions, UnknownSessionError
 from causal_arrow.web.views import (
     argued,
     failure,
@@ -189,7 +189,7 @@ def _routes(page: Page) -> APIRouter:
     async def start(session: Key, choices: messages.ReadingChoices) -> messages.SessionFacts:
         """Let the network read the table. Ask for the session until its state is done or failed."""
         here = session_of(session)
-        page.start(here, Choices.of(choices.model_dump()))
+        page.start(here, page.settings.changed(**choices.model_dump()))
         return page.facts(here)
 
     @api.delete("/sessions/{session}/discovery")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer, DirectedEdge
 from causal_arrow.discovery.summary import decided_by, title
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.graphs.differences import edge_differences
+from causal_arrow.graphs.metrics import edge_differences
 from causal_arrow.text import counted, listed, reason
 from causal_arrow.web.messages import Bends, ComparedAnswer, Comparison, Difference, Places
 from causal_arrow.web.sessions import Session

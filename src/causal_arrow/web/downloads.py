@@ -12,8 +12,8 @@ from pathlib import Path
 from causal_arrow._version import __version__
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.effect import in_digits, in_percent
 from causal_arrow.errors import ArrowError
+from causal_arrow.text import counted_share, in_digits
 from causal_arrow.web.questions import effect_facts
 from causal_arrow.web.sessions import EffectAsked, Session
 from causal_arrow.web.statements import statements
@@ -48,7 +48,8 @@ def python_lines(session: Session) -> str:
     """A program that gives the same answer to the same file, and the same answers to what was asked about it."""
     _, answer = session.current()
     knowledge = answer.knowledge.to_dict()
-    reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in session.choices.reading().items())]
+    options = session.choices.reading.to_dict()
+    reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
     settings = [f"model={answer.model!r}", f"decode={answer.rule!r}", f"threshold={answer.threshold!r}"]
     settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
@@ -137,7 +138,7 @@ def _effects(session: Session) -> list[str]:
         rows = [
             (
                 ", ".join(each.variables) or "nothing",
-                in_percent(each.share),
+                counted_share(each.share),
                 in_digits(each.effect),
                 f"{in_digits(each.low)} to {in_digits(each.high)}",
             )
@@ -156,7 +157,7 @@ def _stability(session: Session) -> list[str]:
     for edge in answer.edges:
         j, k = answer.place_of(edge.source), answer.place_of(edge.target)
         shares = stability.frequencies[j, k], stability.frequencies[k, j]
-        rows.append((edge.source, edge.target, *(in_percent(float(share)) for share in shares)))
+        rows.append((edge.source, edge.target, *(counted_share(float(share)) for share in shares)))
     words = f"Shares of {stability.resamples} tables with the observations drawn again."
     head = ("cause", "effect", "show this edge", "show it reversed")
     return ["<h2>Stability</h2>", _paragraphs([words]), _table(head, rows)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.benchmarks.sachs import OBSERVATIONAL, load_sachs
-from causal_arrow.tables.source_frame import FileInMemory
+from causal_arrow.examples.sachs import OBSERVATIONAL, load_sachs
+from causal_arrow.tables import FileInMemory
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import zlib
 from dataclasses import dataclass
 
 from causal_arrow.errors import TableError
-from causal_arrow.tables.reading import MOST_VARIABLES
-from causal_arrow.tables.source_frame import FileInMemory
+from causal_arrow.tables import FileInMemory
+from causal_arrow.tables.reading import MAX_VARIABLES
 from causal_arrow.text import counted
 
 MEGABYTE = 2**20
@@ -88,7 +88,7 @@ class Limits:
             except (OSError, EOFError, ValueError, zlib.error):
                 return  # damaged: the reader says so in its own words
         longest = max((line.count(sign) for line in start.split(b"\n")[:100] for sign in b",;\t| "), default=0)
-        if longest > 4 * MOST_VARIABLES:  # pandas would need gigabytes before anybody could count
+        if longest > 4 * MAX_VARIABLES:  # pandas would need gigabytes before anybody could count
             raise TableError(
                 f"A line of the file has more than {longest:,} fields: expected one column per variable, at most "
                 f"{self.most_variables:,} of them."

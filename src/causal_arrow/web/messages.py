@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from causal_arrow.tables.options import READ_OPTIONS, Form, Kind, Missing
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=10_000)]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
-MissingChoice = Literal["auto", "model", "error", "drop", "impute"]
-Kind = Literal["number", "binary", "ordered", "category"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 MOST_STATEMENTS = 50_000
 MOST_COLUMNS = 5000
@@ -70,7 +71,7 @@ class Offer(Message):
 
     label: str
     drop: list[str] = []
-    missing: MissingChoice | None = None
+    missing: Missing | None = None
     na: list[str] = []
     kinds: dict[str, Kind] = {}
 
@@ -99,16 +100,30 @@ class TableFacts(Message):
 class ReadingChoices(Message):
     """How to read the table before the network does."""
 
-    drop: Annotated[list[Name], Field(max_length=MOST_COLUMNS)] = []
-    missing: MissingChoice = Field("auto", description="As for `read_table`: auto is model where the network can.")
     scale: Literal["auto", "given", "log"] = "auto"
-    kinds: Annotated[dict[Name, Kind], Field(max_length=MOST_COLUMNS)] = {}
-    ordered: Annotated[dict[Name, list[Name]], Field(max_length=MOST_COLUMNS)] = Field(
-        {}, description="Columns whose levels have an order, the smallest first."
-    )
-    na: Annotated[list[Name], Field(max_length=100)] = Field([], description="Values that count as missing.")
-    interventions: Name | None = Field(None, description="The column that names what experiments have set.")
-    environments: Name | None = Field(None, description="The column that tells environments apart.")
+
+
+NOT_ON_THE_PAGE = ("columns", "delimiter", "decimal", "sheet", "header")
+"""Reading options for which people change the file."""
+_TYPES: Mapping[Form, Any] = {
+    "names": Annotated[list[Name], Field(max_length=MOST_COLUMNS)],
+    "missing": Missing,
+    "kinds": Annotated[dict[Name, Kind], Field(max_length=MOST_COLUMNS)],
+    "orders": Annotated[dict[Name, list[Name]], Field(max_length=MOST_COLUMNS)],
+    "column": Name | None,
+}
+_EMPTY: Mapping[Form, Any] = {"names": [], "kinds": {}, "orders": {}}
+
+ReadingChoices = create_model(  # type: ignore[misc, call-overload]
+    "ReadingChoices",
+    __base__=ReadingChoices,
+    __doc__=ReadingChoices.__doc__,
+    **{
+        option.name: (_TYPES[option.form], Field(_EMPTY.get(option.form, option.default), description=option.help))
+        for option in READ_OPTIONS.values()
+        if option.name not in NOT_ON_THE_PAGE
+    },
+)
 
 
 # Graphs

@@ -13,19 +13,17 @@ from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import Discovery, Settings, discover
 from causal_arrow.discovery.uncertainty import resampled_distributions
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.model import ArrowModel
-from causal_arrow.tables.overview import source_columns
+from causal_arrow.network.protocol import Network
+from causal_arrow.tables import FileInMemory, as_frame, source_columns
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import inspect_table
-from causal_arrow.tables.source_frame import FileInMemory, FileOptions
-from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import Abilities
 from causal_arrow.web import messages
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.questions import SEED
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
-from causal_arrow.web.sessions import Choices, Session, Sessions
+from causal_arrow.web.sessions import Session, Sessions
 from causal_arrow.web.views import session_facts
 
 READERS = 2
@@ -68,7 +66,7 @@ class Page:
         def read() -> Session:
             self.limits.check_file(file)
             able = self.abilities()
-            source = as_frame(file, FileOptions())
+            source = as_frame(file)
             self.limits.check_shape(*source.frame.shape)
             table = read_table(source, strict=False, abilities=able)
             return Session(file, inspect_table(table, abilities=able), source_columns(source))
@@ -79,10 +77,10 @@ class Page:
         """What the network reads beside numbers."""
         return abilities(self.settings.model, self._network())
 
-    def _network(self) -> ArrowModel:
+    def _network(self) -> Network:
         return ready_model(self.settings.model, self.settings.device)
 
-    def start(self, session: Session, choices: Choices) -> None:
+    def start(self, session: Session, choices: Settings) -> None:
         """Put the table of a session in line for the network, unless it has answered the same before."""
         self.queue.cancel(session.job)
         self.queue.cancel(session.resampling)
@@ -94,7 +92,7 @@ class Page:
 
         def work() -> Discovery:
             with stopped_when_unwanted(self._network(), lambda: job):
-                return discover(session.file, self._settings_for(choices), **choices.beside_settings())
+                return discover(session.file, choices)
 
         job: Job[Discovery] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.job = self.queue.submit(job)
@@ -119,11 +117,6 @@ class Page:
 
         job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.resampling = self.queue.submit(job)
-
-    def _settings_for(self, choices: Choices) -> Settings:
-        reading = choices.reading()
-        said = {name: reading[name] for name in ("kinds", "ordered", "missing") if name in reading}
-        return Settings(model=self.settings.model, device=self.settings.device, scale=choices.scale, **said)
 
     def facts(self, session: Session) -> messages.SessionFacts:
         """The session as the page sees it."""

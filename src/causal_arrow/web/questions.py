@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections import Counter, deque
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
-from causal_arrow.discovery.effects.effect import Effect, in_percent
+from causal_arrow.discovery.effects.effect import Effect
 from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.summary import Decision, decided_by
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Table
+from causal_arrow.text import counted_share
 from causal_arrow.web.messages import (
     AdjustmentSet,
     Axis,
@@ -43,6 +43,7 @@ Bools = NDArray[np.bool_]
 
 def probability_words(probability: float) -> str:
     """A probability as people say it."""
+    probability = round(probability, 2)  # as it is shown beside the words
     for least, words in ((0.99, "Almost certainly"), (0.9, "Very probably"), (0.7, "Probably"), (0.5, "Perhaps")):
         if probability >= least:
             return words
@@ -223,9 +224,9 @@ def _level_summaries(
 # Cause and effect
 
 
-def _drawn(answer: Answer) -> Bools:
-    """Graphs from the distribution, none of which contradicts the knowledge; always the same.  (K, P, P)"""
-    return answer.sample(DRAWN_GRAPHS, torch.Generator().manual_seed(SEED)).graphs.astype(bool)
+def _drawn(answer: Answer, random: np.random.Generator | None = None) -> Bools:
+    """Graphs from the distribution, none of which contradicts the knowledge.  (K, P, P)"""
+    return answer.sample(DRAWN_GRAPHS, random or np.random.default_rng(SEED)).graphs
 
 
 def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
@@ -239,7 +240,7 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
         cause=cause,
         effect=effect,
         words=f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} "
-        f"({in_percent(share)}).",
+        f"(in {counted_share(share, 'graphs')}).",
         probability=share,
         reversed_probability=float(causes[k, j]),
         graphs=len(graphs),
@@ -254,15 +255,16 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
 def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFacts:
     """The effect of one variable on another with its interval, by adjustment set, and its distribution."""
     _two(answer, asked.cause, asked.effect)
+    random = np.random.default_rng(SEED)
     effect = estimate_effect(
         answer,
         table,
-        _drawn(answer),
+        _drawn(answer, random),
         asked.cause,
         asked.effect,
         between=asked.between,
         question=EffectQuestion(asked.estimator),
-        random=np.random.default_rng(SEED),
+        random=random,
     )
     rows = [
         AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])

@@ -14,12 +14,10 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from causal_arrow.errors import ArrowError
-
-if TYPE_CHECKING:
-    from torch import nn
+from causal_arrow.network.protocol import Network
 
 Result = TypeVar("Result")
 Pieces = Generator[float, None, Result]
@@ -71,19 +69,18 @@ class Job(Generic[Result]):
 
 
 @contextlib.contextmanager
-def stopped_when_unwanted(network: nn.Module, job: Callable[[], Job[Any]]) -> Iterator[None]:
-    """While this lasts, UnwantedError in place of the network's next layer once nobody wants the job's result."""
+def stopped_when_unwanted(network: Network, job: Callable[[], Job[Any]]) -> Iterator[None]:
+    """While this lasts, UnwantedError in place of the network's next stage once nobody wants the job's result."""
 
-    def check(*layer_and_input: object) -> None:
+    def check() -> None:
         if not job().is_wanted:
             raise UnwantedError
 
-    handles = [layer.register_forward_pre_hook(check) for layer in network.modules()]
+    network.between_stages.append(check)
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        network.between_stages.remove(check)
 
 
 class NetworkQueue:

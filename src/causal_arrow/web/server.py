@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.tables.source_frame import FileInMemory
+from causal_arrow.tables import FileInMemory
 from causal_arrow.web.guard import is_loopback
 from causal_arrow.web.limits import Limits
 

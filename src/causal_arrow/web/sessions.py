@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pipeline import Discovery
+from causal_arrow.discovery.pipeline import Discovery, Settings
 from causal_arrow.discovery.uncertainty import EdgeStability, edge_stability
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.tables.overview import SourceColumn
+from causal_arrow.tables import FileInMemory, SourceColumn
 from causal_arrow.tables.report import TableReport
-from causal_arrow.tables.source_frame import FileInMemory
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job
 
-MOST_KEPT = 12
+MAX_KEPT = 12
 """Answers that a session keeps for comparison."""
-MOST_QUESTIONS = 20
+MAX_QUESTIONS = 20
 """Questions about effects that the report answers and the Python lines repeat."""
-MOST_EARLIER = 8
+MAX_EARLIER = 8
 EARLIER_BYTES = 16 * 2**20
 """What the tables of earlier readings may take, so that going back to them needs no network."""
 
@@ -35,50 +33,6 @@ class UnknownSessionError(ArrowError):
 
 class NoAnswerError(ArrowError):
     """The session has no graph yet."""
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How the table of a session is read."""
-
-    drop: tuple[str, ...] = ()
-    missing: str = "auto"
-    scale: str = "auto"
-    kinds: tuple[tuple[str, str], ...] = ()
-    ordered: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    na: tuple[str, ...] = ()
-    interventions: str | None = None
-    environments: str | None = None
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Choices:
-        """The choices in a mapping, as the API has them; their order does not matter."""
-        return cls(
-            **{
-                **content,
-                "drop": tuple(dict.fromkeys(content["drop"])),
-                "na": tuple(dict.fromkeys(content["na"])),
-                "kinds": tuple(sorted(content["kinds"].items())),
-                "ordered": tuple((name, tuple(levels)) for name, levels in sorted(content["ordered"].items())),
-            }
-        )
-
-    def beside_settings(self) -> dict[str, Any]:
-        """The options of `read_table` that are not among the settings of the pipeline."""
-        return {name: value for name, value in self.reading().items() if name not in ("missing", "kinds", "ordered")}
-
-    def reading(self) -> dict[str, Any]:
-        """The options of `read_table` that say the same, without those that are as usual."""
-        everything = {
-            "drop": list(self.drop),
-            "missing": self.missing,
-            "na": list(self.na),
-            "kinds": dict(self.kinds),
-            "ordered": {name: list(levels) for name, levels in self.ordered},
-            "interventions": self.interventions,
-            "environments": self.environments,
-        }
-        return {name: value for name, value in everything.items() if value and value != "auto"}
 
 
 @dataclass(frozen=True)
@@ -109,9 +63,9 @@ class Session:
     """Of the table as it is read by default."""
     columns: tuple[SourceColumn, ...] = ()
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    choices: Choices = field(default_factory=Choices)
+    choices: Settings = field(default_factory=Settings)
     """Those behind `found`."""
-    asked: Choices = field(default_factory=Choices)
+    asked: Settings = field(default_factory=Settings)
     """Those behind `job`."""
     job: Job[Discovery] | None = None
     found: Discovery | None = None
@@ -122,7 +76,7 @@ class Session:
     questions: list[EffectAsked] = field(default_factory=list)
     kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
-    _earlier: dict[Choices, Discovery] = field(default_factory=dict)
+    _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
     _numbers: int = 0
 
@@ -152,19 +106,20 @@ class Session:
             raise NoAnswerError("This table has no graph yet: wait for the network, or start it.")
         return self.found, self.answer
 
-    def known(self, choices: Choices) -> Discovery | None:
-        """What the network said of the table when it was last read like this; None if that is not remembered."""
-        return self.found if self.found is not None and choices == self.choices else self._earlier.get(choices)
+    def known(self, choices: Settings) -> Discovery | None:
+        """The discovery when the table was last read like this; None if that is not remembered."""
+        if self.found is not None and choices == self.choices:
+            return self.found
+        return next((found for earlier, found in self._earlier if earlier == choices), None)
 
-    def _remember(self, choices: Choices, found: Discovery) -> None:
+    def _remember(self, choices: Settings, found: Discovery) -> None:
         """Keep the latest readings while they are small."""
-        self._earlier.pop(choices, None)
-        self._earlier[choices] = found
+        self._earlier = [*(each for each in self._earlier if each[0] != choices), (choices, found)]
         while self._earlier and (
-            len(self._earlier) > MOST_EARLIER
-            or sum(each.table.values.nbytes for each in self._earlier.values()) > EARLIER_BYTES
+            len(self._earlier) > MAX_EARLIER
+            or sum(each.table.values.nbytes for _, each in self._earlier) > EARLIER_BYTES
         ):
-            del self._earlier[next(iter(self._earlier))]
+            del self._earlier[0]
 
     # Stability
 
@@ -191,12 +146,12 @@ class Session:
             self.kept = [each for each in self.kept if each.name != name]
         self._numbers += 1
         kept = KeptAnswer(self._numbers, name, answer)
-        self.kept = [*self.kept, kept][-MOST_KEPT:]
+        self.kept = [*self.kept, kept][-MAX_KEPT:]
         return kept
 
     def remember_question(self, question: EffectAsked) -> None:
         """Keep a question about an effect for the report and the Python lines."""
-        self.questions = [*(each for each in self.questions if each != question), question][-MOST_QUESTIONS:]
+        self.questions = [*(each for each in self.questions if each != question), question][-MAX_QUESTIONS:]
 
 
 def _about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:

@@ -15,7 +15,7 @@ STATEMENTS = (
 )
 """Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Edges of a search space that its statement names."""
 
 
@@ -34,5 +34,5 @@ def statements(knowledge: Knowledge) -> list[str]:
 
 
 def _some(edges: Sequence[tuple[str, str]]) -> str:
-    more = f" and {len(edges) - MOST_NAMED} more" if len(edges) > MOST_NAMED else ""
-    return ", ".join(" → ".join(edge) for edge in edges[:MOST_NAMED]) + more
+    more = f" and {len(edges) - MAX_NAMED} more" if len(edges) > MAX_NAMED else ""
+    return ", ".join(" → ".join(edge) for edge in edges[:MAX_NAMED]) + more

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.labels import shortened
+from causal_arrow.discovery.pictures.labels import shortened
+from causal_arrow.discovery.pipeline import Settings
 from causal_arrow.discovery.summary import decided_by, remarks
-from causal_arrow.errors import ArrowError
+from causal_arrow.errors import ArrowError, is_out_of_memory
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.tables.report import TableReport
@@ -35,7 +36,7 @@ from causal_arrow.web.messages import (
     TableFacts,
 )
 from causal_arrow.web.queue import NetworkQueue
-from causal_arrow.web.sessions import Choices, Session
+from causal_arrow.web.sessions import Session
 from causal_arrow.web.wording import PAGE, offers
 
 # Pixels of the page's font, wide letters included.
@@ -66,9 +67,8 @@ def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
     )
 
 
-def _choices(choices: Choices) -> ReadingChoices:
-    reading = choices.reading()
-    return ReadingChoices(**{**reading, "missing": choices.missing, "scale": choices.scale})
+def _choices(choices: Settings) -> ReadingChoices:
+    return ReadingChoices.model_validate({"scale": choices.scale, **choices.reading.to_dict()})
 
 
 def kept_facts(session: Session) -> list[KeptFacts]:
@@ -105,7 +105,7 @@ def failure(error: Exception) -> str:
     """Why something failed, in a sentence."""
     if isinstance(error, ArrowError):
         return error.worded(PAGE)
-    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+    if is_out_of_memory(error):
         return "There is not enough memory for this: use fewer observations or fewer variables."
     return f"This failed in a way it should not ({type(error).__name__}): please report it."
 
@@ -166,9 +166,9 @@ def _size(report: TableReport, session: Session, missing: int) -> str:
     kinds = "" if any(column.kind != "number" for column in report.columns) else ", all numbers"
     gaps = "no cell is missing"
     if missing:
-        done = f", {DONE_ABOUT_MISSING.get(session.choices.missing, '')}" if session.found is not None else ""
+        done = f", {DONE_ABOUT_MISSING.get(session.choices.reading.missing, '')}" if session.found is not None else ""
         gaps = f"{counted(missing, 'cell')} {'is' if missing == 1 else 'are'} missing{done}"
-    left_out = len(session.choices.drop) if session.found is not None else 0
+    left_out = len(session.choices.reading.drop or ()) if session.found is not None else 0
     without = f"; {counted(left_out, 'column')} left out" if left_out else ""
     return f"{report.title}{kinds}; {gaps}{without}."
 

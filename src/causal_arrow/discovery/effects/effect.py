@@ -17,7 +17,7 @@ import numpy as np
 from causal_arrow.discovery.effects import pictures, sensitivity
 from causal_arrow.discovery.effects.linear import SetEstimate
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
-from causal_arrow.text import counted, listed
+from causal_arrow.text import counted, counted_share, in_digits, in_percent, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,8 @@ LEAST_MENTIONED = 0.01
 """Share of the graphs that do not identify an effect, above which a ranking says so."""
 MOST_REASONS = 3
 """Reasons for having no estimate that a sentence gives."""
+EQUAL_DIGITS = 9
+"""Decimal places that decide a ranking: processors round the last ones differently."""
 MOST_NAMED = 8
 """Members of an adjustment set that a sentence names."""
 
@@ -213,7 +215,7 @@ class Effect:
             "no effect": self.probability_of_none,
             "not identified": self.probability_not_identified,
         }
-        return max(shares, key=lambda each: round(shares[each], 9))  # of equal ones, the first
+        return max(shares, key=lambda each: round(shares[each], EQUAL_DIGITS))  # of equal ones, the first
 
     @property
     def _probability_of_estimate(self) -> float:
@@ -367,20 +369,20 @@ class Effect:
         """
         lost = self.probability_not_identified
         if self.verdict != "not identified":
-            parts = self._parts(self.verdict, 1.0, "of graphs")
+            parts = self._parts(self.verdict, 1.0, "graphs")
             if lost > 0:
-                parts.append(f"not identified in {in_percent(lost)} of graphs because of a hidden cause")
+                parts.append(f"not identified in {counted_share(lost, 'graphs')} because of a hidden cause")
             return "; ".join(parts) + "."
         rest = 1 - lost
-        where = f"In the other {in_percent(rest)}" if rest >= 0.01 else "In the others"
+        where = f"In the other {in_percent(rest)}"
         verdict = "effect" if self._probability_of_estimate >= self.probability_of_none else "no effect"
         return (
-            f"The effect of {self.treatment} on {self.subject} is not identified in {in_percent(lost)} of graphs: a "
+            f"The effect of {self.treatment} on {self.subject} is not identified in {counted_share(lost, 'graphs')}: a "
             "hidden common cause of both cannot be ruled out, and nothing in the table adjusts for it. "
-            f"{where}: {'; '.join(self._parts(verdict, rest, 'of these'))}."
+            f"{where}: {'; '.join(self._parts(verdict, rest, 'these'))}."
         )
 
-    def _parts(self, verdict: str, whole: float, of_graphs: str) -> list[str]:
+    def _parts(self, verdict: str, whole: float, graphs: str) -> list[str]:
         """What the graphs say in which the effect is identified, shares as parts of the `whole`."""
         none, without = self.probability_of_none / whole, self.probability_not_estimated / whole
         no_effect = f"{self.treatment} has no effect on {self.subject}"
@@ -389,19 +391,19 @@ class Effect:
         low, high = self.interval
         interval = f"{LEVEL:.0%} interval {in_digits(low)} to {in_digits(high)}"
         if not self.sets:
-            parts = [f"{no_effect} in {in_percent(none)} {of_graphs}"]
+            parts = [f"{no_effect} in {in_percent(none)} of {graphs}"]
         elif verdict == "no effect":
             share = self._probability_of_estimate / whole
             others = "in the others" if math.isclose(share + none, 1) else f"in {in_percent(share)}"
             parts = [
-                f"{no_effect} in {in_percent(none)} {of_graphs}",
+                f"{no_effect} in {in_percent(none)} of {graphs}",
                 f"{others} {self.subject} changes by {self._amount(self.median_if_any)} {self.change}",
                 f"{interval}, over {'all graphs' if math.isclose(share + none, 1) else 'both'}",
             ]
         else:
             parts = [
                 f"{self.subject} changes by {self._amount(self.median)} ({interval}) {self.change}",
-                f"no effect in {in_percent(none)} {of_graphs}",
+                f"no effect in {in_percent(none)} of {graphs}" if none else "no graph without an effect",
             ]
         if not low <= self.mean <= high:
             parts.append(f"the mean over all graphs, with zero for those without an effect, is {in_digits(self.mean)}")
@@ -413,7 +415,7 @@ class Effect:
             )
         if without > 0:
             why = f" ({self.why_not_estimated})" if self.why_not_estimated else ""
-            parts.append(f"{in_percent(without)} {of_graphs} ask for a set that has no estimate{why}")
+            parts.append(f"{counted_share(without, graphs)} ask for a set that has no estimate{why}")
         return parts
 
     def _amount(self, value: float) -> str:
@@ -441,9 +443,9 @@ class Effect:
             # Graphs without an effect may have brought zero into the interval already.
             outside = interval >= 0.0005 and not self.interval[0] <= 0 <= self.interval[1]
             sentences.append(
-                f"A hidden cause of both would have to explain {zero:.1%} of what is left of {self.treatment} and of "
-                f"{self.outcome} after adjustment to bring the effect to zero"
-                + (f", {interval:.1%} to bring zero into the interval." if outside else ".")
+                f"A hidden cause of both would have to explain {in_percent(zero)} of what is left of {self.treatment} "
+                f"and of {self.outcome} after adjustment to bring the effect to zero"
+                + (f", {in_percent(interval)} to bring zero into the interval." if outside else ".")
             )
         if not math.isnan(self.e_value):
             sentences.append(
@@ -523,8 +525,8 @@ class Effect:
         members = [each.adjustment_set for each in self.sets]
         label = f"change of {self.subject}{f' in {self.unit}' if self.unit else ''} {self.change}"
         if self.verdict == "not identified":
-            lost = in_percent(self.probability_not_identified)
-            label += f"\nnot identified in {lost} of graphs; this is what the others say"
+            lost = counted_share(self.probability_not_identified, "graphs")
+            label += f"\nnot identified in {lost}; this is what the others say"
         return pictures.draw_effect(self.distribution, members, LEVEL, label, ax)
 
 
@@ -721,31 +723,16 @@ def _in_short(effect: Effect) -> str:
     numbers = f"{effect._amount(effect.median)} ({in_digits(low)} to {in_digits(high)}) {effect.change}"
     lost, share = effect.probability_not_identified, 1 - effect.probability_of_none
     if effect.verdict == "not identified":
-        return f"{effect.treatment}: not identified in {in_percent(lost)} of graphs; in the others {numbers}"
+        return f"{effect.treatment}: not identified in {counted_share(lost, 'graphs')}; in the others {numbers}"
     also = f"; not identified in {in_percent(lost)}" if lost > LEAST_MENTIONED else ""
-    return f"{effect.treatment}: {numbers}; an effect in {in_percent(share)} of graphs{also}"
+    return f"{effect.treatment}: {numbers}; an effect in {counted_share(share, 'graphs')}{also}"
 
 
 def _share_in_short(effect: Effect) -> str:
     """In how many graphs there is an effect, or that most do not identify it, for the label of a picture."""
     if effect.verdict == "not identified":
-        return f"not identified in {in_percent(effect.probability_not_identified)}"
-    return in_percent(1 - effect.probability_of_none)
-
-
-def in_digits(value: float) -> str:
-    """Three digits that count: 6.04, 0.0123, 1,230."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{digits}f}" if digits <= 5 and abs(value) < 1e7 else f"{value:.3g}"
-
-
-def in_percent(share: float) -> str:
-    """A share in percent, where "0%" and "100%" mean exactly that."""
-    if 0 < share < 0.01:
-        return "under 1%"
-    return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"
+        return f"not identified in {counted_share(effect.probability_not_identified)}"
+    return counted_share(1 - effect.probability_of_none)
 
 
 def _braces(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, why_uncaused
 from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
-from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, in_digits, in_percent
+from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, Effect, Effects, SetEffect
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.observations import (
@@ -25,10 +25,11 @@ from causal_arrow.discovery.effects.observations import (
 )
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
-from causal_arrow.tables.columns import cell_text, is_number, same_level
+from causal_arrow.tables import is_number, same_level
+from causal_arrow.tables.options import cell_text
 from causal_arrow.tables.scales import logarithms
 from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import closest, counted, listed
+from causal_arrow.text import closest, counted, counted_share, in_digits, in_percent, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -147,7 +148,7 @@ def estimate_effects(
     found.sort(
         key=lambda each: (
             each.verdict == "not identified",
-            -abs(each.standardized),
+            -round(abs(each.standardized), EQUAL_DIGITS),
             each.probability_of_none,
             each.treatment,
         )
@@ -327,7 +328,7 @@ def _check_any(
             "all that has to be adjusted for"
         )
     if lost:
-        reason += f"; it is not identified in {in_percent(lost / counts.graphs)} of graphs"
+        reason += f"; it is not identified in {counted_share(lost / counts.graphs, 'graphs')}"
     remedies = [] if table.observed.all() or not few else [Remedy("missing", setting="impute")]
     raise _NoEstimateError(answer, ends, reason, remedies)
 

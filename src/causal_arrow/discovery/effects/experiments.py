@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from causal_arrow.discovery.effects import pictures
-from causal_arrow.discovery.effects.effect import in_digits, in_percent
-from causal_arrow.text import counted, listed
+from causal_arrow.text import counted, in_digits, in_percent, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,7 +262,7 @@ class ExperimentPlan:
         """
         if self.about_effect:
             return f"{in_percent(gain)} of the doubt"
-        return "under 0.01 bits" if gain < LITTLE else f"{in_digits(gain)} bits"
+        return "<0.01 bits" if gain < 0.01 else f"{in_digits(gain)} bits"
 
     @property
     def sentence(self) -> str:

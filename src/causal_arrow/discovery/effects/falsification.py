@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
-from causal_arrow.network.encoders.basis import hermite_functions, normal_scores
+from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import counted, listed
+from causal_arrow.text import counted, counted_share, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,15 +245,16 @@ class Falsification:
     def __str__(self) -> str:
         if not self.tests:
             return "The graph implies no independence: no table could contradict it."
-        violations = round(self.violated * self.tests)
+        violations, alike = round(self.violated * self.tests), float((self.permuted <= self.violated).mean())
         sentences = [
             f"The data contradict {violations:,} of {counted(self.tests, 'independence')} that the graph implies "
-            f"({self.violated:.0%}; 5% would be chance). Of {len(self.permuted)} graphs with shuffled names, "
-            f"{(self.permuted <= self.violated).mean():.0%} do as well."
+            f"({counted_share(self.violated)}; 5% would be chance). Of {len(self.permuted)} graphs with shuffled "
+            f"names, {f'{counted_share(alike)} do' if alike else 'none does'} as well."
         ]
         if self.equivalent > LEVEL:
             sentences.append(
-                f"{self.equivalent:.0%} of the shuffled graphs imply the same independences: the test says little here."
+                f"{counted_share(self.equivalent, 'shuffled graphs')} imply the same independences: the test says "
+                "little here."
             )
         elif self.falsified:
             sentences.append("So the graph fits no better than chance: do not rely on it.")
@@ -387,10 +387,12 @@ def violated_share(independence: Floats) -> float:
 
 def _chance(count: int, trials: int) -> float:
     """The probability of so many of the trials or more, if each of them comes by a chance of 5%."""
-    below = torch.arange(count, dtype=torch.float64)
-    ways = math.lgamma(trials + 1) - torch.lgamma(below + 1) - torch.lgamma(trials - below + 1)
-    shares = torch.exp(ways + below * math.log(LEVEL) + (trials - below) * math.log1p(-LEVEL))
-    return 1.0 - float(shares.sum())
+
+    def logarithm(hits: int) -> float:
+        ways = math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1)
+        return ways + hits * math.log(LEVEL) + (trials - hits) * math.log1p(-LEVEL)
+
+    return 1.0 - math.fsum(math.exp(logarithm(hits)) for hits in range(count))
 
 
 # Tests
@@ -412,8 +414,7 @@ class Functions:
         assert table.observed.all()
         values, _ = in_safe_units(table.values)
         values = values - values.mean(axis=0)
-        numbers = torch.from_numpy(values)[None]
-        hermite = hermite_functions(normal_scores(numbers))[0].double().numpy()  # (N, P, 3)
+        hermite = np.stack(hermite_functions(normal_scores(values[None])), axis=-1)[0]  # (N, P, 3)
         blocks = []
         for place, column in enumerate(table.columns):
             cells = values[:, place]
@@ -484,16 +485,30 @@ class Functions:
             volumes = np.linalg.slogdet(joint[:, :size, :size])[1] + own_volume
             ratio = np.maximum(volumes - np.linalg.slogdet(joint)[1], 0.0)
             weight = max(self.observations - 1 - len(inside) - (size + tested + 1) / 2, 0.0)
-            values[members] = chi_square_tail(np.full(len(members), size * tested), weight * ratio)
+            values[members] = chi_square_tail(size * tested, weight * ratio)
         return values
 
 
-def chi_square_tail(freedom: NDArray[np.integer[Any]], statistic: Floats) -> Floats:
-    """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)"""
-    # Torch is there already; scipy would take a quarter of a second to load.
-    halves = (torch.from_numpy(np.asarray(values, dtype=np.float64) / 2) for values in (freedom, statistic))
-    tail: Floats = torch.special.gammaincc(*halves).numpy()
-    return tail
+def chi_square_tail(freedom: int, statistic: Floats) -> Floats:
+    """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)
+
+    Whole numbers of degrees make it a finite sum; loading scipy's function would take longer than a whole report.
+    """
+    half = np.asarray(statistic, dtype=np.float64) / 2
+    powers, log_gammas = _powers(freedom)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logarithms = np.where(powers > 0, powers * np.log(half[:, None]), 0.0)
+    tail: Floats = np.exp(logarithms - half[:, None] - log_gammas).sum(axis=1)
+    if freedom % 2:
+        tail += np.array([math.erfc(math.sqrt(each)) for each in half.tolist()])
+    return np.minimum(tail, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _powers(freedom: int) -> tuple[Floats, Floats]:
+    """The powers of half the statistic in the sum, and the logarithms of what they are divided by."""
+    powers = np.arange(freedom % 2 / 2, freedom / 2)
+    return powers, np.array([math.lgamma(power + 1) for power in powers.tolist()])
 
 
 def local_independences(graph: Bools, functions: Functions, touched: Bools | None = None) -> Floats:

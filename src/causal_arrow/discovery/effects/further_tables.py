@@ -1,6 +1,6 @@
-"""Further tables, read as the first one was: the same kinds of columns, the same orders and codes of levels."""
+"""read_like(): further tables, read as the first one was: the same kinds of columns, and the same codes of levels."""
 
-# N observations, P variables
+# N rows, P variables
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import TableError
-from causal_arrow.tables.column_names import used_names
-from causal_arrow.tables.columns import YES_AND_NO, cell_text, same_level
+from causal_arrow.tables import YES_AND_NO, as_frame, same_level
+from causal_arrow.tables.options import ReadOptions, cell_text
 from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.source_frame import FileOptions
-from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import closest, listed, shown
 
@@ -24,67 +22,59 @@ Floats = NDArray[np.float64]
 
 
 def read_like(
-    first: Table, source: Any, missing: str, beside: Mapping[str, Any], needs_environments: bool = True
+    first: Table, source: Any, missing: str, labels: Mapping[str, Any], needs_environments: bool = True
 ) -> Table:
-    """The table in a source with the columns of the first one; each may have one value only.
+    """Read a source with the columns of the first table; a column may have only one value.
 
-    `beside` are the `interventions` and `environments` that were given beside the first. Labels of its observations say
-    nothing about others: a column of their name has to say it. Where environments are not needed, they are missing.
+    `labels` are the `interventions` and `environments` given with the first table. Labels of its rows do not apply to
+    other rows: a column of the same name has to hold them. If environments are not needed, they may be missing.
     """
     if isinstance(source, Table) and source.columns == first.columns:
         return source
     if not isinstance(source, Table):
-        source = as_frame(source, FileOptions())
-    there = source.names if isinstance(source, Table) else used_names(source)
-    if any(not isinstance(labels, str) for labels in beside.values()) and _is_same(first, source, missing, beside):
+        source = as_frame(source)
+    if any(not isinstance(given, str) for given in labels.values()) and _is_same(first, source, missing, labels):
         return first
-    experiments = beside.get("interventions")
-    reading = {"interventions": experiments} if isinstance(experiments, str) and experiments in there else {}
-    if first.environment is None or first.environment in there:
-        return _read(first, source, missing, reading)
+    experiments = labels.get("interventions")
+    usable = {"interventions": experiments} if isinstance(experiments, str) and experiments in source.names else {}
+    if first.environment is None or first.environment in source.names:
+        return _read(first, source, missing, usable)
     if needs_environments:
         raise TableError(
             f"The table that was fitted has environments, and this one does not: give it a column "
             f"{first.environment!r} that says where or when each of its observations was made."
         )
-    others = replace(
-        first,
-        columns=tuple(column for column in first.columns if column.name != first.environment),
-        environment=None,
-    )
-    read = _read(others, source, missing, reading)
-    place = first.names.index(first.environment)
+    others = tuple(column for column in first.columns if column.name != first.environment)
+    read = _read(replace(first, columns=others, environment=None), source, missing, usable)
+    index = first.names.index(first.environment)
     return replace(
         read,
-        values=np.insert(read.values, place, np.nan, axis=1),
-        columns=(*read.columns[:place], first.columns[place], *read.columns[place:]),
-        intervened=None if read.intervened is None else np.insert(read.intervened, place, False, axis=1),
+        values=np.insert(read.values, index, np.nan, axis=1),
+        columns=(*read.columns[:index], first.columns[index], *read.columns[index:]),
+        intervened=None if read.intervened is None else np.insert(read.intervened, index, False, axis=1),
         environment=first.environment,
     )
 
 
-def _is_same(first: Table, source: Any, missing: str, beside: Mapping[str, Any]) -> bool:
-    """Whether a source is the first table itself, with the labels that were given beside it."""
+def _is_same(first: Table, source: Any, missing: str, labels: Mapping[str, Any]) -> bool:
+    """Whether a source is the first table itself, with the labels that were given with it."""
     try:
-        again = _read(first, source, missing, beside)
+        again = _read(first, source, missing, labels)
     except TableError:
         return False
     return again.columns == first.columns and np.array_equal(again.values, first.values, equal_nan=True)
 
 
-def _read(first: Table, source: Any, missing: str, reading: Mapping[str, Any]) -> Table:
-    kinds = {column.name: column.kind for column in first.columns if column.kind in ("number", "category")}
-    ordered = {column.name: column.levels for column in first.columns if column.kind == "ordered"}
+def _read(first: Table, source: Any, missing: str, labels: Mapping[str, Any]) -> Table:
+    options = ReadOptions(
+        columns=first.names,
+        missing=missing,
+        kinds={column.name: column.kind for column in first.columns if column.kind in ("number", "category")},
+        ordered={column.name: column.levels for column in first.columns if column.kind == "ordered"},
+        **labels,
+    )
     try:
-        read = read_table(
-            source,
-            columns=list(first.names),
-            missing=missing,
-            kinds=kinds or None,
-            ordered=ordered or None,
-            strict=False,
-            **reading,
-        )
+        read = read_table(source, options, strict=False)
         problems = [each for each in read.findings if each.severity == "problem" and each.kind != "constant"]
         if problems:
             remedies = [remedy for each in problems for remedy in each.remedies]
@@ -98,8 +88,8 @@ def _read(first: Table, source: Any, missing: str, reading: Mapping[str, Any]) -
 def in_codes_of(first: Table, further: Table) -> Table:
     """The further table, with its levels in the codes that the first one has for them; new levels come after those."""
     values, columns = np.array(further.values), []
-    for place, (column, own) in enumerate(zip(first.columns, further.columns, strict=True)):
-        values[:, place], recoded = _recoded(column, own, values[:, place])
+    for index, (column, own) in enumerate(zip(first.columns, further.columns, strict=True)):
+        values[:, index], recoded = _recoded(column, own, values[:, index])
         columns.append(recoded)
     return replace(further, values=values, columns=tuple(columns))
 
@@ -122,9 +112,9 @@ def _recoded(column: Column, own: Column, cells: Floats) -> tuple[Floats, Column
                 f"fitted: {hint}"
             )
         known += unknown
-    places = np.array([known.index(match or level) for level, match in zip(levels, matched, strict=True)], dtype=float)
+    new_codes = [known.index(match or level) for level, match in zip(levels, matched, strict=True)]
     recoded = cells.copy()
-    recoded[observed] = places[codes]
+    recoded[observed] = np.array(new_codes, dtype=float)[codes]
     return recoded, replace(column, levels=tuple(known))
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from causal_arrow.discovery.effects.mixture import Mixture
-from causal_arrow.discovery.labels import shortened
-from causal_arrow.discovery.pictures.strokes import EDGE_COLOR, QUIET_COLOR
-from causal_arrow.text import visible
+from causal_arrow.discovery.pictures.labels import shortened
+from causal_arrow.discovery.pictures.style import EDGE_COLOR, QUIET_COLOR
+from causal_arrow.text import counted_share, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def draw_effect(
         ax.stackplot(x, *layers, labels=labels, colors=colors, alpha=0.85)
     top = (float(np.sum(layers, axis=0).max()) if layers else 0.0) or 1.0
     if mixture.at_zero > 0:
-        stem = f"no effect, {mixture.at_zero:.0%}"
+        stem = f"no effect, {counted_share(mixture.at_zero)}"
         ax.vlines(0, 0, top * mixture.at_zero, color=QUIET_COLOR, linewidth=3, label=stem)
     ax.hlines(-0.05 * top, *mixture.interval(level), color=EDGE_COLOR, linewidth=3, label=f"{level:.0%} interval")
     ax.plot([mixture.quantile(0.5)], [-0.05 * top], "o", color=EDGE_COLOR)

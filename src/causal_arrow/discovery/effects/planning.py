@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors
+from causal_arrow.discovery.effects.effect import EQUAL_DIGITS
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
 from causal_arrow.discovery.effects.further_tables import in_codes_of
 from causal_arrow.discovery.effects.responses import (
@@ -69,14 +70,14 @@ def plan_experiments(
     target: Target = None,
     budget: int = 1,
     candidates: Sequence[str] | None = None,
-    observations: int | None = None,
+    rows: int | None = None,
     random: np.random.Generator,
 ) -> ExperimentPlan:
     """The experiments, ranked by the doubt that each is expected to remove, and the best `budget` of them together.
 
-    target        None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
-    candidates    The variables that can be set; by default all that no experiment has set yet, but the environment.
-    observations  How many the experiment will have; by default as many as the table.
+    target      None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
+    candidates  The variables that can be set; by default all that no experiment has set yet, but the environment.
+    rows        How many the experiment will have; by default as many as the table.
     """
     ends = _ends(answer, target)
     able = _candidates(answer, candidates)
@@ -85,7 +86,7 @@ def plan_experiments(
     if len(ends) == 2:
         graphs, hidden = answer.carried_by(ends[0], graphs, hidden)
     values = as_standardized(table, answer.log_columns)[plain_observations(table)]
-    responses = expected_responses(graphs, values, observations or table.observations)
+    responses = expected_responses(graphs, values, rows or table.observations)
     shared = None if answer.confounding_probabilities is None else np.array(answer.confounding_probabilities)
     if shared is not None and hidden is not None and answer.environment is not None:  # which is no measurement
         place = answer.place_of(answer.environment)
@@ -190,7 +191,7 @@ def _measurable(shared: Floats) -> list[tuple[int, int]]:
     """The pairs whose hidden common cause is most in doubt."""
     doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
     places = np.argwhere(doubt > LEAST_DOUBT)
-    order = np.argsort(-doubt[places[:, 0], places[:, 1]], kind="stable")
+    order = np.argsort(-np.round(doubt[places[:, 0], places[:, 1]], EQUAL_DIGITS), kind="stable")
     return [(int(j), int(k)) for j, k in places[order][:MOST_MEASURED]]
 
 
@@ -204,7 +205,7 @@ Found = tuple[list[Move], list[Move], float]
 
 def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
     """The largest gain first; of equal ones, to set rather than to measure."""
-    return -move[2], move[0] != "set", move[1]
+    return -round(move[2], EQUAL_DIGITS), move[0] != "set", move[1]
 
 
 def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
@@ -245,7 +246,7 @@ def _about_graph(
         tells.update({key: np.zeros(len(things)) for key in hidden})
 
     def move(key: Key, told: Floats) -> Move:
-        best = np.argsort(-told, kind="stable")[:MOST_SETTLED]
+        best = np.argsort(-np.round(told, EQUAL_DIGITS), kind="stable")[:MOST_SETTLED]
         settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > LEAST_DOUBT)
         return key[0], key[1], float(told.sum()) + hidden.get(key, 0.0), settled
 
@@ -264,7 +265,7 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
     forward, backward = graphs[:, first, second], graphs[:, second, first]
     states = np.stack([~forward & ~backward, forward, backward], axis=2)
     doubt = _entropy(states.mean(axis=0))
-    kept = np.argsort(-doubt, kind="stable")[:MOST_THINGS]
+    kept = np.argsort(-np.round(doubt, EQUAL_DIGITS), kind="stable")[:MOST_THINGS]
     kept = kept[doubt[kept] > LEAST_DOUBT]
     return np.stack([first[kept], second[kept]], axis=1), states[:, kept]
 
@@ -337,7 +338,7 @@ def _about_effect(
         # Setting the treatment shows the size of the effect itself, setting another variable what lies around it.
         of_outcome = responses.outcomes(place, limits)[:, y] if place == t else rough[:, y]
         options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
-        shown["set", (place,)] = max(options, key=explained)
+        shown["set", (place,)] = max(options, key=lambda states: round(explained(states), EQUAL_DIGITS))
     mends: dict[Key, float] = {
         ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
     }
@@ -370,7 +371,7 @@ def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
     """The same outcomes, those with nearly the same expected effect as one.  (K, MOST_STATES at most)"""
     shares = weights @ states
     means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
-    order = np.argsort(means, kind="stable")
+    order = np.argsort(np.round(means, EQUAL_DIGITS), kind="stable")
     parts = np.array_split(order, min(MOST_STATES, len(order)))
     return np.stack([states[:, part].sum(axis=1) for part in parts], axis=1)
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.graphs.dag import transitive_closure
-from causal_arrow.network.encoders.basis import as_numbers
+from causal_arrow.network.basis import as_numbers
 from causal_arrow.tables.scales import with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 
@@ -43,11 +42,11 @@ def as_standardized(table: Table, log_columns: tuple[str, ...] = ()) -> Floats:
     numbers = (values - center) / np.where(spread > 0, spread, 1.0)
     numbers = np.where(levels > 0, table.values, numbers)
     batch = TableBatch(
-        torch.from_numpy(np.nan_to_num(numbers))[None].float(),
-        None if table.observed.all() else torch.from_numpy(table.observed)[None],
-        levels=torch.from_numpy(levels)[None] if levels.any() else None,
+        np.nan_to_num(numbers)[None].astype(np.float32),
+        None if table.observed.all() else table.observed[None],
+        levels=levels[None] if levels.any() else None,
     )
-    filled = as_numbers(batch, canonical_signs=False).values[0].double().numpy()
+    filled = as_numbers(batch, canonical_signs=False).values[0].astype(np.float64)
     centered = filled - filled.mean(axis=0)
     return np.asarray(centered / np.maximum(centered.std(axis=0), 1e-12))
 

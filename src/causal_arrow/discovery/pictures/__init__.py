@@ -1,21 +1,21 @@
-"""Pictures of an answer, with matplotlib alone: the causal graph in layers, the same compared with a known truth, and
-the edge probabilities as a heat map.
+"""Pictures of an answer with matplotlib: the causal graph in layers, the graph compared with a known truth, and the
+edge probabilities as a heat map.
 
-In a graph, wide dark lines are probable edges and thin light ones less so. A filled arrowhead is a direction that the
-network strongly prefers, an open one a moderate preference, and a dashed line with an open head a weak one. A dashed
-arc with heads at both ends is a hidden common cause. Where only the most probable edges are drawn, "+3" at a box says
-how many of its edges are not, and a dashed box that none of them is.
+In a graph, wide dark lines are probable edges and thin light ones improbable. A filled arrowhead shows a strong
+preference for a direction, an open one a moderate preference, a dashed line with an open head a weak one. A dashed arc
+with heads at both ends is a hidden common cause. If only the most probable edges are drawn, "+3" at a box counts its
+edges that are not, and a dashed box has edges of which none is drawn.
 
-Names in letters that no installed font has stay as they are in SVG, where the reader's fonts count; elsewhere the
-number of the column stands for them.
+Names in letters that no installed font has stay as they are in SVG, which uses the reader's fonts; elsewhere they are
+replaced by the number of the column.
 """
 
 from causal_arrow.discovery.pictures.comparison import draw_comparison, save_comparison
-from causal_arrow.discovery.pictures.graph import MOST_EDGES, draw_graph, layout_of, save_graph
+from causal_arrow.discovery.pictures.graph import MAX_EDGES, draw_graph, layout_of, save_graph
 from causal_arrow.discovery.pictures.heat_map import draw_probabilities, save_probabilities
 
 __all__ = [
-    "MOST_EDGES",
+    "MAX_EDGES",
     "draw_comparison",
     "draw_graph",
     "draw_probabilities",

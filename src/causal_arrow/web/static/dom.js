@@ -30,10 +30,18 @@ export const button = (label, onclick, properties = {}) =>
 
 export const percent = (probability) => probability.toFixed(2);
 
-/** A share in percent, where 0% and 100% mean exactly that; rounded as the server's sentences are, halves to even. */
-export function inPercent(share) {
-  if (share > 0 && share < 0.01) return "under 1%";
-  if (share > 0.99 && share < 1) return "over 99%";
+/** A share that was counted: "none", "37%", "all". Rounded as in the server's sentences, halves to even. */
+export function countedShare(share) {
+  if (share === 0) return "none";
+  if (share > 1 - 1e-9) return "all";
+  if (share < 0.01) return "<1%";
+  if (share > 0.99) return ">99%";
   const exact = 100 * share, below = Math.floor(exact);
   return `${exact - below === 0.5 ? below + (below % 2) : Math.round(exact)}%`;
+}
+
+/** The same with what it is a share of: "none of the graphs", "37% of graphs", "all graphs". */
+export function shareOf(share, things) {
+  const words = countedShare(share);
+  return { none: `none of the ${things}`, all: `all ${things}` }[words] ?? `${words} of ${things}`;
 }

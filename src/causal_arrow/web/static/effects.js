@@ -1,7 +1,7 @@
 // Does one variable cause another, and what happens to it when the other changes?
 
 import * as api from "./api.js";
-import { byId, element, fill, inPercent, svgElement } from "./dom.js";
+import { byId, countedShare, element, fill, shareOf, svgElement } from "./dom.js";
 import { numeral } from "./plot.js";
 
 const WIDTH = 340, HEIGHT = 190, SIDE = 10, BOTTOM = 34;
@@ -82,10 +82,10 @@ export class PairPanel {
 function showAnswer(answer, size) {
   fill(byId("pair-answer"),
     element("p", {}, answer.words),
-    element("p", {}, `The other way round: ${inPercent(answer.reversed_probability)}. ` +
+    element("p", {}, `The other way round: ${countedShare(answer.reversed_probability)}. ` +
       `Counted over ${answer.graphs} graphs drawn from the network's distribution.`),
     ...list("Shortest ways, and the share of graphs with them:", answer.paths,
-      (path) => `${path.variables.join(" → ")} (${inPercent(path.share)})`),
+      (path) => `${path.variables.join(" → ")} (${countedShare(path.share)})`),
     answer.hidden_causes ? element("p", {}, answer.hidden_causes) : null,
     element("h3", {}, "How large is the effect?"),
     ...(size.trouble ? [element("p", {}, size.trouble)] : effectParts(size)));
@@ -96,7 +96,7 @@ const list = (title, entries, words) => entries.length
 
 function effectParts(size) {
   const row = (title, share, ...effect) => element("tr", {}, element("th", { scope: "row" }, title),
-    element("td", {}, inPercent(share)), element("td", {}, ...effect));
+    element("td", {}, countedShare(share)), element("td", {}, ...effect));
   const { probability_of_none: none, probability_not_identified: lost, probability_not_estimated: without } = size;
   const listed = size.sets.reduce((sum, set) => sum + set.share, 0);
   // Every graph is in one of the rows, so that the shares add up to all of them.
@@ -116,9 +116,9 @@ function effectParts(size) {
     element("p", { class: "figure" }, element("strong", {}, numeral(size.median)),
       ` ${[size.unit, size.change].filter(Boolean).join(" ")}`),
     element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
-      [`No effect in ${inPercent(none)} of the graphs`,
-        lost ? `not identified in ${inPercent(lost)} because of a hidden cause` : "",
-        without ? `${inPercent(without)} ask for a set that has no estimate (${size.why_not_estimated})` : ""].filter(Boolean).join("; ") + "."),
+      [none ? `No effect in ${shareOf(none, "graphs")}` : "No graph without an effect",
+        lost ? `not identified in ${countedShare(lost)} because of a hidden cause` : "",
+        without ? `${countedShare(without)} ask for a set that has no estimate (${size.why_not_estimated})` : ""].filter(Boolean).join("; ") + "."),
   ];
   return [
     ...figure,
@@ -153,7 +153,7 @@ function effectPlot({ plot, low, high, median, effect, change, ...size }) {
   picture.append(svgElement("line", { x1: SIDE, x2: WIDTH - SIDE, y1: floor, y2: floor }));
   if (plot.at_zero > 0) {
     picture.append(svgElement("line", { class: "stem", x1: across(0), x2: across(0), y1: floor, y2: up(top * plot.at_zero) },
-      svgElement("title", {}, `no effect in ${inPercent(size.probability_of_none)} of the graphs`)));
+      svgElement("title", {}, `no effect in ${shareOf(size.probability_of_none, "graphs")}`)));
   }
   picture.append(
     svgElement("line", { class: "interval", x1: across(low), x2: across(high), y1: floor + 7, y2: floor + 7 }),

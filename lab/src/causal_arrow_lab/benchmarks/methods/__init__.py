@@ -1,0 +1,227 @@
+"""The methods a benchmark can run, by name.
+
+method = prepare("boss", MethodOptions())       cheap: checks that it can be run, and describes it
+solve = method.start()                          imports and loads
+answer = solve(data, generator)                 (N, P) -> Estimate
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from causal_arrow.errors import BenchmarkError
+from causal_arrow_lab.benchmarks.methods import (
+    any_table,
+    arrow,
+    baselines,
+    causal_learn,
+    continuous,
+    effects,
+    exact_bayes,
+    experiments,
+    isolated,
+)
+from causal_arrow_lab.benchmarks.methods.protocol import (
+    Estimate,
+    Method,
+    MethodKind,
+    MethodOptions,
+    Observed,
+    Prepare,
+    Solve,
+    method_of_package,
+    own_method,
+)
+
+__all__ = [
+    "METHODS",
+    "METHODS_FOR",
+    "Estimate",
+    "Method",
+    "MethodKind",
+    "MethodOptions",
+    "Observed",
+    "Solve",
+    "prepare",
+    "title_of",
+]
+
+
+def prepare(text: str, options: MethodOptions, judged_by: str = "graphs") -> Method:
+    """Prepare the method that `text` names, perhaps with something after a colon; BenchmarkError if it cannot be run.
+
+    `judged_by` is what the suite asks for, a key of METHODS_FOR.
+    """
+    name, _, argument = text.partition(":")
+    known = METHODS_FOR[judged_by]
+    if name not in known:
+        where = "" if judged_by == "graphs" else f" for {judged_by}"
+        raise BenchmarkError(f"There is no method {name!r}{where}. Choose from: {', '.join(known)}.")
+    return known[name].prepare(name, argument, options)
+
+
+def title_of(name: str) -> str:
+    """The title of a method in tables and figures, given its name in the records."""
+    kind, _, argument = name.partition(":")
+    known = {name: kind for methods in reversed(list(METHODS_FOR.values())) for name, kind in methods.items()}
+    title = known[kind].title if kind in known else kind
+    if kind == "arrow" and argument.startswith("arrow-"):
+        return argument  # the networks that come with the package have names
+    return f"{title} ({argument})" if argument else title
+
+
+_arrow, _isolated = arrow.prepare_arrow, isolated.prepare_isolated
+
+
+def _search(search: Callable[[Mapping[str, Any]], causal_learn.Search], settings: Mapping[str, Any]) -> Prepare:
+    return method_of_package("causal-learn", partial(causal_learn.start_search, search), settings)
+
+
+_of_tables = partial(method_of_package, "causal-learn", reads_tables=True)
+_of_pgmpy = partial(method_of_package, "pgmpy", reads_tables=True, extra="handover")
+
+METHODS = {
+    "arrow": MethodKind(
+        "Arrow", "The pretrained network, its most probable graph. arrow:PATH takes other weights", _arrow
+    ),
+    "arrow-shd": MethodKind(
+        "Arrow, SHD rule", "The same, the graph with the fewest expected mistakes", partial(_arrow, rule="shd")
+    ),
+    "arrow-f1": MethodKind(
+        "Arrow, F1 rule", "The same, the graph with the largest expected F1", partial(_arrow, rule="f1")
+    ),
+    "arrow-unmarked": MethodKind(
+        "Arrow, experiments unmarked",
+        "The same as arrow, without the marks that say where an experiment set a value",
+        partial(_arrow, sees_experiments=False),
+    ),
+    "boss": MethodKind(
+        "BOSS",
+        "Best order score search (causal-learn)",
+        _search(causal_learn.boss, causal_learn.BOSS_SETTINGS),
+    ),
+    "boss-1": MethodKind(
+        "BOSS, λ = 1",
+        "BOSS with half the penalty on edges (causal-learn)",
+        _search(causal_learn.boss, causal_learn.BOSS_1_SETTINGS),
+    ),
+    "grasp": MethodKind(
+        "GRaSP",
+        "Greedy relaxations of the sparsest permutation (causal-learn)",
+        _search(causal_learn.grasp, causal_learn.GRASP_SETTINGS),
+    ),
+    "pc": MethodKind(
+        "PC",
+        "Conditional independence tests (causal-learn)",
+        _search(causal_learn.pc, causal_learn.PC_SETTINGS),
+    ),
+    "pc-0.01": MethodKind(
+        "PC, α = 0.01",
+        "PC with tests at a fifth of the level (causal-learn)",
+        _search(causal_learn.pc, causal_learn.PC_001_SETTINGS),
+    ),
+    "ges": MethodKind(
+        "GES",
+        "Greedy equivalence search (causal-learn)",
+        _search(causal_learn.ges, causal_learn.GES_SETTINGS),
+    ),
+    "ges-1": MethodKind(
+        "GES, λ = 1",
+        "GES with twice the penalty on edges (causal-learn)",
+        _search(causal_learn.ges, causal_learn.GES_1_SETTINGS),
+    ),
+    "direct-lingam": MethodKind(
+        "DirectLiNGAM",
+        "Linear non-Gaussian models (causal-learn's copy of lingam)",
+        method_of_package("causal-learn", causal_learn.start_direct_lingam, causal_learn.DIRECT_LINGAM_SETTINGS),
+    ),
+    "boss-indicators": MethodKind(
+        "BOSS, indicators",
+        "BOSS with the degenerate Gaussian score: categories as indicator columns (causal-learn)",
+        _of_tables(any_table.start_boss_on_indicators, any_table.BOSS_INDICATORS_SETTINGS),
+    ),
+    "boss-imputed": MethodKind(
+        "BOSS, imputed",
+        "BOSS after missing cells were filled by linear predictions (causal-learn)",
+        _of_tables(any_table.start_boss_after, any_table.BOSS_IMPUTED_SETTINGS),
+    ),
+    "boss-complete": MethodKind(
+        "BOSS, complete cases",
+        "BOSS on the observations without a missing cell (causal-learn)",
+        _of_tables(any_table.start_boss_after, any_table.BOSS_COMPLETE_SETTINGS),
+    ),
+    "pc-chi2": MethodKind(
+        "PC, χ²",
+        "PC with χ² tests, for categories (causal-learn)",
+        _of_tables(any_table.start_pc_chi2, any_table.PC_CHI2_SETTINGS),
+    ),
+    "fci": MethodKind(
+        "FCI",
+        "Fast causal inference, which allows for hidden causes (causal-learn)",
+        _of_tables(any_table.start_fci, any_table.FCI_SETTINGS),
+    ),
+    "hc-bic": MethodKind(
+        "Hill climbing, BIC",
+        "Hill climbing for categories with the BIC (pgmpy)",
+        _of_pgmpy(any_table.start_hill_climbing, any_table.HILL_CLIMBING_BIC_SETTINGS),
+    ),
+    "hc-bdeu": MethodKind(
+        "Hill climbing, BDeu",
+        "Hill climbing for categories with the BDeu score (pgmpy)",
+        _of_pgmpy(any_table.start_hill_climbing, any_table.HILL_CLIMBING_BDEU_SETTINGS),
+    ),
+    "gies": MethodKind(
+        "GIES",
+        "Greedy interventional equivalence search, which reads experiments (gies)",
+        method_of_package("gies", any_table.start_gies, any_table.GIES_SETTINGS, reads_tables=True),
+    ),
+    "dagma": MethodKind(
+        "DAGMA",
+        "Continuous optimization, linear (dagma)",
+        method_of_package("dagma", continuous.start_dagma, continuous.DAGMA_SETTINGS),
+    ),
+    "notears": MethodKind(
+        "NOTEARS",
+        "Continuous optimization, linear (gCastle, in a separate environment)",
+        partial(_isolated, settings=isolated.NOTEARS_SETTINGS),
+    ),
+    "sdcd": MethodKind(
+        "SDCD",
+        "Stable differentiable causal discovery (in a separate environment)",
+        partial(_isolated, settings=isolated.SDCD_SETTINGS),
+    ),
+    "avici": MethodKind(
+        "AVICI",
+        "A pretrained network (in a separate environment, weights from --avici-weights)",
+        isolated.prepare_avici,
+    ),
+    "varsort": MethodKind(
+        "Variance sorting", "Orders variables by variance, then regresses", own_method(baselines.start_variance_sorting)
+    ),
+    "r2sort": MethodKind(
+        "R² sorting",
+        "Orders variables by how well the others explain them, then regresses",
+        own_method(baselines.start_r2_sorting),
+    ),
+    "random": MethodKind("Random graph", "A random graph with 2p edges", own_method(baselines.start_random)),
+    "empty": MethodKind("Empty graph", "No edges", own_method(baselines.start_empty)),
+    "class-oracle": MethodKind(
+        "Markov-equivalence oracle",
+        "A random graph of the true equivalence class: all that independences can tell",
+        own_method(baselines.start_class_oracle, is_oracle=True),
+    ),
+    "exact-bayes": MethodKind(
+        "Exact posterior",
+        "The posterior over all graphs of up to five variables, linear with normal noise: what can be known",
+        own_method(exact_bayes.start_exact_bayes, settings=exact_bayes.EXACT_BAYES_SETTINGS),
+    ),
+}
+
+METHODS_FOR: Mapping[str, Mapping[str, MethodKind]] = {
+    "graphs": METHODS,
+    "effects": effects.EFFECT_METHODS,
+    "experiments": experiments.POLICIES,
+}
+"""The methods for what a suite asks for."""

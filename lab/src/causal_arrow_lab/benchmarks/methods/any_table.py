@@ -1,0 +1,276 @@
+"""Rival methods for tables with categories, holes, experiments and hidden causes.
+
+Each reads an `Observed`. `Estimate.reading` describes how it read what it cannot read exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import dag
+from causal_arrow.tables.table import MIN_ROWS, Table
+from causal_arrow_lab.benchmarks.datasets import BoolArray, FloatArray
+from causal_arrow_lab.benchmarks.methods.causal_learn import BOSS_SETTINGS, boss, pdag_of, start_search
+from causal_arrow_lab.benchmarks.methods.protocol import (
+    Estimate,
+    Observed,
+    Solve,
+    answer_from_pdag,
+    complete,
+    quiet,
+    timed,
+)
+
+# N observations, P variables
+
+# For methods of categories, numbers with more different values are cut at quantiles into levels.
+MAX_VALUES, LEVELS = 10, 4
+
+PC_CHI2_SETTINGS = {"test": "chisq", "alpha": 0.05, "numbers": f"{LEVELS} levels"}
+HILL_CLIMBING_BIC_SETTINGS = {"score": "bic-d", "numbers": f"{LEVELS} levels"}
+HILL_CLIMBING_BDEU_SETTINGS = {"score": "bdeu", "equivalent_sample_size": 10, "numbers": f"{LEVELS} levels"}
+BOSS_IMPUTED_SETTINGS = {**BOSS_SETTINGS, "missing": "impute"}
+BOSS_COMPLETE_SETTINGS = {**BOSS_SETTINGS, "missing": "drop"}
+BOSS_INDICATORS_SETTINGS: dict[str, Any] = {"score": "degenerate Gaussian BIC", "lambda_value": 1, "ridge": 1e-4}
+GIES_SETTINGS = {"score": "GaussIntL0Pen"}
+FCI_SETTINGS = {"alpha": 0.05, "numbers": "fisherz", "categories": f"chisq, numbers in {LEVELS} levels"}
+
+
+def read_as_levels(observed: Observed) -> tuple[npt.NDArray[np.int64], dict[str, str]]:
+    """Code every column as 0, 1, 2, ... of the levels that occur, and describe how.  (N, P)"""
+    _refuse_holes(observed.table)
+    columns, reading = [], {}
+    for column, values in zip(observed.table.columns, observed.table.values.T, strict=True):
+        if column.kind == "number" and len(np.unique(values)) > MAX_VALUES:
+            values = np.searchsorted(np.quantile(values, np.arange(1, LEVELS) / LEVELS), values, side="right")
+            reading["numbers"] = f"{LEVELS} levels"
+        columns.append(np.unique(values, return_inverse=True)[1].reshape(len(values)))
+    return np.column_stack(columns), {**reading, **observed.ignored}
+
+
+def _refuse_holes(table: Table) -> None:
+    if not table.observed.all():
+        raise BenchmarkError("This method cannot read missing values.")
+
+
+# Categories
+
+
+def start_pc_chi2(settings: Mapping[str, Any]) -> Solve:
+    """PC with χ² tests."""
+    pc = import_module("causallearn.search.ConstraintBased.PC").pc
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        codes, reading = read_as_levels(Observed.of(data))
+        with quiet(generator):
+            graph, seconds = timed(lambda: pc(codes, settings["alpha"], settings["test"], show_progress=False).G)
+        return replace(answer_from_pdag(pdag_of(graph), seconds), reading=reading or None)
+
+    return solve
+
+
+def start_hill_climbing(settings: Mapping[str, Any]) -> Solve:
+    """pgmpy's hill climbing from the empty graph."""
+    import logging
+
+    import pandas as pd
+
+    search = import_module("pgmpy.causal_discovery").HillClimbSearch
+    scores = import_module("pgmpy.structure_score")
+    logging.getLogger("pgmpy").setLevel(logging.ERROR)
+
+    def scorer(frame: Any) -> Any:
+        if settings["score"] == "bic-d":
+            return scores.BIC(frame)
+        return scores.BDeu(frame, equivalent_sample_size=settings["equivalent_sample_size"])
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        codes, reading = read_as_levels(Observed.of(data))
+        frame = pd.DataFrame(codes).astype("category")
+        frame.columns = [f"x{index}" for index in range(codes.shape[1])]
+        with quiet(generator):
+            found, seconds = timed(
+                lambda: search(scoring_method=scorer(frame), return_type="dag", show_progress=False).fit(frame)
+            )
+        adjacency = np.zeros((codes.shape[1], codes.shape[1]), dtype=bool)
+        for cause, effect in found.causal_graph_.edges():
+            adjacency[int(cause[1:]), int(effect[1:])] = True
+        # The score does not distinguish graphs of one class: only the class ranks the pairs.
+        return replace(answer_from_pdag(dag.cpdag(adjacency), seconds), adjacency=adjacency, reading=reading or None)
+
+    return solve
+
+
+class DegenerateGaussianScore:
+    """BIC of a normal regression of all indicator columns of a variable on those of its parents.
+
+    Andrews et al. (2019): a category of K levels is K − 1 indicator columns, a number is itself. It has the attributes
+    that causal-learn's BOSS needs of a score.
+    """
+
+    def __init__(self, blocks: Sequence[FloatArray]) -> None:
+        self.data = np.empty((len(blocks[0]), len(blocks)))  # only its shape is used
+        columns = np.column_stack([(block - block.mean(axis=0)) / block.std(axis=0) for block in blocks])
+        ends = np.cumsum([block.shape[1] for block in blocks])
+        self._indices = [np.arange(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True)]
+        ridge = BOSS_INDICATORS_SETTINGS["ridge"]
+        self._correlations = columns.T @ columns / len(columns) + ridge * np.eye(columns.shape[1])
+        self._determinants: dict[tuple[int, ...], float] = {(): 0.0}
+
+    def score_nocache(self, variable: int, parents: Sequence[int]) -> float:
+        """The BIC, larger for a better set of parents."""
+        observations = len(self.data)
+        width, width_of_parents = len(self._indices[variable]), sum(len(self._indices[parent]) for parent in parents)
+        gain = self._log_determinant([*parents, variable]) - self._log_determinant(parents)
+        parameters = width * width_of_parents + width * (width + 1) / 2
+        penalty = 0.5 * BOSS_INDICATORS_SETTINGS["lambda_value"] * parameters * np.log(observations)
+        return float(-0.5 * observations * gain - penalty)
+
+    score = score_nocache
+
+    def _log_determinant(self, variables: Sequence[int]) -> float:
+        key = tuple(sorted(variables))
+        if key not in self._determinants:
+            columns = np.concatenate([self._indices[variable] for variable in key])
+            self._determinants[key] = float(np.linalg.slogdet(self._correlations[np.ix_(columns, columns)])[1])
+        return self._determinants[key]
+
+
+def indicator_blocks(table: Table) -> list[FloatArray]:
+    """The indicator columns of each variable, without that of the most common level, or the number itself."""
+    blocks = []
+    for column, values in zip(table.columns, table.values.T, strict=True):
+        if column.kind == "number":
+            blocks.append(values[:, None])
+            continue
+        levels, counts = np.unique(values, return_counts=True)
+        kept = np.delete(levels, counts.argmax())
+        blocks.append((values[:, None] == kept).astype(np.float64))
+    return blocks
+
+
+def start_boss_on_indicators(settings: Mapping[str, Any]) -> Solve:
+    """BOSS with the degenerate Gaussian score."""
+    module: Any = import_module("causallearn.search.PermutationBased.BOSS")
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        _refuse_holes(observed.table)
+        blocks = indicator_blocks(observed.table)
+
+        def search() -> Any:
+            score = DegenerateGaussianScore(blocks)
+            # BOSS chooses among its scores by name: replace the one that it makes.
+            kept = module.LocalScoreClass
+            module.LocalScoreClass = lambda **_: score
+            try:
+                return module.boss(observed.table.values, verbose=False)
+            finally:
+                module.LocalScoreClass = kept
+
+        with quiet(generator):
+            graph, seconds = timed(search)
+        reading = {**({"categories": "indicators"} if observed.has_levels else {}), **observed.ignored}
+        return replace(answer_from_pdag(pdag_of(graph), seconds), reading=reading or None)
+
+    return solve
+
+
+# Holes
+
+
+def start_boss_after(settings: Mapping[str, Any]) -> Solve:
+    """BOSS on the table without its holes: imputed as for Arrow, or complete observations only."""
+    solve_complete, missing = start_search(boss, settings), settings["missing"]
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        if observed.table.observed.all():
+            return replace(solve_complete(observed.table.values, generator), reading=observed.as_numbers or None)
+        if missing == "drop" and observed.table.observed.all(axis=1).sum() < MIN_ROWS:
+            raise BenchmarkError(f"Fewer than {MIN_ROWS} observations have no missing cell.")
+        table, seconds = timed(lambda: complete(observed.table, missing))
+        answer = solve_complete(table.values, generator)
+        reading = {"missing": missing, **observed.as_numbers}
+        return replace(answer, seconds=answer.seconds + seconds, reading=reading)
+
+    return solve
+
+
+# Experiments
+
+
+def start_gies(settings: Mapping[str, Any]) -> Solve:
+    """Greedy interventional equivalence search (Hauser and Bühlmann 2012)."""
+    gies = import_module("gies")
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        _refuse_holes(observed.table)
+        values = observed.table.values
+        regimes, targets = regimes_of(values, observed.intervened)
+        (found, _), seconds = timed(lambda: gies.fit_bic(regimes, targets))
+        reading = {"categories": "codes"} if observed.has_levels else None
+        return replace(answer_from_pdag(found != 0, seconds), reading=reading)
+
+    return solve
+
+
+def regimes_of(values: FloatArray, intervened: BoolArray | None) -> tuple[list[FloatArray], list[list[int]]]:
+    """Group observations by the variables that were set, and list these variables for each group."""
+    if intervened is None:
+        return [values], [[]]
+    patterns, members = np.unique(intervened, axis=0, return_inverse=True)
+    members = members.reshape(len(values))
+    groups = range(len(patterns))
+    return [values[members == group] for group in groups], [np.flatnonzero(patterns[g]).tolist() for g in groups]
+
+
+# Hidden causes
+
+
+def start_fci(settings: Mapping[str, Any]) -> Solve:
+    """Fast causal inference (Spirtes et al. 1995), which allows for hidden causes.
+
+    j → k and j o→ k are edges of the graph, j o–o k is one in either direction; in the rankings an open mark counts
+    half. j ↔ k is a hidden cause and not an edge.
+    """
+    fci = import_module("causallearn.search.ConstraintBased.FCI").fci
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        _refuse_holes(observed.table)
+        test, values, reading = "fisherz", observed.table.values.copy(), observed.ignored
+        if observed.has_levels:
+            codes, reading = read_as_levels(observed)
+            test, values = "chisq", codes
+        with quiet(generator):
+            (graph, _), seconds = timed(
+                lambda: fci(values, test, settings["alpha"], show_progress=False, verbose=False)
+            )
+        return replace(answer_from_pag(graph.graph, seconds), reading=reading or None)
+
+    return solve
+
+
+TAIL, HEAD, CIRCLE = -1, 1, 2
+
+
+def answer_from_pag(endpoints: FloatArray, seconds: float) -> Estimate:
+    """The answer of a partial ancestral graph, [j, k] the mark at j of the edge between j and k.  (P, P)"""
+    at_cause, at_effect = endpoints, endpoints.T  # of j → k
+    directed = (at_cause == TAIL) & (at_effect == HEAD)
+    half_directed = (at_cause == CIRCLE) & (at_effect == HEAD)
+    open_ = (at_cause == CIRCLE) & (at_effect == CIRCLE)
+    hidden = (at_cause == HEAD) & (at_effect == HEAD)
+    answer = answer_from_pdag(directed | half_directed | open_, seconds)
+    scores = directed + 0.5 * half_directed + 0.5 * open_
+    confounding = hidden + 0.5 * (half_directed | half_directed.T) + 0.25 * open_
+    return replace(answer, scores=scores.astype(np.float64), confounding=confounding.astype(np.float64))

@@ -1,0 +1,145 @@
+"""Arrow with any weights: a bundled name, a folder or file of weights, or a published ArrowFM checkpoint."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from causal_arrow._version import __version__
+from causal_arrow.errors import BenchmarkError, check_choice
+from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.tables.scales import SCALES
+from causal_arrow.tables.table import Table
+from causal_arrow_lab.benchmarks.datasets import FloatArray
+from causal_arrow_lab.benchmarks.methods.protocol import (
+    Estimate,
+    Method,
+    MethodOptions,
+    Observed,
+    Solve,
+    complete,
+    file_checksum,
+    timed,
+)
+
+ANCESTOR_GRAPHS = 200
+"""Number of graphs drawn for the probabilities of directed paths; not part of the seconds."""
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.network.protocol import Network
+
+
+def prepare_arrow(
+    name: str, argument: str, options: MethodOptions, *, rule: str = "map", sees_experiments: bool = True
+) -> Method:
+    """Prepare Arrow with the weights after the colon, else those of the options, else the bundled ones."""
+    check_choice("--scale", options.scale, SCALES)
+    source, label, settings = arrow_settings(argument)
+    return Method(
+        name=f"{name}:{label}" if argument else name,
+        settings={
+            **settings,
+            "rule": rule,
+            # Only where they differ from the defaults, so that older records keep their identity.
+            **({"device": options.device} if options.device != "cpu" else {}),
+            **({"scale": options.scale} if options.scale != "auto" else {}),
+        },
+        versions={"causal-arrow": __version__},
+        start=lambda: start_arrow(source, rule, options.device, options.scale, sees_experiments),
+        reads_tables=True,
+    )
+
+
+def arrow_settings(argument: str) -> tuple[str, str, dict[str, str]]:
+    """The source of the weights, their label, and their entries in records."""
+    source = argument or DEFAULT_MODEL
+    label = weights_label(source)
+    return source, label, {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
+
+
+def weights_label(source: str) -> str:
+    """The label of weights in records: the last informative name of a path, because records travel."""
+    names = [part for part in Path(source).parts if Path(part).stem not in ("weights", "model")]
+    return names[-1] if names else source
+
+
+def start_arrow(
+    source: str, rule: str, device: str = "cpu", scale: str = "auto", sees_experiments: bool = True
+) -> Solve:
+    """Load the weights, and answer a small table, so that no dataset pays for what happens only once."""
+    from causal_arrow.discovery.inference import ready_model
+    from causal_arrow.network.threads import set_thread_count
+
+    set_thread_count(1)
+    model = ready_model(source, device)
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        estimate = infer(model, Observed.of(data), rule, scale, sees_experiments)
+        # A rule only chooses the graph. The probabilities are those of the method `arrow`, and judged there.
+        return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
+
+    solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
+    return solve
+
+
+def infer(
+    model: Network,
+    observed: Observed,
+    rule: str = "map",
+    scale: str = "auto",
+    sees_experiments: bool = True,
+) -> Estimate:
+    """Answer a table by `discover`, as users do: the graph by a rule, and the probability of every edge."""
+    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.uncertainty import ancestor_frequencies
+
+    on_cpu = model.device == "cpu"
+
+    def work() -> tuple[Answer, dict[str, str]]:
+        unread = frozenset() if sees_experiments else frozenset({"intervened"})
+        table, reading = as_far_as_it_reads(observed, model.reads - unread)
+        settings = Settings(model=model, decode=rule, scale=scale, precision="float32")
+        return discover(table, settings).answer, reading
+
+    (answer, reading), seconds = timed(work, time.process_time if on_cpu else time.perf_counter)
+    drawn = answer.sample(ANCESTOR_GRAPHS, np.random.default_rng(0)).graphs
+    probabilities = answer.edge_probabilities
+    return Estimate(
+        answer.adjacency,
+        probabilities,
+        probabilities,
+        seconds,
+        answer.confounding_probabilities,
+        reading or None,
+        ancestor_frequencies(drawn),
+    )
+
+
+def as_far_as_it_reads(observed: Observed, reads: frozenset[str]) -> tuple[Table, dict[str, str]]:
+    """The table for a network that reads only these parts of it, and how the other parts were read, by name.
+
+    A network of numbers only gets codes of levels, imputed cells, and no marks of experiments.
+    """
+    table, reading = observed.table, observed.unread_by(reads)
+    if not table.observed.all() and "observed" not in reads:
+        reading["missing"] = "impute"
+        table = complete(table, "impute")
+    if "levels" not in reads:
+        table = Table.of_numbers(table.values, table.names)
+    return replace(table, intervened=observed.intervened if "intervened" in reads else None), reading
+
+
+def _weights_file(source: str) -> Path:
+    """The file of the weights."""
+    from causal_arrow.network.checkpoint import WEIGHTS_FILE, find_model
+
+    path = find_model(source)
+    path = path / WEIGHTS_FILE if path.is_dir() else path
+    if not path.is_file():
+        raise BenchmarkError(f"No weights at {source!r}: expected a folder with {WEIGHTS_FILE}, or a file.")
+    return path

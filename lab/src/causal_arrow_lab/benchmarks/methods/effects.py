@@ -1,0 +1,342 @@
+"""Methods that estimate effects: over Arrow's graphs, by one graph, by IDA, and by a regression on everything."""
+
+# P variables
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow._version import __version__
+from causal_arrow.errors import TableError
+from causal_arrow.graphs.dag import skeleton_of
+from causal_arrow.tables.table import Table
+from causal_arrow_lab.benchmarks.effects import UNKNOWN, EffectEstimates, EffectTask, EstimatedEffect, Question
+from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads
+from causal_arrow_lab.benchmarks.methods.causal_learn import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
+from causal_arrow_lab.benchmarks.methods.protocol import (
+    Method,
+    MethodKind,
+    MethodOptions,
+    Observed,
+    method_of_package,
+    own_method,
+    timed,
+)
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.effects.linear import Design
+    from causal_arrow.network.protocol import Network
+
+Bools = NDArray[np.bool_]
+Set = tuple[int, ...]
+Estimator = Callable[[EffectTask, Question, np.random.Generator], EstimatedEffect]
+
+GRAPHS = 1000
+"""Number of graphs over which an effect is averaged."""
+LEVEL = 0.9
+# The largest valid set: DoWhy's search for the best one fails on some graphs, and its default takes minutes.
+DOWHY_SETTINGS = {"identification": "maximal-adjustment", "estimate": "backdoor.linear_regression"}
+MAX_NEIGHBORS = 10
+"""Largest number of undirected neighbors of which IDA tries all subsets."""
+
+
+# Over all graphs
+
+
+def prepare_arrow(
+    name: str, argument: str, options: MethodOptions, *, estimator: str = "linear", point: str = "median"
+) -> Method:
+    """Arrow's effects, over graphs drawn from the answer."""
+    source, label, settings = arrow_settings(argument)
+    return Method(
+        name=f"{name}:{label}" if argument else name,
+        settings={**settings, "estimator": estimator, "graphs": GRAPHS, "point": point},
+        versions={"causal-arrow": __version__},
+        start=lambda: start_arrow(source, estimator, point),
+        reads_tables=True,
+    )
+
+
+def start_arrow(source: str, estimator: str, point: str) -> Any:
+    from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+
+    model = _ready(source)
+
+    def solve(task: EffectTask, generator: np.random.Generator) -> EffectEstimates:
+        def work() -> tuple[tuple[EstimatedEffect, ...], dict[str, str]]:
+            answer, reading = _answer(model, task.table)
+            drawn = answer.sample(GRAPHS, generator).graphs
+            found = []
+            for question in task.questions:
+                asked = EffectQuestion(estimator, "optimal", question.level)
+                try:
+                    effect = estimate_effect(
+                        answer,
+                        task.table,
+                        drawn,
+                        question.treatment,
+                        question.outcome,
+                        between=question.between,
+                        question=asked,
+                        random=generator,
+                    )
+                    lost = not effect.sets and effect.verdict == "not identified"
+                    found.append(UNKNOWN if lost else EstimatedEffect(getattr(effect, point), *effect.interval))
+                except TableError:  # no variance of the treatment left, or a hidden cause in every graph
+                    found.append(UNKNOWN)
+            return tuple(found), reading
+
+        (found, reading), seconds = timed(work)
+        return EffectEstimates(found, seconds, reading or None)
+
+    return solve
+
+
+def _ready(source: str) -> Network:
+    from causal_arrow.discovery.inference import ready_model
+    from causal_arrow.network.threads import set_thread_count
+
+    set_thread_count(1)
+    return ready_model(source, "cpu")
+
+
+def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
+    from causal_arrow.discovery.pipeline import Settings, discover
+
+    read, reading = as_far_as_it_reads(Observed(table), model.reads)
+    return discover(read, Settings(model=model)).answer, reading
+
+
+# By one graph
+
+
+def start_true_graph(estimator: str) -> Any:
+    """The same estimator with the true graph: the cost of not knowing the graph."""
+
+    def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
+        assert task.graph is not None
+        t, y, design = _design(task.table, question, estimator)
+        return by_graph(design, task.graph, t, y)
+
+    return _each(lambda task: estimate)
+
+
+def prepare_best_graph(name: str, argument: str, options: MethodOptions) -> Method:
+    """Arrow's most probable graph, passed to DoWhy."""
+    source, label, settings = arrow_settings(argument)
+    start = partial(_start_best_graph, source)
+    prepared = method_of_package("dowhy", start, {}, extra="handover")(name, "", options)
+    return Method(
+        f"{name}:{label}" if argument else name,
+        {**settings, **DOWHY_SETTINGS},
+        {"causal-arrow": __version__, **prepared.versions},
+        prepared.start,
+        reads_tables=True,
+    )
+
+
+def _start_best_graph(source: str, settings: Mapping[str, Any]) -> Any:
+    """DoWhy on Arrow's most probable graph: identification, then linear regression with its 90% interval."""
+    model = _ready(source)
+
+    def with_graph(task: EffectTask) -> Estimator:
+        import networkx as nx
+
+        answer, _ = _answer(model, task.table)
+        graph = nx.DiGraph()
+        graph.add_nodes_from(answer.names)
+        graph.add_edges_from((answer.names[j], answer.names[k]) for j, k in np.argwhere(answer.adjacency))
+        return lambda task, question, generator: by_dowhy(graph, task.table, question)
+
+    return _each(with_graph, codes=True)
+
+
+def by_dowhy(graph: Any, table: Table, question: Question) -> EstimatedEffect:
+    """The effect by DoWhy; zero if the graph has no path."""
+    import networkx as nx
+    import pandas as pd
+    from dowhy import CausalModel
+
+    if not nx.has_path(graph, question.treatment, question.outcome):
+        return EstimatedEffect(0.0, 0.0, 0.0)
+    frame = pd.DataFrame(table.values, columns=list(table.names))
+    for column in table.columns:
+        if column.kind == "category" and column.name not in (question.treatment, question.outcome):
+            frame[column.name] = frame[column.name].astype("category")
+    kinds = {column.name: column for column in table.columns}
+    if question.between is not None:
+        codes = [kinds[question.treatment].levels.index(level) for level in question.between]
+        frame = frame[frame[question.treatment].isin(codes)].reset_index(drop=True)
+        frame[question.treatment] = (frame[question.treatment] == codes[1]).astype(float)
+    if question.level is not None:
+        code = kinds[question.outcome].levels.index(question.level)
+        frame[question.outcome] = (frame[question.outcome] == code).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = CausalModel(frame, treatment=question.treatment, outcome=question.outcome, graph=graph.copy())
+        estimand = model.identify_effect(method_name=DOWHY_SETTINGS["identification"])
+        estimate = model.estimate_effect(
+            estimand,
+            method_name=DOWHY_SETTINGS["estimate"],
+            control_value=0,
+            treatment_value=1,
+            effect_modifiers=[],
+        )
+        low, high = np.ravel(estimate.get_confidence_intervals(confidence_level=LEVEL))
+    return EstimatedEffect(float(estimate.value), float(low), float(high))
+
+
+# By an equivalence class
+
+
+def start_ida(prepare: Callable[[Mapping[str, Any]], Search], settings: Mapping[str, Any]) -> Any:
+    """IDA (Maathuis, Kalisch and Bühlmann 2009): all sets of parents that the treatment can have in the class."""
+    search = prepare(settings)
+
+    def with_class(task: EffectTask) -> Estimator:
+        found = search(task.table.values.copy())
+
+        def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
+            t, y, design = _design(task.table, question)
+            return by_ida(design, found, t, y)
+
+        return estimate
+
+    return _each(with_class, codes=True)
+
+
+def possible_parents(cpdag: Bools, variable: int) -> Iterator[Set]:
+    """Sets of parents that a variable can have without a new v-structure."""
+    both = cpdag & cpdag.T
+    fixed = np.flatnonzero(cpdag[:, variable] & ~both[:, variable]).tolist()
+    free = np.flatnonzero(both[:, variable]).tolist()[:MAX_NEIGHBORS]
+    adjacent = skeleton_of(cpdag)
+    for size in range(len(free) + 1):
+        for chosen in itertools.combinations(free, size):
+            pairs = itertools.chain(itertools.combinations(chosen, 2), itertools.product(chosen, fixed))
+            if all(adjacent[a, b] for a, b in pairs):
+                yield tuple(sorted([*fixed, *chosen]))
+
+
+# By no graph
+
+
+def start_regression() -> Any:
+    """A regression of the outcome on everything."""
+
+    def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
+        t, y, design = _design(task.table, question)
+        return by_sets(design, t, y, [tuple(k for k in range(task.table.variables) if k not in (t, y))])
+
+    return _each(lambda task: estimate)
+
+
+# What they share
+
+
+def _each(prepare: Callable[[EffectTask], Estimator], codes: bool = False) -> Any:
+    """A method that prepares a table once and then answers each question; with `codes`, it reads numbers only."""
+
+    def solve(task: EffectTask, generator: np.random.Generator) -> EffectEstimates:
+        def work() -> tuple[EstimatedEffect, ...]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "number of features is much larger than the sample size"
+                estimate = prepare(task)
+                return tuple(estimate(task, question, generator) for question in task.questions)
+
+        found, seconds = timed(work)
+        return EffectEstimates(found, seconds, (Observed(task.table).as_numbers or None) if codes else None)
+
+    return solve
+
+
+def _design(table: Table, question: Question, estimator: str = "linear") -> tuple[int, int, Design]:
+    """Treatment, outcome, and the columns of a regression for the question."""
+    from causal_arrow.discovery.effects.estimation import design_for
+
+    t, y = (table.names.index(name) for name in (question.treatment, question.outcome))
+    return t, y, design_for(table, t, y, question.between, question.level, curved_numbers=estimator == "curved")
+
+
+def by_sets(design: Design, treatment: int, outcome: int, sets: Sequence[Set | None]) -> EstimatedEffect:
+    """The mean over adjustment sets, where None is no effect, and an interval that covers all of theirs."""
+    from causal_arrow.discovery.effects.linear import linear_estimates
+    from causal_arrow.discovery.effects.mixture import mixture_of
+
+    wanted = [members for members in sets if members is not None]
+    estimates = linear_estimates(design, treatment, outcome, wanted)
+    found = [EstimatedEffect(0.0, 0.0, 0.0)] * (len(sets) - len(wanted))
+    for members in wanted:
+        if (estimate := estimates.get(members)) is not None and math.isfinite(estimate.effect):
+            part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [estimate.freedom])
+            found.append(EstimatedEffect(estimate.effect, *part.interval(LEVEL)))
+    if not found:
+        return UNKNOWN
+    return EstimatedEffect(
+        float(np.mean([each.effect for each in found])), min(e.low for e in found), max(e.high for e in found)
+    )
+
+
+def by_graph(design: Design, graph: Bools, treatment: int, outcome: int) -> EstimatedEffect:
+    """By the optimal set of one graph."""
+    from causal_arrow.discovery.uncertainty import adjustment_sets
+
+    return by_sets(design, treatment, outcome, list(adjustment_sets(graph[None], treatment, outcome)))
+
+
+def by_ida(design: Design, cpdag: Bools, treatment: int, outcome: int) -> EstimatedEffect:
+    """By all sets of parents that the treatment can have in the equivalence class."""
+    sets = [None if outcome in parents else parents for parents in possible_parents(cpdag, treatment)]
+    return by_sets(design, treatment, outcome, sets)
+
+
+EFFECT_METHODS = {
+    "arrow": MethodKind(
+        "Arrow", "Our effects over 1,000 graphs, straight lines. arrow:PATH takes other weights", prepare_arrow
+    ),
+    "arrow-mean": MethodKind(
+        "Arrow, mean",
+        "The same with the mean of the distribution in place of its median",
+        partial(prepare_arrow, point="mean"),
+    ),
+    "arrow-curved": MethodKind(
+        "Arrow, curved", "The same with cubic curves", partial(prepare_arrow, estimator="curved")
+    ),
+    "arrow-forest": MethodKind(
+        "Arrow, forest", "The same with cross-fitted random forests", partial(prepare_arrow, estimator="forest")
+    ),
+    "true-graph": MethodKind(
+        "True graph",
+        "The same straight lines, by the true graph",
+        own_method(partial(start_true_graph, "linear"), is_oracle=True),
+    ),
+    "true-graph-curved": MethodKind(
+        "True graph, curved",
+        "Cubic curves, by the true graph",
+        own_method(partial(start_true_graph, "curved"), is_oracle=True),
+    ),
+    "dowhy": MethodKind("Best graph, DoWhy", "Our single best graph, estimated by DoWhy", prepare_best_graph),
+    "ida-pc": MethodKind(
+        "IDA with PC",
+        "All parent sets of the equivalence class that PC finds",
+        method_of_package("causal-learn", partial(start_ida, pc), PC_SETTINGS),
+    ),
+    "ida-ges": MethodKind(
+        "IDA with GES",
+        "All parent sets of the equivalence class that GES finds",
+        method_of_package("causal-learn", partial(start_ida, ges), GES_SETTINGS),
+    ),
+    "regression": MethodKind(
+        "Regression on everything", "One regression with every other column", own_method(start_regression)
+    ),
+}
+"""The methods of the suite `effects`."""

@@ -1,0 +1,117 @@
+"""The exact posterior over all graphs of up to five variables, for linear equations with normal noise.
+
+Parameters have the normal–Wishart prior of the score BGe (Geiger and Heckerman 2002), under which graphs of one
+equivalence class explain every table equally well. Graphs have the prior of the suite `limit`. So in its row
+normal-wishart this is the true posterior, and no method can know more. In other rows it is what can be known without
+knowing how strengths were drawn.
+"""
+
+# G graphs, P variables, N observations
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import combinations, permutations
+
+import numpy as np
+
+from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import dag
+from causal_arrow_lab.benchmarks.datasets import BoolArray, FloatArray
+from causal_arrow_lab.benchmarks.linear import LIMIT_VARIABLES, MAX_DEGREES, MIN_DEGREES, log_prior_of_graphs
+from causal_arrow_lab.benchmarks.methods.protocol import Estimate, Solve, timed
+
+MAX_VARIABLES = LIMIT_VARIABLES[1]
+DEGREES = np.geomspace(MIN_DEGREES, MAX_DEGREES, 9)  # of the normal–Wishart distribution, equally likely
+EXACT_BAYES_SETTINGS = {
+    "score": "BGe",
+    "degrees": [round(float(degree), 4) for degree in DEGREES],
+    "graphs": "every number of edges as likely",
+}
+
+
+def start_exact_bayes() -> Solve:
+    """Enumerates all graphs: 29,281 for five variables."""
+
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
+        variables = data.shape[1]
+        if variables > MAX_VARIABLES:
+            raise BenchmarkError(
+                f"The method exact-bayes enumerates all graphs, which it does for up to {MAX_VARIABLES} variables; "
+                f"this table has {variables}."
+            )
+        graphs, _ = all_dags(variables)
+        posterior, seconds = timed(lambda: posterior_of(data))
+        edges = np.tensordot(posterior, graphs.astype(np.float64), axes=1)
+        paths = np.tensordot(posterior, dag.transitive_closure(graphs).astype(np.float64), axes=1)
+        return Estimate(fewest_expected_mistakes(edges), edges, edges, seconds, ancestors=np.minimum(paths, 1.0))
+
+    return solve
+
+
+@lru_cache
+def all_dags(variables: int) -> tuple[BoolArray, FloatArray]:
+    """Every DAG, and the number of orders that it agrees with.  (G, P, P), (G,)"""
+    pairs = list(combinations(range(variables), 2))
+    chosen = (np.arange(2 ** len(pairs))[:, None] >> np.arange(len(pairs))) & 1  # (subsets, pairs)
+    codes = []
+    for order in permutations(range(variables)):
+        bits = np.array([order[first] * variables + order[second] for first, second in pairs], dtype=np.int64)
+        codes.append(chosen @ (np.int64(1) << bits))
+    distinct, orders = np.unique(np.concatenate(codes), return_counts=True)
+    cells = (distinct[:, None] >> np.arange(variables * variables)) & 1
+    return cells.reshape(-1, variables, variables).astype(bool), orders.astype(np.float64)
+
+
+def posterior_of(data: FloatArray) -> FloatArray:
+    """Probability of each graph of `all_dags` given the table.  (G,)"""
+    variables = data.shape[1]
+    graphs, orders = all_dags(variables)
+    prior = log_prior_of_graphs(graphs.sum(axis=(1, 2)).astype(np.float64), variables) + np.log(orders)
+    parents = (graphs * (1 << np.arange(variables))[:, None]).sum(axis=1)  # (G, P), each set as a number
+    scores = local_scores(data)  # (degrees, P, sets)
+    joint = scores[:, np.arange(variables), parents].sum(axis=-1) + prior  # (degrees, G)
+    shares = np.exp(joint - joint.max()).sum(axis=0)
+    return np.asarray(shares / shares.sum())
+
+
+def local_scores(data: FloatArray) -> FloatArray:
+    """Log marginal likelihood of each variable given each set of parents; −∞ for a set that contains the variable.
+
+    For each of DEGREES.  (degrees, P, 2^P)
+    """
+    observations, variables = data.shape
+    centered = data - data.mean(axis=0)
+    scatter, count = centered.T @ centered, observations - 1
+    sets = np.array([subset_score(scatter, count, members) for members in range(2**variables)])  # (2^P, degrees)
+    scores = np.full((len(DEGREES), variables, 2**variables), -np.inf)
+    for k in range(variables):
+        without = [members for members in range(2**variables) if not members >> k & 1]
+        scores[:, k, without] = (sets[[members | 1 << k for members in without]] - sets[without]).T
+    return scores
+
+
+def subset_score(scatter: FloatArray, count: int, members: int) -> FloatArray:
+    """Log marginal likelihood of a set of variables with Σ ~ IW(δ + size − 1, I), for each δ of DEGREES.  (degrees,)"""
+    indices = [index for index in range(len(scatter)) if members >> index & 1]
+    size = len(indices)
+    if not size:
+        return np.zeros(len(DEGREES))
+    degrees = DEGREES + size - 1
+    _, logarithm = np.linalg.slogdet(np.eye(size) + scatter[np.ix_(indices, indices)])
+    gammas = [
+        sum(math.lgamma((degree + count - k) / 2) - math.lgamma((degree - k) / 2) for k in range(size))
+        for degree in degrees
+    ]
+    return np.asarray(gammas - 0.5 * (degrees + count) * logarithm - 0.5 * count * size * math.log(math.pi))
+
+
+def fewest_expected_mistakes(edges: FloatArray) -> BoolArray:
+    """The DAG with the smallest expected structural Hamming distance, given the probabilities of edges.  (P, P)"""
+    graphs, _ = all_dags(len(edges))
+    upper = np.triu_indices(len(edges), k=1)
+    forward, backward = edges[upper], edges.T[upper]
+    there, reversed_ = graphs[:, upper[0], upper[1]], graphs[:, upper[1], upper[0]]
+    right = np.where(there, forward, np.where(reversed_, backward, 1 - forward - backward))
+    return np.asarray(graphs[right.sum(axis=1).argmax()])

@@ -1,0 +1,116 @@
+"""Real tables of suites: the flow cytometry data of Sachs et al. (2005), and tables of scikit-learn under changes.
+
+The suite `symmetries` compares a table and its twin: changes without causal meaning should change no edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from causal_arrow.examples.sachs import OBSERVATIONAL, consensus_graph, load_conditions, load_sachs
+from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
+
+# Sachs et al.
+
+
+def pooled_cells(observations: int, log_scale: bool, generator: np.random.Generator) -> Dataset:
+    """Draw cells without replacement from all conditions pooled, with the 20-edge graph."""
+    values, names = load_sachs()
+    chosen = values[generator.choice(len(values), size=observations, replace=False)]
+    return Dataset(np.log(chosen) if log_scale else chosen, consensus_graph(20), names)
+
+
+def observational_cells(log_scale: bool, edges: int, generator: np.random.Generator) -> Dataset:
+    """The 853 cells of the observational condition in random order, with one of the consensus graphs."""
+    values, names = load_sachs()
+    observational = generator.permutation(values[:OBSERVATIONAL])
+    return Dataset(np.log(observational) if log_scale else observational, consensus_graph(edges), names)
+
+
+def experimental_cells(observations: int, log_scale: bool, generator: np.random.Generator) -> Dataset:
+    """Draw cells without replacement from all conditions, with the variable that each condition acts on."""
+    values, names = load_sachs()
+    chosen = generator.choice(len(values), size=observations, replace=False)
+    data = np.log(values[chosen]) if log_scale else values[chosen]
+    return Dataset(data, consensus_graph(20), names, intervened=load_conditions()[chosen])
+
+
+def independent_cells(observations: int, generator: np.random.Generator) -> Dataset:
+    """Draw each variable from different cells: real distributions without any relation. The graph is empty."""
+    values, names = load_sachs()
+    columns = [column[generator.choice(len(values), size=observations, replace=False)] for column in values.T]
+    return Dataset(np.column_stack(columns), np.zeros((len(names), len(names)), dtype=bool), names)
+
+
+# Tables of scikit-learn
+
+SYMMETRY_TABLES = ("diabetes", "wine", "breast_cancer", "iris")
+KEPT_ROWS = 0.9
+
+Changed = tuple[FloatArray, tuple[str, ...]]
+
+
+@cache
+def load_bundled_table(name: str) -> Changed:
+    """Load a table of scikit-learn, (N, P) and read-only with the outcome last, and the names of its columns."""
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    values = np.column_stack([bunch.data, bunch.target]).astype(np.float64)
+    values.flags.writeable = False
+    return values, (*(str(feature) for feature in bunch.feature_names), "target")
+
+
+def negated(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
+    """Negate every column."""
+    return -values, names
+
+
+def other_signs(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
+    """Give each column a random sign."""
+    return values * generator.choice([-1.0, 1.0], values.shape[1]), names
+
+
+def with_noise_column(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
+    """Add a column of standard normal numbers."""
+    return np.column_stack([values, generator.standard_normal(len(values))]), (*names, "noise")
+
+
+def without_isolated_column(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
+    """Remove the column whose largest rank correlation with another is smallest."""
+    ranks = np.argsort(np.argsort(values, axis=0), axis=0)
+    related = np.abs(np.corrcoef(ranks, rowvar=False)) - np.eye(len(names))
+    isolated = int(related.max(axis=0).argmin())
+    return np.delete(values, isolated, axis=1), tuple(name for name in names if name != names[isolated])
+
+
+def with_fewer_rows(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
+    """Keep nine of ten observations."""
+    kept = generator.choice(len(values), size=round(KEPT_ROWS * len(values)), replace=False)
+    return values[np.sort(kept)], names
+
+
+CHANGES: dict[str, Callable[[FloatArray, tuple[str, ...], np.random.Generator], Changed]] = {
+    "negated": negated,
+    "signs": other_signs,
+    "noise-column": with_noise_column,
+    "without-isolated": without_isolated_column,
+    "90%-of-rows": with_fewer_rows,
+}
+DETERMINISTIC_CHANGES = ("negated", "without-isolated")  # there is only one dataset
+
+
+def draw_symmetry_dataset(generator: np.random.Generator, *, table: str, change: str) -> Dataset:
+    """A table of scikit-learn and its twin after a change, with kinds of columns as users get them. No known graph."""
+    from causal_arrow.tables.reading import read_table
+
+    def unjudged(values: FloatArray, names: tuple[str, ...], twin: Dataset | None = None) -> Dataset:
+        read = read_table(dict(zip(names, values.T, strict=True)))
+        graph = np.zeros((len(names), len(names)), dtype=bool)
+        return Dataset(read.values, graph, names, twin=twin, columns=read.columns)
+
+    values, names = load_bundled_table(table)
+    return unjudged(values.copy(), names, unjudged(*CHANGES[change](values, names, generator)))

@@ -1,0 +1,238 @@
+"""Other methods for series, as documented: VAR, Granger, PCMCI, PCMCI+, VARLiNGAM, DYNOTEARS.
+
+Methods that cannot read missing cells get interpolated ones. In panels, all of them get values less the mean of the
+unit. Edges at lag 0 that a method leaves undirected are directed by the order of the columns, which is random.
+"""
+
+# T steps, P variables, L lags, N rows of the window
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from causal_arrow.errors import BenchmarkError
+from causal_arrow.series.window import window
+from causal_arrow_lab.benchmarks.series.families import SeriesTask
+from causal_arrow_lab.benchmarks.series.measures import SeriesEstimate
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Thresholds with the best mean F1 on development tasks, each method's own.
+LEVEL = 0.01
+"""Of the tests of PCMCI and PCMCI+."""
+LEVEL_OF_REGRESSIONS = 0.001
+SMALLEST_WEIGHT = 0.15
+"""Of an edge that VARLiNGAM and DYNOTEARS show, for standardized variables."""
+DYNOTEARS_PENALTY = 0.01
+
+
+def solve(method: str, task: SeriesTask) -> SeriesEstimate:
+    """The answer of a method, with the seconds of the method alone."""
+    solver = PEERS[method]
+    values = prepared(task)
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph, scores = solver(values, task)
+    return SeriesEstimate(graph, scores, seconds=time.process_time() - start)
+
+
+def prepared(task: SeriesTask) -> Floats:
+    """Standardized values, less the mean of the unit in panels.  (T, P)"""
+    values = task.values
+    for unit in np.unique(task.unit) if task.unit is not None else ():
+        rows = task.unit == unit
+        values = np.where(rows[:, None], values - np.nanmean(values[rows], axis=0), values)
+    return np.asarray((values - np.nanmean(values, axis=0)) / np.nanstd(values, axis=0))
+
+
+def interpolated(values: Floats) -> Floats:
+    """Missing cells on a line between their neighbors in time.  (T, P)"""
+    steps = np.arange(len(values))
+    return np.column_stack(
+        [np.interp(steps, steps[~np.isnan(column)], column[~np.isnan(column)]) for column in values.T]
+    )
+
+
+def lagged(values: Floats, task: SeriesTask) -> Floats:
+    """The variables now and up to L steps before, side by side.  (N, P · (L + 1))"""
+    complete = interpolated(values)
+    return window(complete, task.lags, unit=task.unit).table(complete)[:, : values.shape[1] * (task.lags + 1)]
+
+
+# Regression
+
+
+def regressed(values: Floats, task: SeriesTask) -> tuple[Floats, Floats, Floats, int]:
+    """Least squares of each variable on all lags: coefficients, inverse products, residuals, degrees of freedom."""
+    table = lagged(values, task)
+    variables = values.shape[1]
+    now, past = table[:, :variables], np.column_stack([table[:, variables:], np.ones(len(table))])
+    inverse = np.linalg.pinv(past.T @ past)
+    coefficients = inverse @ past.T @ now
+    return coefficients, inverse, now - past @ coefficients, len(now) - past.shape[1]
+
+
+def var(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """|t| of each coefficient of a vector autoregression; nothing at lag 0."""
+    coefficients, inverse, residuals, freedom = regressed(values, task)
+    variances = np.outer(inverse.diagonal(), np.square(residuals).sum(axis=0) / freedom)
+    t = np.abs(coefficients / np.sqrt(variances))[:-1].reshape(task.window[1:].shape)
+    return _with_nothing_now(2 * stats.t.sf(t, freedom) < LEVEL_OF_REGRESSIONS), _with_nothing_now(t)
+
+
+def granger(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """F test of all lags of one variable on another, given all others; the edge is at the lag of the largest |t|."""
+    coefficients, inverse, residuals, freedom = regressed(values, task)
+    variables = values.shape[1]
+    variance = np.square(residuals).sum(axis=0) / freedom
+    shape = task.window[1:].shape
+    t = np.abs(coefficients[:-1] / np.sqrt(np.outer(inverse.diagonal(), variance)[:-1])).reshape(shape)
+    surprise = np.empty((variables, variables))
+    for cause in range(variables):
+        rows = cause + variables * np.arange(task.lags)
+        block = coefficients[rows]
+        statistic = np.einsum("ak,ab,bk->k", block, np.linalg.pinv(inverse[np.ix_(rows, rows)]), block)
+        surprise[cause] = -stats.f.logsf(statistic / variance / task.lags, task.lags, freedom)
+    strongest = t == t.max(axis=0)
+    shown = strongest & (surprise > -np.log(LEVEL_OF_REGRESSIONS))
+    return _with_nothing_now(shown), _with_nothing_now(surprise * t / t.max(axis=0))
+
+
+def _with_nothing_now(past: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([np.zeros_like(past[:1]), past])
+
+
+# Constraints
+
+
+def pcmci(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """PCMCI with partial correlations (Runge et al. 2019): lagged edges."""
+    found = _tigramite(values, task).run_pcmci(tau_min=1, tau_max=task.lags, pc_alpha=None, alpha_level=LEVEL)
+    p = np.moveaxis(found["p_matrix"], 2, 0)
+    size = np.abs(np.moveaxis(found["val_matrix"], 2, 0))
+    in_past = np.arange(task.lags + 1)[:, None, None] > 0
+    return np.asarray((p <= LEVEL) & in_past), np.asarray(np.where(in_past, _surprise(p) + size, 0.0))
+
+
+def pcmci_plus(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """PCMCI+ with partial correlations (Runge 2020)."""
+    found = _tigramite(values, task).run_pcmciplus(tau_min=0, tau_max=task.lags, pc_alpha=LEVEL)
+    marks = np.moveaxis(found["graph"], 2, 0)
+    p, size = np.moveaxis(found["p_matrix"], 2, 0), np.abs(np.moveaxis(found["val_matrix"], 2, 0))
+    directed = marks == "-->"
+    open_edges = np.isin(marks, ["o-o", "x-x"])
+    shown = directed | np.where(np.arange(len(marks))[:, None, None] == 0, np.triu(open_edges[0], 1), open_edges)
+    scores = np.where(directed, 1.0, np.where(open_edges, 0.5, 0.0)) * (100.0 + _surprise(p)) + size
+    return np.asarray(shown), np.asarray(scores + np.where(marks == "", _surprise(p), 0.0))
+
+
+def _tigramite(values: Floats, task: SeriesTask) -> Any:
+    try:
+        processing, tests = (
+            import_module("tigramite.data_processing"),
+            import_module("tigramite.independence_tests.parcorr"),
+        )
+        algorithm = import_module("tigramite.pcmci")
+    except ImportError as error:
+        raise BenchmarkError("The methods pcmci and pcmci+ need: pip install tigramite six") from error
+    flag = 999.0
+    cells = np.where(np.isnan(values), flag, values)
+    if task.unit is None:
+        frame = processing.DataFrame(cells, missing_flag=flag)
+    else:
+        units = {index: cells[task.unit == unit] for index, unit in enumerate(np.unique(task.unit))}
+        frame = processing.DataFrame(units, missing_flag=flag, analysis_mode="multiple")
+    return algorithm.PCMCI(dataframe=frame, cond_ind_test=tests.ParCorr(), verbosity=0)
+
+
+def _surprise(p: Floats) -> Floats:
+    return np.asarray(-np.log(np.maximum(p, 1e-300)))
+
+
+# Equations
+
+
+def varlingam(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """VARLiNGAM (Hyvärinen et al. 2010): DirectLiNGAM on the residuals of a vector autoregression, pruned by lasso."""
+    try:
+        lingam = import_module("lingam")
+    except ImportError as error:
+        raise BenchmarkError("The method varlingam needs: pip install lingam") from error
+    residuals = regressed(values, task)[2]
+    order = lingam.DirectLiNGAM().fit(residuals).causal_order_
+    variables = values.shape[1]
+    table = lagged(values, task)
+    adaptive_lasso = import_module("lingam.utils").predict_adaptive_lasso
+    weights = np.zeros((task.lags + 1, variables, variables))
+    past = list(range(variables, table.shape[1]))
+    for position, effect in enumerate(order):
+        causes = [*order[:position], *past]
+        found = np.zeros(table.shape[1])
+        found[causes] = adaptive_lasso(table, causes, effect)
+        weights[:, :, effect] = np.abs(found).reshape(task.lags + 1, variables)
+    return weights > SMALLEST_WEIGHT, weights
+
+
+def dynotears(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
+    """DYNOTEARS (Pamfil et al. 2020), from its paper: least squares with an L1 penalty and an acyclic lag 0."""
+    variables = values.shape[1]
+    table = lagged(values, task)
+    products = table.T @ table / len(table)
+    shape = table.shape[1], variables
+    off = np.ones(shape, dtype=bool)
+    off[np.arange(variables), np.arange(variables)] = False
+    bounds = [(0.0, None if free else 0.0) for free in np.tile(off.ravel(), 2)]
+
+    def acyclicity(now: Floats) -> tuple[float, Floats]:
+        power = _matrix_exponential(np.square(now))
+        return float(np.trace(power)) - variables, power.T * 2 * now
+
+    def objective(parts: Floats, rho: float, alpha: float) -> tuple[float, Floats]:
+        positive, negative = parts.reshape(2, *shape)
+        weights = positive - negative
+        left = -weights.copy()
+        left[np.arange(variables), np.arange(variables)] += 1.0
+        gradient = -(products @ left)
+        loss = 0.5 * float(np.sum(left * (products @ left)))
+        cycles, slope = acyclicity(weights[:variables])
+        gradient[:variables] += (rho * cycles + alpha) * slope
+        loss += 0.5 * rho * cycles**2 + alpha * cycles + DYNOTEARS_PENALTY * float(parts.sum())
+        return loss, np.concatenate([(gradient + DYNOTEARS_PENALTY).ravel(), (DYNOTEARS_PENALTY - gradient).ravel()])
+
+    parts, rho, alpha, cycles = np.zeros(2 * off.size), 1.0, 0.0, np.inf
+    while rho < 1e16 and cycles > 1e-8:
+        before = cycles
+        parts = optimize.minimize(objective, parts, (rho, alpha), jac=True, method="L-BFGS-B", bounds=bounds).x
+        positive, negative = parts.reshape(2, *shape)
+        cycles = acyclicity((positive - negative)[:variables])[0]
+        alpha += rho * cycles
+        if cycles > 0.25 * before:
+            rho *= 10
+    weights = np.abs(positive - negative).reshape(task.lags + 1, variables, variables)
+    return weights > SMALLEST_WEIGHT, weights
+
+
+def _matrix_exponential(matrix: Floats) -> Floats:
+    from scipy.linalg import expm
+
+    return np.asarray(expm(matrix))
+
+
+PEERS: Mapping[str, Callable[[Floats, SeriesTask], tuple[Bools, Floats]]] = {
+    "var": var,
+    "granger": granger,
+    "pcmci": pcmci,
+    "pcmci+": pcmci_plus,
+    "varlingam": varlingam,
+    "dynotears": dynotears,
+}

@@ -1,0 +1,163 @@
+"""`python -m causal_arrow_lab.benchmarks.worker`: a process that runs methods, one dataset at a time, on one core.
+
+`evaluate.py` starts it and exchanges JSON lines with it. A job comes in; {"event": "started"} goes out when the method
+begins, {"event": "answered"} when it is done, and {"event": "finished", ...} with the result. A separate process can be
+killed when time is up, and a crash loses nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from causal_arrow.errors import BenchmarkError
+from causal_arrow.graphs import metrics
+from causal_arrow.many.jobs import sentence_of
+from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
+from causal_arrow_lab.benchmarks.effects import (
+    EffectEstimates,
+    EffectsDataset,
+    EffectTask,
+    effect_measures,
+    effect_task,
+)
+from causal_arrow_lab.benchmarks.experiments import (
+    Course,
+    ExperimentsDataset,
+    ExperimentTask,
+    experiment_measures,
+    experiment_task,
+)
+from causal_arrow_lab.benchmarks.isolated_worker import converse
+from causal_arrow_lab.benchmarks.measures import FURTHER, compare_twins
+from causal_arrow_lab.benchmarks.methods import Estimate, Method, MethodOptions, Observed, prepare
+from causal_arrow_lab.benchmarks.records import table_to_lists
+from causal_arrow_lab.benchmarks.suites import suite
+from causal_arrow_lab.graphs import calibration
+
+Say = Callable[[dict[str, Any]], None]
+
+
+def main() -> None:
+    """Work until standard input ends."""
+    jobs, say = converse()
+    while True:
+        say({"event": "finished", **run_job(jobs.get(), say)})
+
+
+def run_job(job: Mapping[str, Any], say: Say = lambda event: None) -> dict[str, Any]:
+    """The result of one method on one dataset: `status` "ok" with measures, or "failed" with an `error`."""
+    try:
+        return {"status": "ok", **judge_method(job, say)}
+    except Exception as error:
+        return {"status": "failed", "error": sentence_of(error)}
+
+
+def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    """Run one method on one dataset and measure its answer."""
+    dataset = _dataset(job["suite"], job["row"], job["index"])
+    method, solve = _started(job["method"], json.dumps(job["options"]), suite(job["suite"]).judged_by)
+    shown = what_a_method_sees(dataset, method)
+    seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
+    say({"event": "started"})
+    answer = solve(shown, np.random.default_rng(seed))
+    if dataset.twin is not None:
+        answer_for_twin = solve(what_a_method_sees(dataset.twin, method), np.random.default_rng(seed))
+    say({"event": "answered"})
+    described = {"dataset": dataset_record(dataset)}
+    describes = method.reads_tables or not isinstance(answer, Estimate)
+    if reading := answer.reading if describes else _reading_of_numbers(dataset, method):
+        described["reading"] = dict(reading)
+    if isinstance(dataset, EffectsDataset):
+        return {**described, **_result(answer, effect_measures(dataset.questions, answer.effects))}
+    if isinstance(dataset, ExperimentsDataset):
+        return {**described, **_result(answer, experiment_measures(dataset.adjacency, answer.graphs))}
+    if dataset.twin is not None:
+        return {**described, **_result(answer, compare_twins(dataset, answer, answer_for_twin))}
+    return {**described, **measure(dataset, answer, suite(job["suite"]).further_measures)}
+
+
+def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed | EffectTask | ExperimentTask:
+    """The truth for an oracle, everything except the truth for a method that reads tables, else complete numbers."""
+    if isinstance(dataset, EffectsDataset):
+        return effect_task(dataset, with_graph=method.is_oracle)
+    if isinstance(dataset, ExperimentsDataset):
+        return experiment_task(dataset)
+    if method.is_oracle:
+        return np.asarray(dataset.adjacency, dtype=np.float64)
+    if method.reads_tables:
+        return Observed(dataset.table, dataset.intervened)
+    if np.isnan(dataset.data).any():
+        raise BenchmarkError(f"The method {method.name} cannot read missing values.")
+    return np.array(dataset.data)
+
+
+def _reading_of_numbers(dataset: Dataset, method: Method) -> dict[str, str]:
+    return {} if method.is_oracle else Observed(dataset.table, dataset.intervened).as_numbers
+
+
+def measure(dataset: Dataset, answer: Estimate, further: Sequence[str] = ()) -> dict[str, Any]:
+    """The measures of an answer for its record, with further measures of the suite."""
+    truth, probabilities = dataset.adjacency, answer.probabilities
+    scores = probabilities if answer.scores is None else answer.scores
+    measures = metrics.evaluate(truth, answer.adjacency, scores=scores)
+    measures |= calibration.calibration_errors(truth, probabilities)
+    result = _result(answer, {**measures, **{name: FURTHER[name](dataset, answer) for name in further}})
+    if probabilities is not None:
+        floor = calibration.CALIBRATION_FLOOR
+        result["reliability"] = table_to_lists(calibration.edge_reliability(truth, probabilities))
+        result["reliability_above_floor"] = table_to_lists(
+            calibration.edge_reliability(truth, probabilities, floor=floor)
+        )
+        result["adjacencies"] = table_to_lists(calibration.adjacency_reliability(truth, probabilities))
+        result["directions"] = table_to_lists(calibration.direction_reliability(truth, probabilities))
+    if answer.ancestors is not None:
+        result["ancestors"] = table_to_lists(calibration.ancestor_reliability(truth, answer.ancestors))
+    return result
+
+
+def _result(answer: Estimate | EffectEstimates | Course, measures: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "seconds": answer.seconds,
+        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
+    }
+
+
+def dataset_record(dataset: Dataset) -> dict[str, Any]:
+    """The description of a dataset in records, with a checksum of its graph."""
+    checksum = hashlib.sha256(np.packbits(dataset.adjacency).tobytes()).hexdigest()[:12]
+    return {**dataset.details, "graph_checksum": checksum}
+
+
+@lru_cache(maxsize=2)
+def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
+    return suite(suite_name).row(row_name).dataset(index)
+
+
+@lru_cache
+def _started(name: str, options_json: str, judged_by: str) -> tuple[Method, Any]:
+    method = prepare(name, options_from_json(json.loads(options_json)), judged_by)
+    return method, method.start()
+
+
+def options_to_json(options: MethodOptions) -> dict[str, str | None]:
+    """Convert options to JSON values for a job."""
+    return {name: value if value is None else str(value) for name, value in asdict(options).items()}
+
+
+def options_from_json(content: Mapping[str, Any]) -> MethodOptions:
+    """Read options written by `options_to_json`."""
+    folders = {name: Path(content[name]) for name in ("avici_weights", "environments") if content[name] is not None}
+    return MethodOptions(**{**content, **folders})
+
+
+if __name__ == "__main__":
+    main()

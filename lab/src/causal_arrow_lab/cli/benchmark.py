@@ -1,0 +1,220 @@
+"""`causal-arrow-lab benchmark` and `causal-arrow-lab report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from causal_arrow.cli.console import file, folder
+from causal_arrow.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from causal_arrow_lab.benchmarks.evaluate import BenchmarkJob
+    from causal_arrow_lab.benchmarks.methods import MethodOptions
+    from causal_arrow_lab.benchmarks.records import Record
+
+
+def benchmark(
+    suites: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Suites, single rows as SUITE/ROW, or 'all' except the frozen ones. Without any: list them.",
+            metavar="SUITE",
+        ),
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods, separated by commas. arrow:WEIGHTS takes other weights: a bundled name, a file or a folder."
+        ),
+    ] = "arrow",
+    datasets: Annotated[int, typer.Option(min=1, help="Datasets for each row of a suite.")] = 100,
+    output: Annotated[
+        Path, typer.Option(help="Folder of the records. What it already holds is not run again.", parser=folder)
+    ] = Path("benchmark-records"),
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a method may take for one dataset.")] = 600.0,
+    jobs: Annotated[int, typer.Option(min=0, help="Datasets at a time, one core each; 0 takes all cores.")] = 0,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed or ran out of time.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Where arrow runs: cpu, cuda, cuda:1, auto. The other methods have one core.")
+    ] = "cpu",
+    scale: Annotated[
+        Literal["auto", "given", "log"],
+        typer.Option(help="How arrow reads skewed positive columns: both ways, as given, or their logarithms."),
+    ] = "auto",
+    avici_weights: Annotated[Path | None, typer.Option(help="Folder with AVICI's weights.")] = None,
+    install: Annotated[
+        list[str] | None,
+        typer.Option(help="Make the environment of a method, and run nothing.", metavar="METHOD"),
+    ] = None,
+    python: Annotated[str | None, typer.Option(help="With --install: the interpreter of the environment.")] = None,
+    environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
+) -> None:
+    """Run causal discovery methods over benchmark suites. It can be stopped: the same command continues."""
+    from causal_arrow_lab.benchmarks import environments as isolated
+    from causal_arrow_lab.benchmarks.evaluate import plan, remaining, usable_cores
+    from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
+    from causal_arrow_lab.benchmarks.records import read_records
+    from causal_arrow_lab.benchmarks.report import tables_of
+    from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
+    from causal_arrow_lab.network.devices import resolve_device
+
+    if install:
+        for method in install:
+            isolated.install(method, environments, python, say=typer.echo)
+        return
+    if not suites:
+        _list_suites_and_methods()
+        return
+    options = MethodOptions(avici_weights, environments, str(resolve_device(device)), scale)
+    rows = select_rows(suites)
+    texts = list(dict.fromkeys(text.strip() for text in methods.split(",") if text.strip()))
+    prepared = [(text, prepare(text, options, judged_by(rows))) for text in texts]
+    records = read_records(output) if output.exists() else []
+    planned = plan(rows, prepared, datasets)
+    to_do = remaining(planned, records, timeout=timeout, retry=retry)
+    typer.echo(
+        f"{len(planned)} datasets × methods, {len(planned) - len(to_do)} done before, {len(to_do)} to do "
+        f"({len(rows)} rows, {len(prepared)} methods); records in {output}",
+        err=True,
+    )
+    if to_do:
+        _run(to_do, len(planned), output, options, timeout, jobs or usable_cores())
+    typer.echo(tables_of(output, rows, [method for _, method in prepared]))
+    typer.echo(f"More in a report with figures: causal-arrow-lab report {output}", err=True)
+
+
+def report(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Folder written by benchmark, a file of packed records, or the folder of a pretraining run. "
+            "Several pretraining runs are compared.",
+        ),
+    ],
+    figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
+    figure_format: Annotated[Literal["png", "svg"], typer.Option(help="Format of the figures.")] = "png",
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where to write; by default report.md in the folder.", parser=file),
+    ] = None,
+    pack: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report.", parser=file
+        ),
+    ] = None,
+) -> None:
+    """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""
+    from causal_arrow_lab.benchmarks.records import read_records, write_packed
+    from causal_arrow_lab.benchmarks.report import write_report
+    from causal_arrow_lab.benchmarks.training import is_training_run, write_comparison, write_training_report
+
+    source = sources[0]
+    if pack is not None:
+        if len(sources) > 1:
+            raise BenchmarkError(f"Expected one folder of records to pack, got {len(sources)}.")
+        records = read_records(source)
+        write_packed(records, pack)
+        typer.echo(f"{len(records)} records in {pack.stat().st_size:,} bytes: {pack}")
+        return
+    if len(sources) > 1:
+        written = write_comparison(sources, figure_format=figure_format, output=output)
+    elif is_training_run(source):
+        written = write_training_report(source, figure_format=figure_format, output=output)
+    else:
+        written = write_report(source, figures=figures, figure_format=figure_format, output=output)
+    typer.echo(f"Wrote {written}")
+
+
+def _list_suites_and_methods() -> None:
+    from causal_arrow_lab.benchmarks.methods import METHODS_FOR
+    from causal_arrow_lab.benchmarks.suites import SUITES
+
+    typer.echo("Suites:")
+    for name, suite in SUITES.items():
+        typer.echo(f"  {name:18} {suite.description} ({len(suite.rows())} rows)")
+    for asked, methods in METHODS_FOR.items():
+        typer.echo("\nMethods:" if asked == "graphs" else f"\nMethods of the suite {asked}:")
+        for name, kind in methods.items():
+            typer.echo(f"  {name:18} {kind.description}")
+    typer.echo("\nFor example: causal-arrow-lab benchmark networks --methods arrow,boss,dagma --datasets 5")
+
+
+def _run(
+    jobs: Sequence[BenchmarkJob], planned: int, output: Path, options: MethodOptions, timeout: float, processes: int
+) -> None:
+    """Run the jobs with a progress bar, or with a line now and then without a terminal."""
+    from causal_arrow.progress import progress_bar
+    from causal_arrow_lab.benchmarks.evaluate import record_jobs
+    from causal_arrow_lab.benchmarks.records import count_by_status
+
+    done = 0
+    try:
+        with progress_bar(pieces=len(jobs), lines=True) as progress:
+
+            def show(record: Record, count: int) -> None:
+                nonlocal done
+                done = count
+                progress(_what(record), count / len(jobs))
+
+            fresh = record_jobs(jobs, output, show, options=options, timeout=timeout, processes=processes)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nStopped with {len(jobs) - done} of {planned} still to do. Everything so far is in {output}; the same "
+            "command continues.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    counts = count_by_status(fresh)
+    if counts["failed"] or counts["timeout"]:
+        typer.echo(
+            f"{counts['failed']} failed and {counts['timeout']} ran out of time. They are recorded as such, and run "
+            "again with --retry (or a larger --timeout).",
+            err=True,
+        )
+
+
+def _what(record: Record) -> str:
+    endings = {"ok": f"{record.seconds or 0:.2f} s", "failed": "failed", "timeout": "out of time"}
+    return f"{record.suite}/{record.row} #{record.index} {record.method} {endings[record.status]}"
+
+
+EXAMPLES = {
+    "benchmark": """
+**Examples**
+
+`causal-arrow-lab benchmark networks --methods arrow,boss,dagma --datasets 5`
+
+`causal-arrow-lab benchmark shifted/all herman --methods arrow:runs/base/weights,arrow --output results`
+
+`causal-arrow-lab benchmark discrete/ALARM-2000 missing --methods arrow,boss-indicators,hc-bic --datasets 5`
+
+`causal-arrow-lab benchmark sachs --scale given`
+
+`causal-arrow-lab benchmark all --device cuda`
+
+`causal-arrow-lab benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50`
+
+`causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50`
+
+`causal-arrow-lab benchmark --install sdcd`
+""",
+    "report": """
+**Examples**
+
+`causal-arrow-lab report results --figure-format svg`
+
+`causal-arrow-lab report results --no-figures`
+
+`causal-arrow-lab report results --pack results.jsonl.gz`
+
+`causal-arrow-lab report runs/base`
+
+`causal-arrow-lab report runs/base runs/deeper --output comparison.md`
+""",
+}

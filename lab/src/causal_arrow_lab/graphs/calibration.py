@@ -1,0 +1,132 @@
+"""How often what a method states comes true: edges, adjacencies, directions of true edges, and ancestors.
+
+Each `..._reliability` is of one graph; those of many graphs add up (`pool`).
+"""
+
+# P variables
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from causal_arrow.errors import GraphError
+from causal_arrow.graphs import dag
+from causal_arrow.graphs.dag import BoolMatrix
+from causal_arrow.graphs.metrics import FloatArray, ordered_pairs
+
+# Nearly every ordered pair has no edge and a probability near 0, and would hide any miscalibration of the others.
+CALIBRATION_FLOOR = 0.05
+CALIBRATION_BINS = 10
+FINE_BINS = 20
+"""So that the thresholds of the words for a direction, 0.75 and 0.95, lie between two bins."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often an edge was there when its probability lay in a bin; bins have equal width and hold their lower end.
+
+    Holds sums, so that those of many datasets add up to that of all their pairs (`pool`).
+    """
+
+    pairs: FloatArray  # (bins,) ordered pairs with a probability in the bin
+    probability_sum: FloatArray  # (bins,) their probabilities, added up: the number of edges promised
+    edges: FloatArray  # (bins,) how many of them are edges of the true graph
+
+    @property
+    def mean_probability(self) -> FloatArray:
+        """Mean probability in each bin; nan in an empty one.  (bins,)"""
+        return np.where(self.pairs > 0, self.probability_sum / np.maximum(self.pairs, 1), math.nan)
+
+    @property
+    def edge_frequency(self) -> FloatArray:
+        """Share of true edges in each bin; nan in an empty one.  (bins,)"""
+        return np.where(self.pairs > 0, self.edges / np.maximum(self.pairs, 1), math.nan)
+
+    @property
+    def expected_calibration_error(self) -> float:
+        """Σ_bins (share of the pairs) · |mean probability − edge frequency|; nan without pairs."""
+        total = self.pairs.sum()
+        return float(np.abs(self.probability_sum - self.edges).sum() / total) if total else math.nan
+
+
+def pool(parts: Iterable[Reliability]) -> Reliability:
+    """The reliability over the pairs of several graphs together."""
+    parts = list(parts)
+    return Reliability(
+        pairs=np.sum([part.pairs for part in parts], axis=0),
+        probability_sum=np.sum([part.probability_sum for part in parts], axis=0),
+        edges=np.sum([part.edges for part in parts], axis=0),
+    )
+
+
+def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliability:
+    """The reliability of stated probabilities (pairs,), given what came out (pairs,)."""
+    # Probabilities computed as sums may fall short of a boundary by rounding; 1 belongs to the last bin.
+    bin_of_pair = np.minimum((probabilities * bins + 1e-9).astype(np.int64), bins - 1)
+    return Reliability(
+        pairs=np.bincount(bin_of_pair, minlength=bins).astype(np.float64),
+        probability_sum=np.bincount(bin_of_pair, weights=probabilities, minlength=bins).astype(np.float64),
+        edges=np.bincount(bin_of_pair[outcomes], minlength=bins).astype(np.float64),
+    )
+
+
+def edge_reliability(
+    truth: ArrayLike, probabilities: ArrayLike, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
+) -> Reliability:
+    """How often there was a directed edge, by its probability (P, P), over ordered pairs with at least `floor`."""
+    outcomes, pair_probabilities = ordered_pairs(dag.ensure_graph(truth), probabilities)
+    if pair_probabilities.size and (pair_probabilities.min() < 0 or pair_probabilities.max() > 1):
+        raise GraphError(
+            f"Probabilities lie between 0 and 1, but these go from {pair_probabilities.min():g} to "
+            f"{pair_probabilities.max():g}. Calibration has no meaning for other scores; leave it out."
+        )
+    counted = pair_probabilities >= floor
+    return binned(outcomes[counted], pair_probabilities[counted], bins)
+
+
+def calibration_errors(truth: ArrayLike, probabilities: ArrayLike | None) -> dict[str, float]:
+    """The expected calibration errors of one graph's directed-edge probabilities, nan without any.
+
+    With few pairs per bin, one graph's error is mostly chance: `pool` those of many graphs to judge a method.
+    """
+    if probabilities is None:
+        return {"ece": math.nan, "ece_above_floor": math.nan}
+    return {
+        "ece": edge_reliability(truth, probabilities).expected_calibration_error,
+        "ece_above_floor": edge_reliability(truth, probabilities, floor=CALIBRATION_FLOOR).expected_calibration_error,
+    }
+
+
+def adjacency_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
+    """How often two variables were adjacent, by the probability of an edge in either direction: each pair once."""
+    graph, edges = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
+    upper = np.triu_indices(len(graph), k=1)
+    either = np.minimum(edges + edges.T, 1.0)  # the two may add up to more by rounding
+    return binned((graph | graph.T)[upper], either[upper], FINE_BINS)
+
+
+def direction_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
+    """How often the more probable direction was right, among pairs that are truly adjacent.
+
+    By its probability given that there is an edge, so from ½ to 1. Pairs without any probability of an edge are left
+    out: their direction was not stated.
+    """
+    graph, edges = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
+    first, second = np.nonzero(np.triu(graph ^ graph.T))
+    forward, backward = edges[first, second], edges[second, first]
+    stated = forward + backward > 0
+    first, second, forward, backward = first[stated], second[stated], forward[stated], backward[stated]
+    favored = np.where(forward >= backward, graph[first, second], graph[second, first])
+    return binned(favored, np.maximum(forward, backward) / (forward + backward), FINE_BINS)
+
+
+def ancestor_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
+    """How often there was a directed path from one variable to another, by its probability, over all ordered pairs."""
+    graph, paths = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
+    apart = ~np.eye(len(graph), dtype=bool)
+    return binned(dag.transitive_closure(graph)[apart], paths[apart], FINE_BINS)

@@ -1,0 +1,71 @@
+"""Devices by name, and the precision of a network's matrix products on them: float32, or bfloat16 on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import torch
+
+from causal_arrow.errors import ConfigurationError, check_choice
+from causal_arrow.network.protocol import PRECISIONS
+from causal_arrow.text import shown
+
+EXPECTED = "expected auto, cpu, cuda or cuda:1"
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """The device by its name; "auto" is the GPU where there is one. ConfigurationError if it cannot be used here."""
+    if not isinstance(device, (str, torch.device)):
+        raise ConfigurationError(f"Unknown device {shown(device)}: {EXPECTED}.")
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except (RuntimeError, ValueError) as error:  # a ValueError where the name is no text that can be encoded
+        raise ConfigurationError(f"Unknown device {shown(device)}: {EXPECTED}.") from error
+    if resolved.type not in ("cpu", "cuda"):
+        raise ConfigurationError(
+            f"The network runs on cpu and cuda, which compute in double precision; got {str(device)!r}."
+        )
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigurationError(f"There is no GPU for device {str(device)!r} here: use cpu, or auto.")
+    if resolved.type == "cuda" and (resolved.index or 0) >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"There is no device {str(device)!r} here: the GPUs are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
+        )
+    return resolved
+
+
+def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
+    """The type of matrix products on a device: float32, unless bfloat16 is asked for, on a GPU."""
+    check_choice("precision", precision, PRECISIONS)
+    if precision == "bfloat16" and device.type != "cuda":
+        raise ConfigurationError("The precision bfloat16 is for GPUs: choose float32, or the device cuda.")
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+def computing_in(dtype: torch.dtype, device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """A context in which the network's matrix products are computed in this type."""
+    if dtype == torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, dtype)
+
+
+def product_rate(dtype: torch.dtype, device: torch.device, size: int = 2048) -> float:
+    """Floating-point operations per second that this machine reaches in one large matrix product, the best of five."""
+    left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
+    best = float("inf")
+    for _ in range(5):
+        synchronize(device)
+        started = time.perf_counter()
+        torch.mm(left, right)
+        synchronize(device)
+        best = min(best, time.perf_counter() - started)
+    return 2 * size**3 / best
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a GPU has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,620 @@
+"""The distribution over causal orders under constraints: weights, probabilities and draws.
+
+An order π of the variables has the weight
+
+    log w(π) = Σ_i [s_π(i) − log Σ_{k ≥ i} exp s_π(k)] − Σ_{j before k} penalty[j, k]
+
+a Plackett–Luce distribution (section 2 of the paper) with a price on each pair that is ordered against the knowledge.
+An infinite price makes the pair's order compulsory; such prices must contain their transitive consequences.
+
+Plackett–Luce is a race: variable j arrives after an exponential time of rate exp s_j, and the order is the order of
+arrival. With prices the race comes apart:
+
+- variables that no chain of prices connects race independently of each other;
+- where all of one set must come before all others, one race follows the other, and the first is one on condition that
+  all arrive before the next race's first;
+- without prices among its variables such a race is an integral over the time by which it must be over;
+- of few variables there are few sets that can be placed first, and sums over that lattice are exact.
+
+Only where none of this holds are answers approximate: from an integral over the arrival times of a few variables, such
+as roots, which take part in every price, or from moving one variable at a time.
+"""
+
+# P variables, C orders worked on side by side, S sets of variables in a layer of the lattice, K clocks, T times
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.graphs.arrival_times import before_by_times, first_of_two
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.graph_distribution import sigmoid
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Sets of variables that exact answers may visit. Twelve variables without any compulsory order have 4096 of them.
+EXACT_SETS = 8192
+SAMPLING_SWEEPS = 5
+# Where too many variables take part in prices, probabilities are means over so many sweeps of so many orders.
+AVERAGED_SWEEPS = 10
+AVERAGED_ORDERS = 1500
+AVERAGED_CELLS = 50_000
+# Orders of two groups that are merged with each other, at most; all of them where there are no more.
+MERGED_ORDERS = 4000
+# Points of the integral over the time by which a race must be over, and how far below its peak they reach (log).
+TIMES = 160
+TIMES_DEPTH = 45.0
+# Stands for an infinite price where prices are subtracted: larger than any sum of others, small enough to keep digits.
+COMPULSORY = 1e9
+
+
+def log_weight(orders: Integers, scores: Floats, penalty: Floats, later_mass: float = -np.inf) -> Floats:
+    """log w(π) of each order; `later_mass` is the log of Σ exp s over variables that follow all of these.  (C,)"""
+    placed_scores = scores[orders]
+    plackett_luce = (placed_scores - mass_from(placed_scores, later_mass)).sum(axis=1)
+    earlier, later = np.triu_indices(orders.shape[1], k=1)
+    return np.asarray(plackett_luce - penalty[orders[:, earlier], orders[:, later]].sum(axis=1))
+
+
+def sample_orders(scores: Floats, penalty: Floats, count: int, generator: np.random.Generator) -> tuple[Integers, bool]:
+    """Orders drawn with probability ∝ w(π), and whether that is their exact distribution.  (count, P)"""
+    race = _race(scores - scores.max(initial=-np.inf), penalty)
+    return race.draw(count, generator), race.exact
+
+
+def precedence_probabilities(scores: Floats, penalty: Floats) -> Floats:
+    """Probability that j comes before k when orders have probability ∝ w(π).  (P, P)
+
+    Where that is not exact, it is a mean of conditional probabilities over many orders, always the same ones: never 0
+    for what is possible.
+    """
+    # Sorted, so that approximate answers are the same however the variables are arranged.
+    finite = np.where(np.isinf(penalty), 0.0, penalty)
+    sorting = np.lexsort((finite.sum(axis=0), finite.sum(axis=1), -scores))
+    race = _race(scores[sorting] - scores.max(initial=-np.inf), penalty[np.ix_(sorting, sorting)])
+    back = np.argsort(sorting)
+    return race.before[np.ix_(back, back)]
+
+
+# Coming apart
+
+
+class _Race(Protocol):
+    """A distribution over the orders of n variables, which may have to arrive before others."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the orders drawn last, and probabilities, follow the distribution exactly."""
+
+    @property
+    def before(self) -> Floats:
+        """Probability that j comes before k, zero on the diagonal.  (n, n)"""
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        """Draw orders.  (count, n)"""
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        """Probability that j, and that everyone, arrives before a clock that starts with the race.  (n, K), (K,)
+
+        Clocks are independent exponential times, given by log rates (K,).
+        """
+
+
+def _race(s: Floats, cost: Floats, later_mass: float = -np.inf) -> _Race:
+    """The race of variables all of which must arrive before others of this total mass."""
+    if not cost.any():
+        return _Free(s, later_mass)
+    if len(cuts := _cuts(cost)) > 1:
+        return _InTurn(s, cost, cuts, later_mass)
+    if later_mass == -np.inf and len(groups := _groups(cost)) > 1:
+        return _Independent(s, cost, groups)
+    layers = lattice(s, cost, np.isinf(cost).T, later_mass)
+    return _Approximate(s, cost, later_mass) if layers is None else _Exact(layers)
+
+
+def _cuts(cost: Floats) -> list[Integers]:
+    """The variables in consecutive sets, as small as can be, each of which must come before all of the next."""
+    first = np.isinf(cost).T  # [j, k]: j comes before k
+    order = np.argsort(first.sum(axis=0), kind="stable")
+    sorted_first = first[np.ix_(order, order)]
+    cuts = [m for m in range(1, len(cost)) if sorted_first[:m, m:].all()]
+    return np.split(order, cuts)
+
+
+def _groups(cost: Floats) -> list[Integers]:
+    """The variables, split into those that prices connect; the last group has all those without a price."""
+    linked = (cost > 0) | (cost > 0).T
+    free = ~linked.any(axis=0)
+    linked |= np.eye(len(cost), dtype=bool)
+    groups = [np.flatnonzero(group) for group in np.unique(transitive_closure(linked)[~free], axis=0)]
+    return [*groups, np.flatnonzero(free)] if free.any() else groups
+
+
+@dataclass(eq=False)
+class _InTurn:
+    """Races one after the other."""
+
+    s: Floats
+    cost: Floats
+    members: list[Integers]
+    later_mass: float
+
+    def __post_init__(self) -> None:
+        self.races: list[_Race] = []
+        later = self.later_mass
+        for group in reversed(self.members):
+            self.races.insert(0, _race(self.s[group], self.cost[np.ix_(group, group)], later))
+            later = np.logaddexp.reduce(np.append(self.s[group], later))
+
+    @property
+    def exact(self) -> bool:
+        return all(race.exact for race in self.races)
+
+    @cached_property
+    def before(self) -> Floats:
+        turn = np.empty(len(self.s), dtype=np.intp)
+        for number, group in enumerate(self.members):
+            turn[group] = number
+        before = (turn[:, None] < turn).astype(np.float64)
+        for group, race in zip(self.members, self.races, strict=True):
+            before[np.ix_(group, group)] = race.before
+        return before
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        parts = zip(self.members, self.races, strict=True)
+        return np.concatenate([group[race.draw(count, generator)] for group, race in parts], axis=1)
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        ahead, passed = np.empty((len(self.s), len(clocks))), np.ones(len(clocks))
+        for group, race in zip(self.members, self.races, strict=True):
+            of_each, of_all = race.ahead_of(clocks)
+            ahead[group] = passed * of_each
+            passed = passed * of_all
+        return ahead, passed
+
+
+@dataclass(eq=False)
+class _Independent:
+    """Races side by side, which nothing has to follow."""
+
+    s: Floats
+    cost: Floats
+    members: list[Integers]
+
+    def __post_init__(self) -> None:
+        self.races = [_race(self.s[group], self.cost[np.ix_(group, group)]) for group in self.members]
+
+    @property
+    def exact(self) -> bool:
+        return all(race.exact for race in self.races)
+
+    @cached_property
+    def before(self) -> Floats:
+        before = np.zeros_like(self.cost)
+        for group, race in zip(self.members, self.races, strict=True):
+            before[np.ix_(group, group)] = race.before
+        for one, other in itertools.combinations(range(len(self.races)), 2):
+            if isinstance(self.races[other], _Free):
+                found, _ = self.races[one].ahead_of(self.s[self.members[other]])
+            else:
+                found = self._merged(one, other)
+            before[np.ix_(self.members[one], self.members[other])] = found
+            before[np.ix_(self.members[other], self.members[one])] = 1.0 - found.T
+        return before
+
+    def _merged(self, one: int, other: int) -> Floats:
+        """Probability that a member of one group comes before one of another, over their orders.
+
+        Given both orders, the next to arrive is of one group or the other in proportion to the masses that remain.
+        """
+        (orders, weights), (others, rival_weights) = self._orders[one], self._orders[other]
+        if len(orders) * len(others) <= MERGED_ORDERS:
+            weight = np.outer(weights, rival_weights).ravel()
+            orders, others = np.repeat(orders, len(others), axis=0), np.tile(others, (len(orders), 1))
+        else:
+            generator = np.random.default_rng(0)
+            orders = orders[generator.choice(len(orders), MERGED_ORDERS, p=weights)]
+            others = others[generator.choice(len(others), MERGED_ORDERS, p=rival_weights)]
+            weight = np.full(MERGED_ORDERS, 1 / MERGED_ORDERS)
+        mass, rival_mass = (mass_from(self.s[each], -np.inf) for each in (orders, others))
+        wins = sigmoid(mass[:, :, None] - rival_mass[:, None, :])  # (C, n, m): of the i-th over the j-th
+        found = np.zeros((len(self.s), len(self.s)))
+        here = np.zeros((len(orders), others.shape[1] + 1))  # of i of one group and j of the other having arrived
+        here[:, 0] = 1.0
+        for i in range(orders.shape[1]):
+            win = np.concatenate([wins[:, i], np.ones((len(orders), 1))], axis=1)
+            for j in range(others.shape[1]):
+                here[:, j + 1] += here[:, j] * (1.0 - win[:, j])
+            here = here * win
+            so_far = np.cumsum(here, axis=1) * weight[:, None]  # the i-th arrives with at most j of the others there
+            for j in range(others.shape[1]):
+                np.add.at(found, (orders[:, i], others[:, j]), so_far[:, j])
+        return found[np.ix_(self.members[one], self.members[other])]
+
+    @cached_property
+    def _orders(self) -> list[tuple[Integers, Floats]]:
+        """Orders of each group and their probabilities: all if they are few, draws if not.  (C, n), (C,)"""
+        generator, found = np.random.default_rng(0), []
+        for group, race in zip(self.members, self.races, strict=True):
+            if len(group) <= 5:
+                orders = np.array(list(itertools.permutations(range(len(group)))), dtype=np.intp)
+                weights = log_weight(orders, self.s[group], self.cost[np.ix_(group, group)])
+                orders, chances = orders[weights > -np.inf], np.exp(weights - weights.max())[weights > -np.inf]
+            else:
+                orders = race.draw(min(MERGED_ORDERS, AVERAGED_CELLS // len(group) + 1), generator)
+                chances = np.ones(len(orders))
+            found.append((group[orders], chances / chances.sum()))
+        return found
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        variables, times = np.empty((count, len(self.s)), dtype=np.intp), np.empty((count, len(self.s)))
+        filled = 0
+        for group, race in zip(self.members, self.races, strict=True):
+            orders = group[race.draw(count, generator)]
+            # Given the order, the waits between arrivals are exponential, with the rate of those still to come.
+            with np.errstate(over="ignore"):
+                waits = generator.standard_exponential(orders.shape) * np.exp(-mass_from(self.s[orders], -np.inf))
+                times[:, filled : filled + len(group)] = np.cumsum(waits, axis=1)
+            variables[:, filled : filled + len(group)] = orders
+            filled += len(group)
+        # Stable: where a wait is lost to rounding, the compulsory order within the group still stands.
+        return np.take_along_axis(variables, np.argsort(times, axis=1, kind="stable"), axis=1)
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        ahead = np.empty((len(self.s), len(clocks)))
+        for group, race in zip(self.members, self.races, strict=True):
+            ahead[group], _ = race.ahead_of(clocks)
+        return ahead, np.full(len(clocks), np.nan)  # nothing follows, so it does not matter when all have arrived
+
+
+# Without prices
+
+
+@dataclass(eq=False)
+class _Free:
+    """A race without prices, on condition that all arrive before the first of those that follow.
+
+    Given the time of that first one, the others are independent. Its density is ∝ L e^−Lt Π_j (1 − e^−λ_j t), with
+    λ = exp s and L the mass that follows.
+    """
+
+    s: Floats
+    later_mass: float
+    exact = True
+
+    @cached_property
+    def _deadline(self) -> tuple[Floats, Floats]:
+        """Logarithms of times, and their probabilities.  (T,), (T,)"""
+        log_times, log_density = self._density(self.later_mass)
+        chances = np.exp(log_density - log_density.max())
+        return log_times, chances / chances.sum()
+
+    def _density(self, later_mass: float) -> tuple[Floats, Floats]:
+        """Logarithms of equidistant log times, and of the density there times their distance.  (T,), (T,)
+
+        The density of log t is log-concave and smooth on the whole plane near the real axis: equidistant points that
+        reach into its tails integrate it, and everything else here, to the last digits.
+        """
+
+        def log_density(y: Floats) -> Floats:
+            arrived = np.log(-np.expm1(-np.exp(np.clip(self.s[:, None] - later_mass + y, -40.0, 50.0))))
+            # Where the argument underflows, 1 − e^−x is x.
+            small = self.s[:, None] - later_mass + y
+            return np.asarray(y - np.exp(y) + np.where(small < -30.0, small, arrived).sum(axis=0))
+
+        n = len(self.s)
+        y = np.linspace(-TIMES_DEPTH - 1, np.log(n + 1 + 10 * np.sqrt(n + 1) + 2 * TIMES_DEPTH), 8 * TIMES)
+        values = log_density(y)
+        inside = np.flatnonzero(values > values.max() - TIMES_DEPTH)
+        y = np.linspace(y[max(inside[0] - 1, 0)], y[min(inside[-1] + 1, len(y) - 1)], TIMES)
+        return y - later_mass, log_density(y) + np.log(y[1] - y[0])
+
+    @cached_property
+    def before(self) -> Floats:
+        if self.later_mass == -np.inf or len(self.s) == 1:
+            before = sigmoid(self.s[:, None] - self.s)
+        else:
+            before = np.zeros((len(self.s), len(self.s)))
+            share = sigmoid(self.s[:, None] - self.s)
+            for log_time, chance in zip(*self._deadline, strict=True):
+                before += chance * first_of_two(np.exp(np.minimum(self.s + log_time, 50.0)), share)
+        np.fill_diagonal(before, 0.0)
+        return before
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        if self.later_mass == -np.inf:
+            return np.argsort(-(self.s + gumbel(generator, (count, len(self.s)))), axis=1)
+        log_times, chances = self._deadline
+        exponent = self.s + log_times[generator.choice(len(chances), count, p=chances)][:, None]
+        uniform = 1.0 - generator.random(exponent.shape)
+        rate = np.exp(np.clip(exponent, -30.0, 50.0))
+        # The time of arrival, given that it is before the deadline: uniform where the rate is next to nothing.
+        arrival = np.where(exponent < -20.0, np.log(uniform), np.log(-np.log1p(uniform * np.expm1(-rate))) - exponent)
+        return np.argsort(arrival, axis=1)
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        if self.later_mass == -np.inf:
+            return sigmoid(self.s[:, None] - clocks), np.full(len(clocks), np.nan)
+        ahead = np.zeros((len(self.s), len(clocks)))
+        share = sigmoid(self.s[:, None] - clocks)
+        for log_time, chance in zip(*self._deadline, strict=True):
+            rates, rivals = (np.exp(np.clip(each + log_time, -600.0, 50.0)) for each in (self.s, clocks))
+            of_two = share * np.expm1(-(rates[:, None] + rivals)) / np.expm1(-rates)[:, None]
+            ahead += chance * np.where(rates[:, None] + rivals < 1e-8, 1.0, of_two)
+        # A clock is one more that everyone must arrive before.
+        totals = [np.logaddexp.reduce(self._density(np.logaddexp(self.later_mass, clock))[1]) for clock in clocks]
+        return ahead, np.exp(np.array(totals) - np.logaddexp.reduce(self._density(self.later_mass)[1]))
+
+
+def _mean_decay(x: Floats) -> Floats:
+    """(1 − e^−x) / x, the mean of e^−x v over v from 0 to 1."""
+    safe = np.maximum(x, 1e-12)
+    return np.asarray(-np.expm1(-safe) / safe)
+
+
+# Exact sums: the lattice of sets that can be placed first
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The sets of one size. Placing x after the set in row r weighs `step[r, x]` and leads to row `child[r, x]`."""
+
+    placed: NDArray[np.bool_]  # (S, P) the sets
+    mass: Floats  # (S,) log Σ exp s over what is not placed yet, and what follows it all
+    step: Floats  # (S, P) log weight, -inf where x is placed already or must wait
+    child: Integers  # (S, P) row in the next layer
+
+
+def lattice(s: Floats, cost: Floats, first: NDArray[np.bool_], later_mass: float) -> list[Layer] | None:
+    """The layers from the empty set to all variables, or None if there are more than EXACT_SETS sets.
+
+    `first[j, k]`: j is placed before k. `later_mass` is the log of Σ exp s over variables that follow all of these.
+    """
+    finite_cost = np.where(np.isfinite(cost), cost, 0.0)
+    placed = np.zeros((1, len(s)), dtype=bool)
+    layers, visited = [], 1
+    for _ in range(len(s)):
+        remaining = (~placed).astype(float)
+        available = ~placed & (remaining @ first == 0)
+        mass = np.logaddexp(np.logaddexp.reduce(np.where(placed, -np.inf, s), axis=1), later_mass)
+        step = np.where(available, s - mass[:, None] - remaining @ finite_cost.T, -np.inf)
+        rows, chosen = np.nonzero(available)
+        grown = placed[rows]
+        grown[np.arange(len(rows)), chosen] = True
+        following, row_in_next = _distinct_rows(grown)
+        visited += len(following)
+        if visited > EXACT_SETS:
+            return None
+        child = np.zeros(step.shape, dtype=np.intp)
+        child[rows, chosen] = row_in_next
+        layers.append(Layer(placed, mass, step, child))
+        placed = following
+    return layers
+
+
+def _distinct_rows(rows: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Integers]:
+    """The distinct rows, and which of them each given row is."""
+    padded = np.zeros((len(rows), -(-rows.shape[1] // 64) * 64), dtype=bool)
+    padded[:, : rows.shape[1]] = rows
+    words = np.packbits(padded, axis=1).view(np.uint64)  # (rows, words): comparing words is faster than comparing cells
+    _, where, inverse = np.unique(words, axis=0, return_index=True, return_inverse=True)
+    return rows[where], inverse.reshape(-1)
+
+
+def weights_to_the_end(layers: list[Layer], total: Callable[..., Any]) -> list[Floats]:
+    """For each layer the log weight, gathered by `total`, of all orders that place x after the set.  (S, P) each"""
+    through = []
+    completion = np.zeros(1)
+    for layer in reversed(layers):
+        through.append(layer.step + completion[layer.child])
+        completion = total(through[-1], axis=1)
+    return through[::-1]
+
+
+def walk(layers: list[Layer], weights: list[Floats], noise: Callable[[], Any]) -> Integers:
+    """Orders read off the lattice: from the empty set on, the variable with the largest weight + noise.  (C, P)
+
+    With weights gathered by the maximum and no noise the result is the best order; by the sum and with Gumbel noise, a
+    draw.
+    """
+    rows: Any = 0
+    order = []
+    for layer, weight in zip(layers, weights, strict=True):
+        chosen = np.argmax(weight[rows] + noise(), axis=-1)
+        rows = layer.child[rows, chosen]
+        order.append(chosen)
+    return np.stack(order, axis=-1)
+
+
+@dataclass(eq=False)
+class _Exact:
+    """A race with few sets that can be placed first."""
+
+    layers: list[Layer]
+    exact = True
+
+    @cached_property
+    def _weights(self) -> list[Floats]:
+        return weights_to_the_end(self.layers, np.logaddexp.reduce)
+
+    @cached_property
+    def _chances(self) -> list[Floats]:
+        """Probability of placing x next, after each set.  (S, P) each"""
+        totals = [np.logaddexp.reduce(weight, axis=1, keepdims=True) for weight in self._weights]
+        return [np.exp(weight - total) for weight, total in zip(self._weights, totals, strict=True)]
+
+    @cached_property
+    def before(self) -> Floats:
+        n = len(self.layers)
+        before = np.zeros((n, n))
+        reached = np.ones(1)  # (S,) probability of each set
+        for layer, chances in zip(self.layers, self._chances, strict=True):
+            steps = reached[:, None] * chances
+            before += steps.T @ ~layer.placed
+            reached = np.asarray(np.bincount(layer.child.ravel(), steps.ravel()), dtype=np.float64)
+        np.fill_diagonal(before, 0.0)
+        return before
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        return walk(self.layers, self._weights, lambda: gumbel(generator, (count, len(self.layers))))
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        n = len(self.layers)
+        ahead = np.zeros((n, len(clocks)))
+        reached = np.ones((1, len(clocks)))  # (S, K) probability of each set before the clock
+        for layer, chances in zip(self.layers, self._chances, strict=True):
+            arrived = reached * sigmoid(layer.mass[:, None] - clocks)
+            reached = np.zeros((layer.child.max() + 1, len(clocks)))
+            for x in range(n):  # of two sets without x, no two are the same with it
+                rows = np.flatnonzero(chances[:, x])
+                steps = arrived[rows] * chances[rows, x, None]
+                ahead[x] += steps.sum(axis=0)
+                reached[layer.child[rows, x]] += steps
+        return ahead, reached[0]
+
+
+# Approximate answers: orders built step by step, then one variable moved at a time
+
+
+@dataclass(eq=False)
+class _Approximate:
+    """A race with too many sets that can be placed first."""
+
+    s: Floats
+    cost: Floats
+    later_mass: float
+    exact: bool = False
+
+    def draw(self, count: int, generator: np.random.Generator) -> Integers:
+        obedient = self._races_that_obey(count, generator)
+        self.exact = obedient is not None
+        if obedient is not None:
+            return obedient
+        orders = build_orders(self.s, self.cost, count, generator)
+        for _ in range(SAMPLING_SWEEPS):
+            for variable in generator.permutation(len(self.s)):
+                orders, _ = self._moved(orders, int(variable), generator)
+        return orders
+
+    def _races_that_obey(self, count: int, generator: np.random.Generator) -> Integers | None:
+        """`count` free races, each kept with probability exp(−its penalties), or None if fewer than one in eight is."""
+        kept: list[Integers] = []
+        shape = count, len(self.s)
+        zero = np.zeros_like(self.cost)
+        for tried in range(1, 17):
+            orders = np.argsort(-(self.s + gumbel(generator, shape)), axis=1)
+            allowance = log_weight(orders, self.s, self.cost, self.later_mass) - log_weight(orders, self.s, zero)
+            kept.append(orders[generator.standard_exponential(count) >= -allowance])
+            found = sum(map(len, kept))
+            if found >= count:
+                return np.concatenate(kept)[:count]
+            if 8 * found < tried * count:
+                return None
+        return None
+
+    @cached_property
+    def _averaged(self) -> tuple[Floats, Integers]:
+        """Means of conditional probabilities that one comes before another  (n, n), and orders behind them  (C, n)."""
+        generator, n = np.random.default_rng(0), len(self.s)
+        orders = self.draw(min(AVERAGED_ORDERS, AVERAGED_CELLS // n + 1), generator)
+        before = np.zeros((n, n))
+        for _ in range(AVERAGED_SWEEPS):
+            for variable in generator.permutation(n):
+                orders, ahead = self._moved(orders, int(variable), generator)
+                before[variable] += ahead
+        before /= AVERAGED_SWEEPS
+        # Both ends of a pair have been moved: the mean of what the two moves say.
+        before = (before + 1.0 - before.T) / 2
+        np.fill_diagonal(before, 0.0)
+        return before, orders
+
+    def _moved(self, orders: Integers, variable: int, generator: np.random.Generator) -> tuple[Integers, Floats]:
+        """The orders after a Gibbs step, and the mean probability that the variable comes before each other.  (C, n)"""
+        others, price = insertion(orders, variable, self.s, self.cost, self.later_mass)
+        chances = np.cumsum(np.exp(price.min(axis=1, keepdims=True) - price), axis=1)
+        chances /= chances[:, -1:]
+        position = (chances < generator.random((len(orders), 1))).sum(axis=1)
+        ahead = np.bincount(others.ravel(), chances[:, :-1].ravel(), minlength=len(self.s)) / len(orders)
+        return inserted(others, variable, position), ahead
+
+    @cached_property
+    def before(self) -> Floats:
+        found = before_by_times(self.s, self.cost, self.later_mass)
+        return self._averaged[0] if found is None else found
+
+    def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
+        _, orders = self._averaged
+        mass = mass_from(self.s[orders], self.later_mass)  # (C, n)
+        ahead, passed = np.empty((len(self.s), len(clocks))), np.empty(len(clocks))
+        for number, clock in enumerate(clocks):
+            arrived = np.cumprod(sigmoid(mass - clock), axis=1)
+            ahead[:, number] = np.bincount(orders.ravel(), arrived.ravel()) / len(orders)
+            passed[number] = arrived[:, -1].mean()
+        return ahead, passed
+
+
+def build_orders(s: Floats, cost: Floats, count: int, generator: np.random.Generator) -> Integers:
+    """Orders drawn from front to back among the variables that may come next, each weighed by what it costs now.
+
+    (C, P)
+    """
+    must_wait = np.isinf(cost)  # [j, k]: j waits for k
+    finite_cost = np.where(must_wait, 0.0, cost)
+    orders = np.empty((count, len(s)), dtype=np.intp)
+    waiting = np.tile(must_wait.sum(axis=1), (count, 1))  # for how many of the variables that remain
+    weights = np.tile(s - finite_cost.sum(axis=1), (count, 1))
+    for position in range(len(s)):
+        draws = np.where(waiting == 0, weights, -np.inf) + gumbel(generator, weights.shape)
+        orders[:, position] = chosen = np.argmax(draws, axis=1)
+        waiting -= must_wait.T[chosen]
+        weights += finite_cost.T[chosen]
+        weights[np.arange(count), chosen] = -np.inf
+    return orders
+
+
+def insertion(orders: Integers, variable: int, s: Floats, cost: Floats, later_mass: float) -> tuple[Integers, Floats]:
+    """The orders without a variable  (C, P − 1), and −log w by its position, up to a constant  (C, P)."""
+    count, p = orders.shape
+    others = orders[orders != variable].reshape(count, p - 1)
+    # Sums without logarithms are several times faster; the bound keeps exp from reaching zero.
+    masses = np.exp(np.maximum(s - s.max(), -600.0))
+    remaining_mass = np.empty((count, p))  # before each of the others, and after them all
+    remaining_mass[:, -1] = np.exp(later_mass - s.max())
+    remaining_mass[:, :-1] = np.cumsum(masses[others][:, ::-1], axis=1)[:, ::-1] + remaining_mass[:, -1:]
+    # One position further back, the variable adds its mass to one more choice, and comes after one more of the others
+    # instead of before it.
+    price_behind = np.minimum(cost[:, variable], COMPULSORY) - np.minimum(cost[variable], COMPULSORY)
+    choice = remaining_mass + masses[variable]
+    choice[:, 1:] /= remaining_mass[:, :-1]
+    price = np.log(choice)
+    price[:, 1:] += price_behind[others]
+    return others, np.cumsum(price, axis=1)
+
+
+def inserted(others: Integers, variable: int, position: Integers) -> Integers:
+    """The orders with the variable in these positions (C,).  (C, P)"""
+    count, p = len(others), others.shape[1] + 1
+    orders = np.empty((count, p), dtype=np.intp)
+    here = np.arange(p) == position[:, None]
+    orders[here] = variable
+    orders[~here] = others.reshape(-1)
+    return orders
+
+
+def mass_from(placed_scores: Floats, later_mass: float) -> Floats:
+    """log Σ exp s over each position, those after it, and what follows them all.  (C, P)"""
+    backwards = np.concatenate([np.full((len(placed_scores), 1), later_mass), placed_scores[:, ::-1]], axis=1)
+    return np.asarray(np.logaddexp.accumulate(backwards, axis=1)[:, :0:-1])
+
+
+def gumbel(generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Noise that makes the largest of log weights a draw: each is the largest with probability ∝ its weight."""
+    return np.asarray(-np.log(generator.standard_exponential(shape)))

@@ -1,0 +1,179 @@
+"""What a series has that may mislead: random walks, seasons, few effective rows, gaps, short panels, slow sampling."""
+
+# T steps, P variables, L lags
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import Remedy
+from causal_arrow.series.prepare import without_means
+from causal_arrow.series.responses import SHORT_PANEL
+from causal_arrow.series.window import Window
+from causal_arrow.tables.table import Finding
+from causal_arrow.text import counted, in_percent, listed
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MIN_STEPS = 40
+"""Of a series that is tested for random walks and seasons."""
+SEASON_LEVEL = 0.001
+NEIGHBORS = 8
+"""Frequencies on either side that a season is compared with."""
+MIN_EFFECTIVE_ROWS = 50
+MUCH_IN_GAPS = 0.05
+MIN_UNITS_OF_CLUSTERS = 20
+
+
+def findings_of_series(values: Floats, rows: Window, names: Sequence[str]) -> list[Finding]:
+    """What is to be said about a series before anything is found in it. `rows` is a window of it."""
+    series = [_longest(values, rows, variable) for variable in rows.lagged]
+    called = [names[variable] for variable in rows.lagged]
+    found = _panel(rows, [names[variable] for variable in rows.constant])
+    if (missing := float((rows.index < 0).mean())) > MUCH_IN_GAPS:
+        message = f"Time has gaps: {in_percent(missing)} of the cells of the window are missing for that reason."
+        found.append(Finding("gaps_in_time", "warning", (), message))
+    long_enough = [index for index, one in enumerate(series) if len(one) >= MIN_STEPS]
+    walks = tuple(
+        called[index] for index in long_enough if unit_root(series[index]) > critical_value(len(series[index]))
+    )
+    if walks:
+        message = f"{listed(walks)} may be random walks: only edges that the graph shows relate their levels."
+        found.append(Finding("random_walk", "note", walks, message))
+    seasons = {called[index]: season(series[index]) for index in long_enough}
+    for period in sorted(set(seasons.values()) - {0}):
+        names_of = tuple(name for name in called if seasons.get(name) == period)
+        message = f"A season of about {period} steps in {listed(names_of)} acts like a hidden cause of what shares it."
+        found.append(Finding("season", "warning", names_of, message, (Remedy("season", names_of, str(period)),)))
+    return found + _effective(values, rows)
+
+
+def finding_of_sampling(graph: Bools) -> Finding | None:
+    """A sentence if all causes act within one step: the series may be sampled more slowly than effects act."""
+    apart = ~np.eye(graph.shape[1], dtype=bool)
+    now, later = int(graph[0].sum()), int((graph[1:] & apart).sum())
+    if now < 2 or later:
+        return None
+    message = (
+        f"All {now} edges between variables are at lag 0: effects act faster than the series is sampled, so that time "
+        "hardly helps with directions."
+    )
+    return Finding("slow_sampling", "warning", (), message)
+
+
+# Tests
+
+
+def unit_root(series: Floats) -> float:
+    """The t value of Dickey and Fuller's test with a trend: below `critical_value`, the series is no random walk.
+
+    The number of lagged differences is Schwert's shorter one, 4 (T / 100)^(1/4).
+    """
+    lags = int(4 * (len(series) / 100) ** 0.25)
+    change = np.diff(series)
+    past = [change[lags - lag : len(change) - lag] for lag in range(1, lags + 1)]
+    count = len(change) - lags
+    design = np.column_stack([series[lags:-1], np.ones(count), np.arange(count) / count, *past])
+    inverse = np.linalg.pinv(design.T @ design)
+    coefficients = inverse @ (design.T @ change[lags:])
+    variance = np.square(change[lags:] - design @ coefficients).sum() / max(1, count - design.shape[1])
+    error = float(np.sqrt(inverse[0, 0] * variance))
+    return float(coefficients[0]) / error if error > 0 else -np.inf
+
+
+def critical_value(steps: int) -> float:
+    """Of `unit_root` at the level 0.05, by MacKinnon's response surface."""
+    return -3.4126 - 4.039 / steps - 17.83 / steps**2
+
+
+def season(series: Floats) -> int:
+    """The period of a season in steps; 0 without one.
+
+    A season is a line in the periodogram: a frequency with far more power than those around it, which strong memory
+    alone does not give.
+    """
+    rest: Floats = series - np.polyval(
+        np.polyfit(np.linspace(0, 1, len(series)), series, 1), np.linspace(0, 1, len(series))
+    )
+    power = np.square(np.abs(np.fft.rfft(rest * np.hanning(len(rest)))))
+    around = np.concatenate([np.arange(3, 3 + NEIGHBORS), -np.arange(3, 3 + NEIGHBORS)])
+    frequencies = np.arange(4, len(power) - 1)  # four seasons at least
+    if len(frequencies) <= 2 * NEIGHBORS:
+        return 0
+    places = np.abs(frequencies[:, None] + around)  # mirrored at both ends
+    places = np.where(places >= len(power), 2 * (len(power) - 1) - places, places)
+    ratio = power[frequencies] / np.maximum(power[places].mean(axis=1), np.finfo(float).tiny)
+    best = int(ratio.argmax())
+    # Under noise of a smooth spectrum the ratio follows F with 2 and about as many degrees of freedom as neighbors.
+    freedom = len(around)
+    chance = len(frequencies) * (1 + 2 * float(ratio[best]) / freedom) ** (-freedom / 2)
+    period = round(len(series) / int(frequencies[best]))
+    return period if chance < SEASON_LEVEL and period >= 3 else 0
+
+
+def effective_rows(series: Floats) -> float:
+    """Independent rows that say as much about the mean of products of two series like this: N (1 − ρ²) / (1 + ρ²)."""
+    now, before = series[1:], series[:-1]
+    seen = ~np.isnan(now) & ~np.isnan(before)
+    if seen.sum() < 3 or not np.ptp(now[seen]) or not np.ptp(before[seen]):
+        return float(seen.sum())
+    memory = float(np.corrcoef(now[seen], before[seen])[0, 1]) ** 2
+    return float(seen.sum()) * (1 - memory) / (1 + memory)
+
+
+def _longest(values: Floats, rows: Window, variable: int) -> Floats:
+    """The variable in the longest unit, standardized, gaps filled on a line: for tests of one series."""
+    unit = int(np.bincount(rows.unit).argmax())
+    step = rows.index[rows.unit == unit, 0]
+    cells = values[step[np.argsort(rows.tick[rows.unit == unit])], variable]
+    seen = np.flatnonzero(~np.isnan(cells))
+    if not len(seen) or not np.ptp(cells[seen]):
+        return np.zeros(0)
+    filled: Floats = np.interp(np.arange(len(cells)), seen, cells[seen])
+    return np.asarray((filled - filled.mean()) / filled.std())
+
+
+def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
+    units = int(rows.unit.max()) + 1
+    if units < 2:
+        return []
+    steps = len(rows.index) / units
+    found = []
+    if steps < SHORT_PANEL:
+        message = (
+            f"{counted(units, 'unit')} of about {steps:.0f} steps: with so few steps the levels of units bias the "
+            "dependence of variables on their own past; effects over time are corrected for it."
+        )
+        found.append(Finding("short_panel", "note", (), message))
+    if units < MIN_UNITS_OF_CLUSTERS:
+        message = f"{counted(units, 'unit')}: errors clustered by unit are too small with so few."
+        found.append(Finding("few_units", "warning", (), message))
+    if constant:
+        is_ = "is" if len(constant) == 1 else "are"
+        message = (
+            f"{listed(constant)} {is_} constant within each unit, and compared among {counted(units, 'unit')}: as many "
+            "observations as there are units, however many rows."
+        )
+        found.append(Finding("constant_in_units", "note", tuple(constant), message))
+    return found
+
+
+def _effective(values: Floats, rows: Window) -> list[Finding]:
+    """Few independent rows, by the variable with the strongest memory."""
+    cells = values
+    if rows.unit.any():
+        unit = np.zeros(len(values), dtype=np.int64)
+        unit[rows.index[:, 0]] = rows.unit
+        cells = without_means(values, unit, np.ones(values.shape[1], dtype=bool))
+    effective = min(effective_rows(rows.column(cells, place)) for place in range(len(rows.lagged)))
+    if effective >= MIN_EFFECTIVE_ROWS:
+        return []
+    message = (
+        f"The {counted(len(rows.index), 'row')} follow each other so closely that they say about as much as "
+        f"{counted(max(1, round(effective)), 'independent row')}."
+    )
+    return [Finding("effective_rows", "warning", (), message)]

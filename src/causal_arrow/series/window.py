@@ -1,0 +1,227 @@
+"""A series as a table: one row per step, its columns the variables now and up to L steps before.
+
+Rows are found, not copied: `Window.index` gives the step of the series that fills each slice of each row, and columns
+are read through it one at a time. So a million steps with hundreds of columns need no table of that size.
+"""
+
+# T steps of the series, N rows of the window, P variables, L lags, Q columns of the window
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from causal_arrow.errors import TableError
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+TIME = -1
+"""Stands for time itself where the columns of a window name their variables."""
+MIN_ROWS = 10
+SAME_STEP = 1e-6
+"""Relative difference up to which two steps of time are equal."""
+TREND = 2.5
+"""Standard errors of a correlation with time, from which a variable may have a trend."""
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The step of the series behind each slice of each row. Columns are lag 0, lag 1, ..., context, time.
+
+    Time is a column so that a trend shows as an effect of time and not as dependence among variables.
+    """
+
+    index: Integers  # (N, L + 1) the step that fills each slice, -1 where time has a gap
+    unit: Integers  # (N,) from 0
+    tick: Integers  # (N,) the time of each row, in steps
+    lagged: tuple[int, ...]  # the variables that have lags
+    context: tuple[int, ...] = ()  # those read at lag 0 alone
+    constant: tuple[int, ...] = ()  # others, constant within each unit: not part of the window
+    with_time: bool = False  # whether time is a column: where a variable may have a trend
+
+    @property
+    def lags(self) -> int:
+        """L"""
+        return int(self.index.shape[1]) - 1
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, int], ...]:
+        """The variable and the lag of each column.  (Q,)"""
+        slices = [(variable, lag) for lag in range(self.lags + 1) for variable in self.lagged]
+        context = [(variable, 0) for variable in (*self.context, *([TIME] if self.with_time else []))]
+        return (*slices, *context)
+
+    @cached_property
+    def tiers(self) -> NDArray[np.intp]:
+        """The tier of each column: context and time, lag L, ..., lag 0.  (Q,)"""
+        context = {TIME, *self.context}
+        return np.array([0 if variable in context else self.lags + 1 - lag for variable, lag in self.columns])
+
+    def names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the columns, such as `sales` and `sales t-1`.  (Q,)"""
+        called = [*names, "time of row" if "time" in names else "time"]  # the last one has the index TIME
+        return tuple(called[variable] + (f" t-{lag}" if lag else "") for variable, lag in self.columns)
+
+    def column(self, values: NDArray[Any], column: int) -> NDArray[Any]:
+        """One column of the window, read from the series (T, P); NaN, or False, where time has a gap.  (N,)"""
+        variable, lag = self.columns[column]
+        if variable == TIME:
+            share: NDArray[Any] = (self.tick - self.tick.min()) / np.ptp(self.tick)
+            return share if values.dtype != bool else share < 0  # no experiment sets time
+        step = self.index[:, lag]
+        found: NDArray[Any] = values[step, variable]
+        found[step < 0] = False if found.dtype == bool else np.nan
+        return found
+
+    def table(self, values: NDArray[Any]) -> NDArray[Any]:
+        """All columns of the window.  (N, Q)"""
+        result = np.empty((len(self.index), len(self.columns)), dtype=values.dtype, order="F")
+        for column in range(result.shape[1]):
+            result[:, column] = self.column(values, column)
+        return result
+
+
+def window(
+    values: Floats,
+    lags: int,
+    *,
+    time: ArrayLike | None = None,
+    unit: ArrayLike | None = None,
+    environment: ArrayLike | None = None,
+    context: Collection[int] = (),
+) -> Window:
+    """The window of a series (T, P), or of a panel.
+
+    No row mixes two units, or steps before and after a change of environment. Gaps in time leave missing cells.
+    `time` is numbers or dates (T,), equally spaced but for gaps; without it rows follow each other. `unit` and
+    `environment` (T,) label rows. Variables of the `context` have no lags: an environment, or what is constant within
+    units, which is left out otherwise.
+    """
+    unit_of = codes(unit, len(values))
+    tick = ticks(time, unit_of)
+    order = np.lexsort((tick, unit_of))
+    unit_of, tick = unit_of[order], tick[order]
+    _refuse_repeated(unit_of, tick, order, panel=unit is not None)
+    stretch = unit_of
+    if environment is not None:
+        setting = codes(environment, len(values))[order]
+        changed = (unit_of[1:] != unit_of[:-1]) | (setting[1:] != setting[:-1])
+        stretch = np.concatenate([[0], np.cumsum(changed)])
+    since_start = tick - tick[np.searchsorted(stretch, stretch)]
+    # A key that grows by 1 per step, with stretches further apart than any lag.
+    key = stretch * (int(since_start.max(initial=0)) + lags + 2) + since_start
+    rows = np.flatnonzero(since_start >= lags)
+    index = np.empty((len(rows), lags + 1), dtype=np.int64)
+    for lag in range(lags + 1):
+        found = np.searchsorted(key, key[rows] - lag)
+        index[:, lag] = np.where(key[found] == key[rows] - lag, order[found], -1)
+    has_past = (index[:, 1:] >= 0).any(axis=1)
+    rows, index = rows[has_past], index[has_past]
+    if len(rows) < MIN_ROWS:
+        raise TableError(
+            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: ask for fewer lags."
+        )
+    still = _constant_within(values, order, unit_of)
+    lagged = tuple(variable for variable in np.flatnonzero(~still).tolist() if variable not in context)
+    if not lagged:
+        raise TableError("Expected a variable that changes in time, but every column is constant within its unit.")
+    constant = tuple(variable for variable in np.flatnonzero(still).tolist() if variable not in context)
+    result = Window(index, unit_of[rows], tick[rows], lagged, tuple(sorted(context)), constant)
+    return replace(result, with_time=any(_may_have_trend(result, values, place) for place in range(len(lagged))))
+
+
+def codes(labels: ArrayLike | None, count: int) -> Integers:
+    """A whole number for each label, from 0; all 0 without labels.  (T,)"""
+    if labels is None:
+        return np.zeros(count, dtype=np.int64)
+    return np.asarray(np.unique(np.asarray(labels), return_inverse=True)[1], dtype=np.int64).reshape(-1)
+
+
+def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
+    """Time in steps of the series, whole numbers.  (T,)
+
+    The step is the most frequent difference within units. Dates count in months where all are months apart.
+    """
+    order = np.argsort(unit, kind="stable")
+    first = np.searchsorted(unit[order], unit[order])
+    if time is None:
+        place = np.empty(len(unit), dtype=np.int64)
+        place[order] = np.arange(len(unit)) - first
+        return place
+    times = _as_numbers(np.asarray(time))
+    order = np.lexsort((times, unit))
+    sorted_times, same_unit = times[order], np.diff(unit[order]) == 0
+    gaps = np.diff(sorted_times)[same_unit]
+    gaps = gaps[gaps > 0]
+    if not len(gaps):
+        return np.zeros(len(times), dtype=np.int64)
+    sizes, counts = np.unique(np.round(gaps, 12 - int(np.ceil(np.log10(gaps.max())))), return_counts=True)
+    step = float(sizes[counts.argmax()])
+    start = sorted_times[first]
+    since_start = (sorted_times - start) / step
+    off = np.abs(since_start - since_start.round()) > SAME_STEP * np.maximum(since_start, 1.0)
+    if off.any():
+        raise TableError(
+            f"Expected equal steps of time, {step:g} being the most frequent, but {int(off.sum())} of {len(times)} "
+            "times lie between two of them: resample the series to equal steps."
+        )
+    place = np.empty(len(times), dtype=np.int64)
+    place[order] = np.floor((start - times.min()) / step + SAME_STEP) + since_start.round()
+    return place
+
+
+def _as_numbers(times: NDArray[Any]) -> Floats:
+    """Numbers and dates as numbers: months where all dates lie on the same day of the month or on its last."""
+    if times.dtype.kind == "M":
+        days, months = times.astype("datetime64[D]"), times.astype("datetime64[M]")
+        first = days == months.astype("datetime64[D]") + (days[:1] - months[:1].astype("datetime64[D]"))
+        last = (months + 1).astype("datetime64[D]") - days == np.timedelta64(1, "D")
+        monthly = (first.all() or last.all()) and len(np.unique(months)) > 1 and (days == times).all()
+        missing = np.isnat(times)
+        times = (months if monthly else times.astype("datetime64[us]")).astype(np.int64).astype(np.float64)
+        times[missing] = np.nan
+    numbers = times.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise TableError("Expected a time in every row, but some are missing: leave out these rows.")
+    return numbers
+
+
+def _refuse_repeated(unit: Integers, tick: Integers, order: Integers, panel: bool) -> None:
+    repeated = (np.diff(unit) == 0) & (np.diff(tick) == 0)
+    if repeated.any():
+        row = int(order[1:][repeated].min()) + 1
+        where = " per unit" if panel else ""
+        raise TableError(
+            f"Expected one row{where} at each time, but the time of row {row} occurs twice: name the column that "
+            "identifies units, or keep one row."
+        )
+
+
+def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
+    """The variables that keep one value within each unit; none where there is one unit.  (P,)"""
+    constant = np.zeros(values.shape[1], dtype=bool)
+    starts = np.flatnonzero(np.diff(unit, prepend=-1))
+    if len(starts) > 1:
+        for variable in range(values.shape[1]):
+            cells = values[order, variable]
+            low, high = (extreme.reduceat(cells, starts) for extreme in (np.fmin, np.fmax))
+            constant[variable] = bool(((low == high) | np.isnan(low)).all())
+    return constant
+
+
+def _may_have_trend(rows: Window, values: Floats, column: int) -> bool:
+    """Whether a variable goes with time by more than its memory explains."""
+    now, before = rows.column(values, column), rows.column(values, column + len(rows.lagged))
+    seen = ~np.isnan(now) & ~np.isnan(before)
+    if seen.sum() < MIN_ROWS or not min(np.ptp(now[seen]), np.ptp(before[seen]), np.ptp(rows.tick[seen])):
+        return False
+    with_past, with_time = np.corrcoef([now[seen], before[seen], rows.tick[seen]])[0, 1:]
+    memory = max(with_past, 0.0)
+    return bool(abs(with_time) * np.sqrt(seen.sum() * (1 - memory) / (1 + memory)) > TREND)

@@ -1,0 +1,418 @@
+"""as_frame(): whatever people hold a table in, as a RawFrame: files, pandas and polars frames, arrays, dicts, lists."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import Remedy, TableError
+from causal_arrow.progress import READING, Progress, ignore
+from causal_arrow.storage import check_room
+from causal_arrow.tables._raw import (
+    CELLS_PER_PART,
+    LONG_CELLS,
+    UNNAMED,
+    RawFrame,
+    check_duplicates,
+    index_remarks,
+    pack,
+    remark,
+)
+from causal_arrow.tables._text import Row, read_text, sheet_start
+from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.table import Finding, Table
+from causal_arrow.text import capitalized, counted, first_few, listed, reason, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPECTED = "Expected a path, a data frame or a two-dimensional array"
+CARRIED_OVER = ("reading", "names", "coding", "missing")
+"""Kinds of findings of a table that was read before which cannot be made again from its numbers."""
+STANDARD_INPUT = "-"
+BUFFER_BYTES = 2**20
+SAMPLE_ROWS = 1000
+"""Rows of a sheet in which the table has to start."""
+ARROW = b"ARROW1"
+"""How Feather files begin."""
+INSTALL_FILES = 'pip install "causal-arrow[files]"'
+
+
+@dataclass(frozen=True)
+class FileInMemory:
+    """A file that is on no disk, such as an upload: its name and its bytes."""
+
+    name: str
+    content: bytes
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name, as a path has it."""
+        return PurePath(self.name).suffix
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """Open the bytes for reading."""
+        assert mode == "rb"
+        return io.BytesIO(self.content)
+
+
+def as_frame(source: Any, options: ReadOptions | None = None, progress: Progress = ignore) -> RawFrame:
+    """Read any kind of source as a pandas frame, which may share memory with the source and must not be changed."""
+    options = options or ReadOptions()
+    if isinstance(source, RawFrame):
+        return source
+    if isinstance(source, str | os.PathLike | FileInMemory):
+        return _with_index_remarks(_read_file(source, options, progress))
+    if options.sheet is not None:
+        raise TableError("A sheet was named, but the table is not a file.", [Remedy("omit", setting="sheet")])
+    if isinstance(source, Table):
+        return _from_table(source)
+    try:
+        return _with_index_remarks(_from_memory(source))
+    except TableError:
+        raise
+    except Exception as error:  # objects of other packages fail in ways of their own
+        kind = type(source).__name__
+        raise TableError(f"{EXPECTED}, got {kind} that cannot be read as one ({reason(error)}).") from error
+
+
+def _with_index_remarks(raw: RawFrame) -> RawFrame:
+    """The frame, with a note if its index has a name, so that it may be taken for a column."""
+    return replace(raw, findings=(*raw.findings, *index_remarks(raw.frame.index.names)))
+
+
+def _numbered(frame: Any) -> Any:
+    return frame.set_axis([f"x{index + 1}" for index in range(frame.shape[1])], axis=1)
+
+
+# Objects in memory
+
+
+def _from_table(table: Table) -> RawFrame:
+    import pandas as pd
+
+    findings = tuple(each for each in table.findings if each.kind in CARRIED_OVER and each.severity != "problem")
+    return RawFrame(pd.DataFrame(table.values, columns=list(table.names)), findings, columns=table.columns)
+
+
+def _from_memory(source: Any) -> RawFrame:
+    import pandas as pd
+
+    home, kind = type(source).__module__.split(".")[0], type(source).__name__
+    if isinstance(source, pd.DataFrame):
+        return RawFrame(source)
+    if home == "polars" and kind in ("DataFrame", "LazyFrame"):
+        return RawFrame(_from_polars(source.collect() if kind == "LazyFrame" else source))
+    if home == "scipy" and hasattr(source, "toarray"):
+        raise TableError("Sparse input is not supported: pass table.toarray().")
+    if hasattr(source, "to_pandas"):
+        frame = source.to_pandas()
+        if not isinstance(frame, pd.DataFrame):
+            raise TableError(f"{EXPECTED}, got {kind}.")
+        return RawFrame(frame)
+    if isinstance(source, Mapping):
+        return RawFrame(_from_columns(source))
+    if isinstance(source, list | tuple) and source and all(isinstance(each, Mapping) for each in source):
+        return RawFrame(pd.DataFrame([dict(each) for each in source]))
+    array = _array(source)
+    if array.dtype.names:  # a structured array names its columns
+        return RawFrame(_from_columns({name: _unmasked(array[name]) for name in array.dtype.names}))
+    array = _unmasked(array)
+    if array.ndim == 1 and array.dtype.kind != "O":
+        array = array[:, None]
+    if array.ndim == 1 and len(array) and all(isinstance(each, list | tuple) for each in array):
+        raise TableError("Expected lists of the same length, one per row.")
+    if array.ndim != 2:
+        raise TableError(f"{EXPECTED}, got {kind} of shape {array.shape}.")
+    return RawFrame(_numbered(pd.DataFrame(array).infer_objects()))
+
+
+def _from_polars(frame: Any) -> Any:
+    import pandas as pd
+
+    # Lists rather than arrow arrays: polars needs no other package for them.
+    columns = [frame.get_column(name) for name in frame.columns]
+    plain = [one.dtype.is_numeric() and not one.dtype.is_decimal() for one in columns]
+    values = [one.to_numpy() if fast else one.to_list() for one, fast in zip(columns, plain, strict=True)]
+    return pd.DataFrame(dict(enumerate(values))).set_axis(list(frame.columns), axis=1)
+
+
+def _from_columns(source: Mapping[Any, Any]) -> Any:
+    """The frame with these columns, which must have the same length."""
+    import pandas as pd
+
+    columns = {name: _array(column) if _is_tensor(column) else column for name, column in source.items()}
+    plain = {name: column for name, column in columns.items() if not isinstance(column, pd.Series | Mapping)}
+    for name, column in plain.items():
+        if np.ndim(_array(column)) != 1:
+            raise TableError(f"Expected a list of values for column {shown(name)}, got {shown(column)}.")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if plain and len(set(lengths.values())) > 1:
+        (first, length), *others = lengths.items()
+        name, other = next(entry for entry in others if entry[1] != length)
+        raise TableError(
+            f"Expected columns of the same length, got {shown(first)} with {counted(length, 'value')} and "
+            f"{shown(name)} with {other:,}."
+        )
+    # Integers in place of names, which pandas may not be able to hold in one type.
+    frame = pd.DataFrame(dict(enumerate(columns.values())))
+    return frame.set_axis(pd.Index(list(columns), dtype=object, tupleize_cols=False), axis=1)
+
+
+def _is_tensor(source: Any) -> bool:
+    return type(source).__module__.split(".")[0] == "torch" and hasattr(source, "detach")
+
+
+def _array(source: Any) -> NDArray[Any]:
+    """The source as an array of any shape."""
+    if _is_tensor(source):
+        tensor = source.detach().cpu()
+        # numpy has no bfloat16, and no conjugates or negatives that torch has not carried out yet.
+        return np.asarray((tensor.double() if tensor.is_floating_point() else tensor).resolve_conj().resolve_neg())
+    if not isinstance(source, list | tuple):
+        return np.asanyarray(source)
+    # Lists as objects: in an array of one type, numbers next to text would turn into text.
+    rows: Sequence[Any] = [_array(each).tolist() if _is_tensor(each) else each for each in source]
+    return np.array(rows, dtype=object)
+
+
+def _unmasked(array: NDArray[Any]) -> NDArray[Any]:
+    """The array with missing values where it is masked."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    numeric = array.dtype.kind in "fiub"
+    return np.asarray(np.ma.filled(array.astype(float if numeric else object), np.nan if numeric else None))
+
+
+# Files
+
+
+def _read_file(source: str | os.PathLike[str] | FileInMemory, options: ReadOptions, progress: Progress) -> RawFrame:
+    """The table in a file, by the ending of its name; `-` is standard input, for text."""
+    import pandas as pd
+
+    if str(source) == STANDARD_INPUT:
+        _refuse_sheet("standard input", options)
+        raw = _in_one_sentence(lambda: _read_standard_input(options, progress), "standard input", "text", options)
+    else:
+        file = source if isinstance(source, FileInMemory) else _existing(source)
+        ending = file.suffix.lower()
+        reader = _READERS.get(ending)
+        if reader is None:
+            raise TableError(
+                f"Cannot tell the format of {file.name!r}: expected a name that ends in {', '.join(_READERS)}."
+            )
+        if reader is not _read_workbook:
+            _refuse_sheet(repr(file.name), options)
+
+        def read() -> RawFrame:
+            if ending == ".xls":
+                raise TableError(f"{file.name!r} is in the old Excel format: save it as .xlsx or .csv.")
+            with file.open("rb") as opened:
+                return reader(opened, repr(file.name), options, progress)
+
+        raw = _in_one_sentence(read, repr(file.name), ending, options)
+        if not isinstance(raw.frame, pd.DataFrame):
+            raise TableError(f"{file.name!r} does not hold a table.")
+    return raw if options.header else replace(raw, frame=_numbered(raw.frame))
+
+
+def _existing(source: str | os.PathLike[str]) -> Path:
+    """The path of a file that can be opened."""
+    if source == "":
+        raise TableError("Expected the path of a file, got ''.")
+    try:
+        path = Path(source).expanduser()
+    except (RuntimeError, TypeError) as error:
+        raise TableError(f"Cannot open {shown(source)}: {reason(error)}.") from error
+    name = shown(str(path), 200)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise TableError(f"There is no file {name}.") from None
+    except (OSError, ValueError) as error:
+        raise TableError(f"Cannot open {name}: {getattr(error, 'strerror', None) or error}.") from error
+    if stat.S_ISDIR(mode):
+        raise TableError(f"{name} is a directory: name one file in it.")
+    if not stat.S_ISREG(mode):
+        raise TableError(
+            f"{name} is a pipe or a device, not a file: pass the output of another program on standard input, with - "
+            "as the name."
+        )
+    return path
+
+
+def _in_one_sentence(read: Callable[[], RawFrame], name: str, format: str, options: ReadOptions) -> RawFrame:
+    """Call a reader, and turn whatever a library raises for a damaged file into a TableError."""
+    try:
+        return _without_empty_columns(read(), options)
+    except TableError:
+        raise
+    except Exception as error:
+        sentences: dict[Any, str] = {
+            ImportError: f"Reading {format} files needs a package that is not installed: {INSTALL_FILES}.",
+            (zlib.error, gzip.BadGzipFile, EOFError): f"{capitalized(name)} is damaged: it cannot be unpacked. Copy or "
+            "download it again.",
+            OSError: f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.",
+            MemoryError: f"{capitalized(name)} does not fit into memory.",
+            Exception: f"{capitalized(name)} is not a readable {format} file ({reason(error)}).",
+        }
+        raise TableError(next(words for kind, words in sentences.items() if isinstance(error, kind))) from error
+
+
+def _refuse_sheet(name: str, options: ReadOptions) -> None:
+    if options.sheet is not None:
+        raise TableError(f"A sheet was named, but {name} is not an Excel workbook.", [Remedy("omit", setting="sheet")])
+
+
+def _is_blank(frame: pd.DataFrame, index: int, named: bool) -> bool:
+    """Whether a column has no values, and no name if columns have names."""
+    return bool((not named or UNNAMED.match(str(frame.columns[index]))) and frame.iloc[:, index].isna().all())
+
+
+def _without_empty_columns(raw: RawFrame, options: ReadOptions) -> RawFrame:
+    """The table without columns that have neither a name nor a value, as a delimiter at the end of lines leaves one."""
+    frame = raw.frame
+    last = frame.shape[1] - 1
+    candidates = range(last + 1) if options.header else range(max(last, 0), last + 1)
+    empty = [index for index in candidates if _is_blank(frame, index, options.header)]
+    if not empty or not len(frame):
+        return raw
+    frame = frame.iloc[:, [index for index in range(last + 1) if index not in set(empty)]]
+    inner = [f"{index + 1}" for index in empty if index != last]
+    if not inner:
+        return replace(raw, frame=frame)
+    subject = f"Column {inner[0]} has" if len(inner) == 1 else f"Columns {', '.join(inner[:8])} have"
+    finding = remark(f"{subject} neither a name nor a value and was ignored.")
+    return replace(raw, frame=frame, findings=(*raw.findings, finding))
+
+
+def _read_standard_input(options: ReadOptions, progress: Progress) -> RawFrame:
+    """The table in the text that another program hands over."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise TableError("There is no standard input to read a table from.")
+    return read_text(io.BytesIO(sys.stdin.buffer.read()), "standard input", options, progress)
+
+
+def _read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
+    import pandas as pd
+
+    with pd.ExcelFile(file, engine="openpyxl") as workbook:
+        sheets = [str(sheet) for sheet in workbook.sheet_names]
+        sheet = sheets[0] if options.sheet is None else options.sheet
+        if (isinstance(sheet, int) and not 0 <= sheet < len(sheets)) or (
+            isinstance(sheet, str) and sheet not in sheets
+        ):
+            raise TableError(f"{name} has no sheet {sheet!r}: its sheets are {', '.join(map(repr, sheets))}.")
+        sheet = sheets[sheet] if isinstance(sheet, int) else sheet
+        rows = _first_rows(workbook.book, sheet)
+        if not rows:
+            raise TableError(f"The sheet {sheet!r} of {name} is empty.")
+        start = sheet_start(rows, options.header)
+        if options.header:  # pandas renames the second 'a' to 'a.1', so look at the header itself
+            check_duplicates([field.strip() for field in rows[start].fields], name)
+        above = rows[start].line - 1
+        header, markers = 0 if options.header else None, list(options.na or ())
+        frame = pd.read_excel(workbook, sheet_name=sheet, header=header, skiprows=above, na_values=markers)
+    findings: list[Finding] = []
+    if options.sheet is None and len(sheets) > 1:
+        findings.append(remark(f"Read the first sheet, {sheet!r}; the workbook also has {listed(sheets[1:])}."))
+    if start:
+        titles = [shown(" ".join(filter(None, row.fields))) for row in rows[:start]]
+        findings.append(remark(f"Rows above the table were skipped: {first_few(titles, 3)}."))
+    # The table starts to the right of blank columns.
+    blank = (_is_blank(frame, index, options.header) for index in range(frame.shape[1]))
+    left = sum(takewhile(bool, blank)) if len(frame) else 0
+    first = above + (2 if options.header else 1)
+    return RawFrame(frame.iloc[:, left:], tuple(findings), lines=range(first, first + len(frame)))
+
+
+def _first_rows(book: Any, sheet: str) -> list[Row]:
+    """The first rows of a sheet that hold anything, from the first column that does to the last cell of each."""
+    page = book[sheet]
+    if book.read_only:
+        page.reset_dimensions()  # which programs write wrongly
+    cells = [
+        ["" if cell is None else str(cell).strip() for cell in row]
+        for row in islice(page.iter_rows(values_only=True), SAMPLE_ROWS)
+    ]
+    left = min((index for row in cells for index, text in enumerate(row) if text), default=0)
+    rows = []
+    for line, row in enumerate(cells, start=1):
+        last = max((index for index, text in enumerate(row) if text), default=-1)
+        if last >= 0:
+            rows.append(Row(line, tuple(row[left : last + 1])))
+    return rows
+
+
+def _read_parquet(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
+    import pandas as pd
+    import pyarrow.parquet as parquet
+
+    whole = parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+    rows, width = whole.metadata.num_rows, whole.metadata.num_columns
+    if rows * width > LONG_CELLS:
+        return _in_parts(name, rows, width, whole.iter_batches, progress)
+    file.seek(0)
+    return RawFrame(pd.read_parquet(file))
+
+
+def _read_feather(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
+    import pandas as pd
+    import pyarrow.ipc as ipc
+
+    if file.read(len(ARROW)) == ARROW:  # not the older format, which is read whole
+        whole = ipc.open_file(file)
+        numbers, width = range(whole.num_record_batches), len(whole.schema)
+        rows = sum(whole.get_batch(number).num_rows for number in numbers)
+        if rows * width > LONG_CELLS:
+            return _in_parts(name, rows, width, lambda step: map(whole.get_batch, numbers), progress)
+    file.seek(0)
+    return RawFrame(pd.read_feather(file))
+
+
+def _in_parts(
+    name: str, rows: int, width: int, batches: Callable[[int], Iterable[Any]], progress: Progress
+) -> RawFrame:
+    """The table in a long file of arrow's formats, from batches of a given number of rows where that is possible."""
+    check_room(rows, width, name)
+    step = max(1, CELLS_PER_PART // width)
+    levels: list[Any] = []  # of the index, which packing loses
+
+    def parts(as_text: frozenset[Any]) -> Iterator[pd.DataFrame]:
+        for batch in batches(step):
+            for start in range(0, max(batch.num_rows, 1), step):
+                part = batch.slice(start, step).to_pandas()
+                levels[:] = part.index.names
+                yield part
+
+    frame = pack(parts, rows, lambda share: progress(READING, share))
+    return RawFrame(frame, index_remarks(levels))
+
+
+_READERS: dict[str, Callable[[BinaryIO, str, ReadOptions, Progress], RawFrame]] = {
+    ".csv": read_text,
+    ".tsv": read_text,
+    ".txt": read_text,
+    ".gz": read_text,
+    ".parquet": _read_parquet,
+    ".feather": _read_feather,
+    ".xlsx": _read_workbook,
+    ".xlsm": _read_workbook,
+    ".xls": _read_workbook,
+}
+
+ENDINGS = tuple(_READERS)
+"""Of the names of files that can be read."""
