@@ -60,7 +60,7 @@ from small_network import random_network, save_network
 
 WORKS, REFUSED, EITHER = "works", "refused", "either"
 NUMBERS_ONLY = Abilities("the model", frozenset())
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 SUBPROCESSES = 0.005  # share of command lines that run as programs of their own
 
 
@@ -1314,9 +1314,7 @@ enter_all(
         "folder_for_weights": lambda world: _folder(world, "model") and _folder(world, f"model/{WEIGHTS_FILE}").parent,
         "dangling_link": lambda world: _link(world, "model", "nowhere"),
         "tensor_left_out": _with_tensors(lambda world, tensors: tensors.pop(_first(tensors, world))),
-        "tensor_too_many": _with_tensors(
-            lambda world, tensors: tensors.update(extra=np.zeros(3, dtype=np.float32))
-        ),
+        "tensor_too_many": _with_tensors(lambda world, tensors: tensors.update(extra=np.zeros(3, dtype=np.float32))),
         "tensor_of_another_shape": _with_tensors(
             lambda world, tensors: tensors.update(
                 {_first(tensors, world): np.zeros(world.pick((), (0,), (3, 3, 3)), dtype=np.float32)}
@@ -1615,7 +1613,7 @@ def run_case(case: Case, model: Path) -> str | None:
         os.chdir(folder)
         # Seconds of work, not of waiting: other programs may be running.
         signal.signal(signal.SIGPROF, ring)
-        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -1624,7 +1622,7 @@ def run_case(case: Case, model: Path) -> str | None:
         except Broken as error:
             return str(error)
         except _TooSlow:
-            return f"takes more than {MOST_SECONDS} seconds"
+            return f"takes more than {MAX_SECONDS} seconds"
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             return f"{type(error).__name__}: {str(error)[:300]} ({last.filename}:{last.lineno})"

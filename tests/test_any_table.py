@@ -624,10 +624,10 @@ def test_drawn_graphs_and_resampled_tables_treat_copies_alike(able: Arrow, peopl
     found = able.fit(table)
     drawn = found.answer_.sample(4000, np.random.default_rng(0)).graphs
     np.testing.assert_allclose(drawn.mean(axis=0), found.answer_.edge_probabilities, atol=0.05)
-    age, months = (found.answer_.place_of(name) for name in ("age", "months"))
+    age, months = (found.answer_.index_of(name) for name in ("age", "months"))
     joined = (drawn | drawn.transpose(0, 2, 1)).sum(axis=2)
     assert ((joined[:, age] > 2) & (joined[:, months] > 2)).mean() == 0  # one of them has all the edges
-    places = [found.answer_.place_of(name) for name in ("age", "months", "debt")]
+    places = [found.answer_.index_of(name) for name in ("age", "months", "debt")]
     inside = drawn[:, places][:, :, places]
     assert (inside.any(axis=2).sum(axis=1) == 1).all()  # and causes the others
     assert (inside.sum(axis=(1, 2)) == 2).all()
@@ -819,7 +819,7 @@ def test_pictures_have_an_arc_for_each_hidden_cause_that_ends_at_its_boxes(confo
     assert [pair for pair, _ in drawing.arcs] == list(answer.hidden_causes)
     for pair, points in drawing.arcs:
         for name in (pair.first, pair.second):
-            place = answer.place_of(name)
+            place = answer.index_of(name)
             half = np.array([drawing.boxes.widths[place], drawing.boxes.height]) / 2
             away = np.abs(points - drawing.boxes.layout.centers[place]) - half  # beyond the border of the box
             assert (away.max(axis=1) > 0).all()

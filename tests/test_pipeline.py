@@ -130,8 +130,8 @@ def test_a_saved_answer_can_be_refined_as_the_live_one(
     assert saved.findings == live.findings
     for changes in (
         {"knowledge": Knowledge(required=["outcome -> dose"], tiers=[["d"], ["e"]])},
-        {"rule": "f1"},
-        {"rule": "shd"},
+        {"decode": "f1"},
+        {"decode": "shd"},
         {"threshold": 0.2},
     ):
         first, second = live.refine(**changes), saved.refine(**changes)

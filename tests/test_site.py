@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SITE = Path(os.environ.get("DOCS_SITE", "/nowhere"))
 WIDE, NARROW = 1280, 400
-LEAST_CONTRAST = 4.5  # of the Web Content Accessibility Guidelines, level AA
+MIN_CONTRAST = 4.5  # of the Web Content Accessibility Guidelines, level AA
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: `make chromium` installs Debian's"),
@@ -95,10 +95,10 @@ class Visit:
             self.go(page)
             self.tab.wait_for_timeout(50)
             overflowing = self.tab.evaluate(OVERFLOWING)
-            faint = self.tab.evaluate(FAINT, LEAST_CONTRAST)
+            faint = self.tab.evaluate(FAINT, MIN_CONTRAST)
             self.tab.add_style_tag(content="* { transition: none !important; }")
             self.tab.evaluate("document.body.dataset.mdColorScheme = 'slate'")
-            faint_in_the_dark = self.tab.evaluate(FAINT, LEAST_CONTRAST)
+            faint_in_the_dark = self.tab.evaluate(FAINT, MIN_CONTRAST)
             self.tab.set_viewport_size({"width": NARROW, "height": 900})
             self.seen[page] = Look(
                 overflowing,

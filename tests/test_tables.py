@@ -317,9 +317,7 @@ def test_two_texts_are_two_levels_the_later_in_the_alphabet_counts_as_one(frame)
 
 def test_text_most_of_whose_values_occur_once_is_refused_unless_it_is_declared(frame):
     names = frame.assign(x=[f"p{max(place, 50)}" for place in range(len(frame))])  # 70 levels, 69 of them once
-    with pytest.raises(
-        TableError, match=r"69 of 120 values occur only once.*different value in most.*drop=\['x'\]"
-    ):
+    with pytest.raises(TableError, match=r"69 of 120 values occur only once.*different value in most.*drop=\['x'\]"):
         read_table(names)
     assert last(read_table(names, kinds={"x": "category"})).kind == "category"
     half = frame.assign(x=[f"p{max(place, 59)}" for place in range(len(frame))])  # 60 of 120 once

@@ -179,7 +179,7 @@ def test_the_details_of_an_edge_are_those_of_the_answer(client: Client, table: p
     facts = client.answered(table)
     answer = client.page.sessions.get(facts["session"]).current()[1]
     details = client.send("GET", f"/api/sessions/{facts['session']}/edge?source=dose&target=d").json
-    dose, d = answer.place_of("dose"), answer.place_of("d")
+    dose, d = answer.index_of("dose"), answer.index_of("d")
     assert details["probability"] == pytest.approx(answer.edge_probabilities[dose, d])
     assert details["reversed_probability"] == pytest.approx(answer.edge_probabilities[d, dose])
     assert details["plot"]["points"] == pytest.approx(table[["dose", "d"]].to_numpy())

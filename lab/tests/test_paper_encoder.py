@@ -128,7 +128,7 @@ def test_no_launch_takes_more_sequences_than_the_kernels_can_number(
         launches.append(query.shape[0])
         return attend(query, key, value, dropout_p=dropout_p)
 
-    monkeypatch.setattr(paper, "MOST_SEQUENCES_PER_LAUNCH", 3)
+    monkeypatch.setattr(paper, "MAX_SEQUENCES_PER_LAUNCH", 3)
     monkeypatch.setattr(paper.F, "scaled_dot_product_attention", attend_and_count)
     assert_same_answer(encoder(data), expected)
     assert max(launches) == 3

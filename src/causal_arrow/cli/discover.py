@@ -53,7 +53,7 @@ OTHER_ENDINGS = {
     "others": (".xml", ".yaml", ".yml", ".toml", ".net", ".gz", ".zip"),
 }
 """Of names that nobody means as a folder."""
-SHORTEST_SLIP = 3
+MIN_ENDING = 3
 """Letters of an ending that may be misspelled: in fewer, as in run.v2, a slip cannot be told from a name."""
 MAX_INDIRECT = 10
 
@@ -120,9 +120,9 @@ def discover(
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
-    place, names = _destination(output, table, overwrite, samples, bootstrap)
-    if place is not None:
-        check_output(place, names, overwrite)
+    index, names = _destination(output, table, overwrite, samples, bootstrap)
+    if index is not None:
+        check_output(index, names, overwrite)
 
     from causal_arrow.discovery import uncertainty
     from causal_arrow.discovery.effects.falsification import compatibility, why_not_tested
@@ -156,9 +156,9 @@ def discover(
                 **workers,
             )
 
-    if place is not None:
-        with written_together(place, names, overwrite) as unfinished:
-            if place == output:
+    if index is not None:
+        with written_together(index, names, overwrite) as unfinished:
+            if index == output:
                 _write(unfinished, answer, extras, falsify)
             else:
                 _write_one(unfinished / names[0], answer, extras, falsify)
@@ -167,7 +167,7 @@ def discover(
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
-    if place is not None and place != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
+    if index is not None and index != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
         console(stderr=True).print(escape(f"It holds directed edges alone. {left_out_sentence(answer)}"))
@@ -242,7 +242,7 @@ def _refuse_other_endings(output: Path) -> None:
     """ConfigurationError for a new folder with the name of a file, of a kind that is not written here or misspelled."""
     ending = output.suffix.lower()
     letters = ending.removeprefix(".")
-    near = [known for known in BY_ENDING if len(letters) >= SHORTEST_SLIP and one_slip_apart(letters, known[1:])]
+    near = [known for known in BY_ENDING if len(letters) >= MIN_ENDING and one_slip_apart(letters, known[1:])]
     other = any(ending in endings for endings in OTHER_ENDINGS.values())
     try:
         if not (near or other) or output.is_dir():
@@ -387,7 +387,7 @@ def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> G
             "yes" if edge.compelled else "no",
         ]
         if stability:
-            cells.append(f"{stability.frequencies[answer.place_of(edge.source), answer.place_of(edge.target)]:.2f}")
+            cells.append(f"{stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]:.2f}")
         table.add_row(*cells)
     return table
 

@@ -118,7 +118,7 @@ def effect(
 
     found = options.discovery(table, settings, knowledge, reading)
     for name in (outcome, *([] if treatment is None else [treatment])):
-        found.answer.place_of(name)  # before the graphs are drawn
+        found.answer.index_of(name)  # before the graphs are drawn
     question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(draws["seed"])
     graphs = found.answer.sample(draws["samples"], random).graphs
     answer: Effect | Effects
@@ -155,7 +155,7 @@ def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[
 
 
 def _print_effect(effect: Effect, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED
+    from causal_arrow.discovery.effects.effect import MIN_MENTIONED
 
     screen = console()
     sentence, *others = [effect.sentence, *effect.sensitivity_sentences(), *effect.notes]
@@ -172,7 +172,7 @@ def _print_effect(effect: Effect, show: int) -> None:
     for row in frame.head(show).itertuples(index=False):
         members = "(no effect)" if row.adjustment_set is None else visible(", ".join(row.adjustment_set)) or "(nothing)"
         table.add_row(f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", escape(members))
-    if lost > LEAST_MENTIONED:
+    if lost > MIN_MENTIONED:
         table.add_row(f"{lost:.3f}", "", "", "", "(not identified)")
     screen.print(table)
     if len(frame) > show:
@@ -180,7 +180,7 @@ def _print_effect(effect: Effect, show: int) -> None:
 
 
 def _print_effects(effects: Effects, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import LEAST_MENTIONED, nothing_found, reasons_for_none
+    from causal_arrow.discovery.effects.effect import MIN_MENTIONED, nothing_found, reasons_for_none
 
     screen = console()
     frame = effects.to_frame()
@@ -191,7 +191,7 @@ def _print_effects(effects: Effects, show: int) -> None:
         return
     heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, the largest effect first"
     screen.print(f"[bold]{escape(visible(capitalized(heading)))}[/bold]\n")
-    lost = bool((frame.not_identified > LEAST_MENTIONED).any())
+    lost = bool((frame.not_identified > MIN_MENTIONED).any())
     numbers = ("probability", *(["not identified"] if lost else []), "effect", "low", "high", "standardized")
     table = grid("cause", *numbers, right=numbers)
     doubtful = [each.treatment for each in effects.effects if each.verdict == "not identified"]

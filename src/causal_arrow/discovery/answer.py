@@ -174,8 +174,8 @@ def why_uncaused(answer: Answer, name: str) -> str:
     """Why the table itself rules out every cause of a variable, in words that follow its name; empty if it does not."""
     if name == answer.environment:
         return "tells environments apart"
-    place = answer.place_of(name)
-    led = bool(np.delete(answer.constraints.forbidden[:, place], place).all())
+    index = answer.index_of(name)
+    led = bool(np.delete(answer.constraints.forbidden[:, index], index).all())
     return "was set in every observation" if led and name in answer.always_set else ""
 
 
@@ -193,7 +193,7 @@ class Answer:
         What the network said. Variable i there is the one in place `arrangement[i]` of `names`.
     knowledge
         What is known; no graph contradicts it.
-    rule
+    decode
         How the graph is decoded: "map", "shd" or "f1".
     threshold
         For "map": edges are shown when two variables are adjacent with more than this probability.
@@ -231,7 +231,7 @@ class Answer:
     names: tuple[str, ...]
     distribution: GraphDistribution
     knowledge: Knowledge = field(default_factory=Knowledge)
-    rule: str = "map"
+    decode: str = "map"
     threshold: float = 0.5
     arrangement: Sequence[int] | None = None
     observations: int | None = None
@@ -251,15 +251,15 @@ class Answer:
         _ = self.decoding  # decode now, so that invalid knowledge or an invalid rule fails here
 
     def refine(
-        self, *, knowledge: Knowledge | None = None, rule: str | None = None, threshold: float | None = None
+        self, *, knowledge: Knowledge | None = None, decode: str | None = None, threshold: float | None = None
     ) -> Answer:
-        """The answer with other knowledge, rule or threshold, without a new pass through the network.
+        """The answer with other knowledge, decoding rule or threshold, without a new pass through the network.
 
         Parameters
         ----------
         knowledge
             What is known now, in place of what was known before.
-        rule
+        decode
             The new decoding rule: "map", "shd" or "f1".
         threshold
             The new threshold, from 0 to 1.
@@ -275,7 +275,7 @@ class Answer:
         >>> bool(informed.adjacency[5, 6])
         False
         """
-        changes: dict[str, Any] = {"knowledge": knowledge, "rule": rule, "threshold": threshold}
+        changes: dict[str, Any] = {"knowledge": knowledge, "decode": decode, "threshold": threshold}
         changes = {name: value for name, value in changes.items() if value is not None}
         if knowledge is not None:
             changes["compiled"] = None
@@ -297,7 +297,7 @@ class Answer:
         >>> answer.decoding.exact
         True
         """
-        decoded = decode(self.distribution, self.constraints_as_arranged, rule=self.rule, threshold=self.threshold)
+        decoded = decode(self.distribution, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._places[decoded.order])
 
     @property
@@ -311,7 +311,7 @@ class Answer:
 
         Examples
         --------
-        >>> bool(answer.adjacency[answer.place_of("day3"), answer.place_of("stay")])
+        >>> bool(answer.adjacency[answer.index_of("day3"), answer.index_of("stay")])
         True
         """
         return self.decoding.adjacency
@@ -395,7 +395,7 @@ class Answer:
 
         Examples
         --------
-        >>> ends = answer.place_of("day3"), answer.place_of("stay")
+        >>> ends = answer.index_of("day3"), answer.index_of("stay")
         >>> bool(answer.edge_probabilities[ends] > 0.9)
         True
         """
@@ -567,11 +567,11 @@ class Answer:
         Of the others, the one that the network has read carries in every graph.
         """
         # By name: sums over groups are rounded alike, whatever the order of columns.
-        groups = [tuple(self.place_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
+        groups = [tuple(self.index_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
         return Copies(tuple(group for group in groups if self._are_alike(group)))
 
     def _are_alike(self, group: tuple[int, ...]) -> bool:
-        times_set = {self.experiments.get(self.names[place], 0) for place in group}
+        times_set = {self.experiments.get(self.names[index], 0) for index in group}
         ways = ways_to_swap(group, len(self.names))
         return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
 
@@ -650,7 +650,7 @@ class Answer:
         """
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
         pairs = vanished_adjacencies(
-            self.distribution, self.constraints_as_arranged, decoding, rule=self.rule, threshold=self.threshold
+            self.distribution, self.constraints_as_arranged, decoding, rule=self.decode, threshold=self.threshold
         )
         return tuple(pair for pair in pairs if len(pair.ruled_out) < 2)
 
@@ -697,7 +697,7 @@ class Answer:
             "the best one found and perhaps not the most probable.",
         )
 
-    def place_of(self, variable: str) -> int:
+    def index_of(self, variable: str) -> int:
         """Where a variable stands in `names`.
 
         Parameters
@@ -712,7 +712,7 @@ class Answer:
 
         Examples
         --------
-        >>> answer.place_of("ward")
+        >>> answer.index_of("ward")
         2
         """
         if variable not in self.names:
@@ -760,7 +760,7 @@ class Answer:
             if self.confounding_probabilities is None
             else np.round(self.confounding_probabilities, DIGITS).tolist(),
             "cpdag": self.cpdag.astype(int).tolist(),
-            "decode": self.rule,
+            "decode": self.decode,
             "threshold": self.threshold,
             "direction_thresholds": {"strong": STRONG_DIRECTION, "moderate": MODERATE_DIRECTION},
             "knowledge": self.knowledge.to_dict(),
@@ -809,7 +809,7 @@ class Answer:
                 names=names,
                 distribution=distribution,
                 knowledge=Knowledge.from_dict(content["knowledge"]),
-                rule=content["decode"],
+                decode=content["decode"],
                 threshold=content["threshold"],
                 arrangement=arrangement,
                 observations=content["observations"],
@@ -859,7 +859,7 @@ class Answer:
         """
         if self.compiled is not None:
             return self.compiled
-        names = [self.names[place] for place in self._places]
+        names = [self.names[index] for index in self._places]
         return constraints_on(names, self.knowledge, self.environment, self.always_set)
 
     def _put_back(self, matrices: Matrix) -> Matrix:
@@ -900,7 +900,7 @@ def _short(values: NDArray[np.floating[Any]]) -> list[float]:
 
 
 def _distribution_from_dict(content: Mapping[str, Any], variables: int) -> tuple[tuple[int, ...], GraphDistribution]:
-    arrangement = tuple(int(place) for place in content["arrangement"])
+    arrangement = tuple(int(index) for index in content["arrangement"])
     if sorted(arrangement) != list(range(variables)):
         raise ValueError(f"the arrangement is no order of {counted(variables, 'variable')}")
     confounding = content["confounding_logits"]

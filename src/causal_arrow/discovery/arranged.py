@@ -57,21 +57,21 @@ class Arranged:
     @property
     def read(self) -> list[int]:
         """The places of the columns that the network reads: all but copies."""
-        return [place for place in range(len(self.columns)) if place not in self.copies]
+        return [index for index in range(len(self.columns)) if index not in self.copies]
 
     @property
     def read_as(self) -> list[int]:
         """For each place the one that is read in its stead.  (P,)"""
-        return [self.copies.get(place, place) for place in range(len(self.columns))]
+        return [self.copies.get(index, index) for index in range(len(self.columns))]
 
     def reading_once(self: AnyArranged, groups: Iterable[Sequence[str]]) -> AnyArranged:
         """The same, of which only the first of each group of columns, by name, is read: the others are its copies.
 
         Of a table with one column and its copies two are read: a network reads no table of one column.
         """
-        places = {name: place for place, name in enumerate(self.names)}
-        copies = {places[name]: places[group[0]] for group in groups for name in group[1:]}
-        if len(copies) == len(places) - 1:
+        indices = {name: index for index, name in enumerate(self.names)}
+        copies = {indices[name]: indices[group[0]] for group in groups for name in group[1:]}
+        if len(copies) == len(indices) - 1:
             copies.pop(min(copies))
         return replace(self, copies=copies)
 
@@ -81,8 +81,8 @@ class Arranged:
 
     def names_of(self, columns: Bools) -> tuple[str, ...]:
         """The names that a mask of columns chooses, in the order of the table."""
-        chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda place: self.arrangement[place])
-        return tuple(self.columns[place].name for place in chosen)
+        chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda index: self.arrangement[index])
+        return tuple(self.columns[index].name for index in chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +122,11 @@ class ArrangedLongTable(Arranged):
         """The same with the logarithms of some columns in their place."""
         return replace(self, logarithms=columns)
 
-    def column(self, place: int) -> Floats:
+    def column(self, index: int) -> Floats:
         """The values of a column, with the new codes of levels, on the scale on which they are analysed.  (N,)"""
-        origin = self.arrangement[place]
+        origin = self.arrangement[index]
         values = _renumber(_plain(self.table.values[:, origin]), self.renumbered.get(origin))
-        if not self.logarithms[place]:
+        if not self.logarithms[index]:
             return values
         return with_logarithms(values[:, None], np.array([True]))[:, 0]
 
@@ -146,8 +146,8 @@ class ArrangedLongTable(Arranged):
     def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:
         """The table made of these observations, which were drawn at random."""
         values = room_for(self.table.values.shape, np.float64)
-        for place in range(self.table.variables):
-            values[:, place] = self.table.values[:, place][rows]
+        for index in range(self.table.variables):
+            values[:, index] = self.table.values[:, index][rows]
         intervened = None if self.table.intervened is None else self.table.intervened[rows]
         # In random order already: the first ones are as good as any.
         again = replace(self.table, values=values, intervened=intervened)
@@ -203,7 +203,7 @@ def _arrange_whole(table: Table) -> ArrangedTable:
     intervened = None if table.intervened is None else table.intervened[:, arrangement]
     rows = np.lexsort(arranged.T if intervened is None else np.concatenate([intervened.T, arranged.T]))
     return ArrangedTable(
-        tuple(columns[place] for place in arrangement),
+        tuple(columns[index] for index in arrangement),
         arrangement,
         arranged[rows],
         None if intervened is None else intervened[rows],
@@ -222,12 +222,12 @@ def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> 
     changed = list(columns)
     if all(column.kind != "category" for column in columns):
         return columns
-    places = [place for place, column in enumerate(columns) if column.kind != "category"]
-    numbers = values[:, sorted(places, key=lambda place: np.sort(values[:, place]).tobytes())]
-    for place, column in enumerate(columns):
+    indices = [index for index, column in enumerate(columns) if column.kind != "category"]
+    numbers = values[:, sorted(indices, key=lambda index: np.sort(values[:, index]).tobytes())]
+    for index, column in enumerate(columns):
         if column.kind != "category":
             continue
-        codes = values[:, place]
+        codes = values[:, index]
         rows = [codes == code for code in range(len(column.levels))]
         counts = [int(each.sum()) for each in rows]
 
@@ -237,8 +237,8 @@ def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> 
 
         order = sorted(range(len(rows)), key=key)
         for new, old in enumerate(order):
-            values[rows[old], place] = new
-        changed[place] = replace(column, levels=tuple(column.levels[old] for old in order))
+            values[rows[old], index] = new
+        changed[index] = replace(column, levels=tuple(column.levels[old] for old in order))
     return tuple(changed)
 
 
@@ -246,25 +246,25 @@ def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> 
 
 
 def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
-    others = [place for place, column in enumerate(table.columns) if column.kind == "category"]
+    others = [index for index, column in enumerate(table.columns) if column.kind == "category"]
     rows = _hashes_of_numbers(table)
     renumbered: dict[int, Floats] = {}
     columns = list(table.columns)
-    for place in others:
-        renumbered[place], columns[place] = _by_frequency(table.values[:, place], table.columns[place], rows)
+    for index in others:
+        renumbered[index], columns[index] = _by_frequency(table.values[:, index], table.columns[index], rows)
     rows += _hashes_of_the_rest(table)
 
-    def digits(place: int) -> int:
-        values = _renumber(_plain(table.values[:, place]), renumbered.get(place))
+    def digits(index: int) -> int:
+        values = _renumber(_plain(table.values[:, index]), renumbered.get(index))
         return int(_mixed(values.view(np.uint64)).sum(dtype=np.uint64))
 
     keys = each(digits, range(table.variables))
-    arrangement = tuple(sorted(range(table.variables), key=lambda place: (keys[place], table.names[place])))
-    levels = [columns[place].levels for place in arrangement if columns[place].kind == "category"]
-    together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[place] for place in arrangement]
-    content = repr(([table.names[place] for place in arrangement], levels, together))
+    arrangement = tuple(sorted(range(table.variables), key=lambda index: (keys[index], table.names[index])))
+    levels = [columns[index].levels for index in arrangement if columns[index].kind == "category"]
+    together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[index] for index in arrangement]
+    content = repr(([table.names[index] for index in arrangement], levels, together))
     return ArrangedLongTable(
-        tuple(columns[place] for place in arrangement),
+        tuple(columns[index] for index in arrangement),
         arrangement,
         table,
         _drawn(rows, most),
@@ -276,12 +276,12 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
 
 def _hashes_of_numbers(table: Table) -> Hashes:
     """For each observation a number that depends on its ranks among all of them, whatever their signs.  (N,)"""
-    numbers = [place for place, column in enumerate(table.columns) if column.kind != "category"]
+    numbers = [index for index, column in enumerate(table.columns) if column.kind != "category"]
     rows = np.zeros(table.observations, dtype=np.uint64)
     lock = threading.Lock()  # added as they come, so that few are held at once
 
-    def add(place: int) -> None:
-        hashes = _hashes_of_ranks(table.values[:, place])
+    def add(index: int) -> None:
+        hashes = _hashes_of_ranks(table.values[:, index])
         with lock:
             np.add(rows, hashes, out=rows)
 
@@ -292,9 +292,9 @@ def _hashes_of_numbers(table: Table) -> Hashes:
 def _hashes_of_the_rest(table: Table) -> Hashes:
     """The same for categories, by how frequent their levels are, and for how many variables were set.  (N,)"""
     rows = np.zeros(table.observations, dtype=np.uint64)
-    for place, column in enumerate(table.columns):
+    for index, column in enumerate(table.columns):
         if column.kind == "category":
-            codes = table.values[:, place]
+            codes = table.values[:, index]
             counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(column.levels))
             rows += _mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
     if table.intervened is not None:

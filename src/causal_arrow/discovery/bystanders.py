@@ -20,11 +20,11 @@ Indices = NDArray[np.intp]
 
 BYSTANDER = 0.2
 """A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
-MOST_SET_ASIDE = 0.1
+MAX_SET_ASIDE = 0.1
 """Of a table, at most, or one column of FEW or more. Where many columns stand alone, their number says how much a
 dependence means, and not all of them do: the network misses what is weak."""
 FEW = 4
-MOST_VARIABLES = 64
+MAX_VARIABLES = 64
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
 
@@ -35,9 +35,9 @@ def bystanders(said: GraphDistribution) -> NDArray[np.bool_]:
     if hidden is not None:
         joined = np.maximum(joined, hidden)
     aside = joined.max(axis=-1) < BYSTANDER
-    if aside.shape[-1] > MOST_VARIABLES:
+    if aside.shape[-1] > MAX_VARIABLES:
         return np.zeros_like(aside)
-    most = max(MOST_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
+    most = max(MAX_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
     return np.asarray(aside & (aside.sum(axis=-1, keepdims=True) <= most))
 
 
@@ -46,8 +46,8 @@ def read_without(said: GraphDistribution, read: Callable[[Indices, Indices], Gra
 
     `read` is asked of the tables in some places (T,) with some of their columns (T, K).
     """
-    for places, kept in _alike(~bystanders(said)):
-        said = said.with_part(places, kept, read(places, kept))
+    for indices, kept in _alike(~bystanders(said)):
+        said = said.with_part(indices, kept, read(indices, kept))
     return said
 
 
@@ -56,5 +56,5 @@ def _alike(kept: NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices]]:
     counts = kept.sum(axis=1)
     for count in np.unique(counts).tolist():
         if count < kept.shape[1]:
-            places = np.flatnonzero(counts == count)
-            yield places, np.nonzero(kept[places])[1].reshape(len(places), count)
+            indices = np.flatnonzero(counts == count)
+            yield indices, np.nonzero(kept[indices])[1].reshape(len(indices), count)

@@ -74,7 +74,7 @@ def _carriers(group: Group, graphs: Bools) -> Places:
 def _swapped(matrices: Bools, one: int, others: Places) -> Bools:
     """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
     each = np.arange(len(matrices))
-    places = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)
-    places[each, others] = one
-    places[:, one] = others
-    return np.asarray(matrices[each[:, None, None], places[:, :, None], places[:, None, :]])
+    indices = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)
+    indices[each, others] = one
+    indices[:, one] = others
+    return np.asarray(matrices[each[:, None, None], indices[:, :, None], indices[:, None, :]])

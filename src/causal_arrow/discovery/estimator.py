@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.falsification import Falsification
 
-LARGEST_SEED = 2**63 - 1
+MAX_SEED = 2**63 - 1
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -231,7 +231,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         refined._settings()  # refuses what is no setting
         refined.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         refined.answer_ = self.answer_.refine(
-            knowledge=None if knowledge is None else as_knowledge(knowledge), rule=decode, threshold=threshold
+            knowledge=None if knowledge is None else as_knowledge(knowledge), decode=decode, threshold=threshold
         )
         return refined
 
@@ -486,7 +486,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> arrow.path_probability("drug", "stay") > 0.9  # directly or through day3
         True
         """
-        ends = self._answer.place_of(cause), self._answer.place_of(effect)
+        ends = self._answer.index_of(cause), self._answer.index_of(effect)
         if ends[0] == ends[1]:
             raise ConfigurationError(f"Expected two different variables as cause and effect, got {cause!r} twice.")
         graphs = self.sample_graphs(k, random_state)
@@ -548,8 +548,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> arrow.parent_set_frequencies("stay", k=100)["parents"][0]
         ('ward', 'day3')
         """
-        place = self._answer.place_of(variable)
-        return self._sets(uncertainty.parent_sets(self.sample_graphs(k, random_state), place), "parents", k)
+        index = self._answer.index_of(variable)
+        return self._sets(uncertainty.parent_sets(self.sample_graphs(k, random_state), index), "parents", k)
 
     def adjustment_set_frequencies(
         self, treatment: str, outcome: str, kind: str = "optimal", k: int = 1000, random_state: RandomState = 0
@@ -585,7 +585,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> sets["adjustment_set"][0]
         ('ward', 'inflammation')
         """
-        ends = self._answer.place_of(treatment), self._answer.place_of(outcome)
+        ends = self._answer.index_of(treatment), self._answer.index_of(outcome)
         graphs = self.sample_graphs(k, random_state)
         counts = uncertainty.adjustment_sets(graphs, *ends, kind=kind)
         self._mention_hidden_causes(graphs, *ends)
@@ -848,7 +848,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         from causal_arrow.discovery.effects.planning import knowledge_from
 
         answer = self._answer
-        answer.place_of(variable)
+        answer.index_of(variable)
         read = read_like(self.table_, rows, self.missing, self._beside_, needs_environments=False)
         known = knowledge_from(answer, self.table_, read, variable, self.sample_graphs(k, random_state))
         return self.refine(knowledge=known)
@@ -1211,7 +1211,7 @@ def _generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
     whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if random_state is not None and (not whole or not 0 <= int(random_state) <= LARGEST_SEED):
+    if random_state is not None and (not whole or not 0 <= int(random_state) <= MAX_SEED):
         raise ConfigurationError(
             f"Expected random_state to be None, a numpy generator, or a whole number from 0 to 2**63 - 1, "
             f"got {random_state!r}."

@@ -244,9 +244,9 @@ def discover(
         if before is not None:
             before(ready.workload)
         distributions = []
-        for place, way in enumerate(ready.ways):
+        for index, way in enumerate(ready.ways):
 
-            def tell_of_way(stage: str, share: float, earlier: int = place) -> None:
+            def tell_of_way(stage: str, share: float, earlier: int = index) -> None:
                 tell(stage, (earlier + share) / len(ready.ways))
 
             distributions.append(infer(ready.network, way, ready.settings.observations_per_chunk, tell_of_way))
@@ -280,7 +280,7 @@ class ReadyTable:
             names=self.table.names,
             distribution=distributions[chosen],
             knowledge=self.knowledge,
-            rule=self.settings.decode,
+            decode=self.settings.decode,
             threshold=self.settings.threshold,
             arrangement=self.arranged.arrangement,
             observations=self.table.observations,

@@ -11,9 +11,9 @@ from typing import Literal
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
 from causal_arrow.text import counted
 
-MOST_EDGES = 40
-MOST_VANISHED = 5
-MOST_HIDDEN_CAUSES = 10
+MAX_EDGES = 40
+MAX_VANISHED = 5
+MAX_HIDDEN_CAUSES = 10
 Decision = Literal["required", "by knowledge", "by environment", "by experiment"]
 COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
 
@@ -26,7 +26,7 @@ def title(answer: Answer) -> str:
 
 def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
     """What makes an edge between the two point from cause to effect in place of the network; None if nothing does."""
-    j, k = answer.place_of(cause), answer.place_of(effect)
+    j, k = answer.index_of(cause), answer.index_of(effect)
     if answer.constraints.required[j, k]:
         return "required"
     if answer.constraints.forbidden[j, k] or not answer.constraints.forbidden[k, j]:
@@ -70,8 +70,8 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
     pairs = answer.hidden_causes
     if not pairs:
         return []
-    more = f" and {len(pairs) - MOST_HIDDEN_CAUSES} more" if len(pairs) > MOST_HIDDEN_CAUSES else ""
-    return [f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MOST_HIDDEN_CAUSES]))}{more}"]
+    more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
+    return [f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MAX_HIDDEN_CAUSES]))}{more}"]
 
 
 def experiment_sentences(answer: Answer) -> list[str]:
@@ -88,13 +88,13 @@ def experiment_sentences(answer: Answer) -> list[str]:
 
 def vanished_sentences(answer: Answer) -> list[str]:
     """For each pair that is probably adjacent but not shown because of the knowledge, why; the first few of many."""
-    sentences = [str(pair) for pair in answer.vanished[:MOST_VANISHED]]
-    if (more := len(answer.vanished) - MOST_VANISHED) > 0:
+    sentences = [str(pair) for pair in answer.vanished[:MAX_VANISHED]]
+    if (more := len(answer.vanished) - MAX_VANISHED) > 0:
         sentences.append(f"The knowledge takes away {counted(more, 'more such adjacency', 'more such adjacencies')}.")
     return sentences
 
 
-def to_text(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) -> str:
+def to_text(answer: Answer, most: int = MAX_EDGES, more: Sequence[str] = ()) -> str:
     """The whole summary as plain text, one line per edge, and `more` sentences after what is good to know."""
     lines = [_title_with_model(answer), ""]
     if answer.edges:
@@ -111,7 +111,7 @@ def to_text(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) ->
     return "\n".join(lines)
 
 
-def to_html(answer: Answer, most: int = MOST_EDGES, more: Sequence[str] = ()) -> str:
+def to_html(answer: Answer, most: int = MAX_EDGES, more: Sequence[str] = ()) -> str:
     """The whole summary for a notebook: picture, edges, order, `more` sentences, warnings."""
     head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
     rows = "".join(

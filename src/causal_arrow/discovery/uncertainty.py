@@ -41,7 +41,7 @@ GRAPHS_PER_PIECE = 256
 """Paths are followed in this many graphs at a time, to bound the memory."""
 PASSES_PER_WORKER = 4
 """Of resampled tables, at least."""
-MOST_PAIRS = 5
+MAX_PAIRS = 5
 """Of variables with a hidden cause that a sentence names."""
 
 
@@ -121,7 +121,7 @@ def hidden_causes_on_the_way(answer: Answer, graphs: Bools, cause: int, effect: 
     for start in range(0, len(graphs), GRAPHS_PER_PIECE):
         descends = transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])
         on_the_way += (descends[:, cause, :] & descends[:, :, effect]).sum(axis=0)
-    members = {answer.names[place] for place in np.flatnonzero(on_the_way >= 0.5 * len(graphs)).tolist()}
+    members = {answer.names[index] for index in np.flatnonzero(on_the_way >= 0.5 * len(graphs)).tolist()}
     members |= {answer.names[cause], answer.names[effect]}
     return hidden_causes_sentence([pair for pair in answer.hidden_causes if {pair.first, pair.second} <= members])
 
@@ -130,9 +130,7 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
     """That paths and adjustment sets leave hidden common causes aside, and which; None without any."""
     if not pairs:
         return None
-    some = ", ".join(map(str, pairs[:MOST_PAIRS])) + (
-        f" and {len(pairs) - MOST_PAIRS} more" if pairs[MOST_PAIRS:] else ""
-    )
+    some = ", ".join(map(str, pairs[:MAX_PAIRS])) + (f" and {len(pairs) - MAX_PAIRS} more" if pairs[MAX_PAIRS:] else "")
     return (
         f"Paths and adjustment sets do not take hidden common causes into account, and these variables probably share "
         f"one: {some}. Part of what looks like an effect may be theirs."

@@ -104,9 +104,9 @@ def season(series: Floats) -> int:
     frequencies = np.arange(4, len(power) - 1)  # four seasons at least
     if len(frequencies) <= 2 * NEIGHBORS:
         return 0
-    places = np.abs(frequencies[:, None] + around)  # mirrored at both ends
-    places = np.where(places >= len(power), 2 * (len(power) - 1) - places, places)
-    ratio = power[frequencies] / np.maximum(power[places].mean(axis=1), np.finfo(float).tiny)
+    indices = np.abs(frequencies[:, None] + around)  # mirrored at both ends
+    indices = np.where(indices >= len(power), 2 * (len(power) - 1) - indices, indices)
+    ratio = power[frequencies] / np.maximum(power[indices].mean(axis=1), np.finfo(float).tiny)
     best = int(ratio.argmax())
     # Under noise of a smooth spectrum the ratio follows F with 2 and about as many degrees of freedom as neighbors.
     freedom = len(around)
@@ -169,7 +169,7 @@ def _effective(values: Floats, rows: Window) -> list[Finding]:
         unit = np.zeros(len(values), dtype=np.int64)
         unit[rows.index[:, 0]] = rows.unit
         cells = without_means(values, unit, np.ones(values.shape[1], dtype=bool))
-    effective = min(effective_rows(rows.column(cells, place)) for place in range(len(rows.lagged)))
+    effective = min(effective_rows(rows.column(cells, index)) for index in range(len(rows.lagged)))
     if effective >= MIN_EFFECTIVE_ROWS:
         return []
     message = (

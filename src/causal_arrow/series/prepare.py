@@ -63,10 +63,10 @@ def _means(values: Floats, group: Integers, columns: Bools) -> Floats:
     """Means of some columns by group, NaN where nothing was observed.  (groups, columns)"""
     groups = int(group.max()) + 1
     means = np.empty((groups, int(columns.sum())))
-    for place, column in enumerate(np.flatnonzero(columns)):
+    for index, column in enumerate(np.flatnonzero(columns)):
         cells = values[:, column]
         seen = ~np.isnan(cells)
         count = np.bincount(group[seen], minlength=groups)
         total = np.bincount(group[seen], weights=cells[seen], minlength=groups)
-        means[:, place] = np.divide(total, count, out=np.full(groups, np.nan), where=count > 0)
+        means[:, index] = np.divide(total, count, out=np.full(groups, np.nan), where=count > 0)
     return means

@@ -134,7 +134,7 @@ def window(
         raise TableError("Expected a variable that changes in time, but every column is constant within its unit.")
     constant = tuple(variable for variable in np.flatnonzero(still).tolist() if variable not in context)
     result = Window(index, unit_of[rows], tick[rows], lagged, tuple(sorted(context)), constant)
-    return replace(result, with_time=any(_may_have_trend(result, values, place) for place in range(len(lagged))))
+    return replace(result, with_time=any(_may_have_trend(result, values, index) for index in range(len(lagged))))
 
 
 def codes(labels: ArrayLike | None, count: int) -> Integers:
@@ -152,9 +152,9 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
     order = np.argsort(unit, kind="stable")
     first = np.searchsorted(unit[order], unit[order])
     if time is None:
-        place = np.empty(len(unit), dtype=np.int64)
-        place[order] = np.arange(len(unit)) - first
-        return place
+        index = np.empty(len(unit), dtype=np.int64)
+        index[order] = np.arange(len(unit)) - first
+        return index
     times = _as_numbers(np.asarray(time))
     order = np.lexsort((times, unit))
     sorted_times, same_unit = times[order], np.diff(unit[order]) == 0
@@ -172,9 +172,9 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
             f"Expected equal steps of time, {step:g} being the most frequent, but {int(off.sum())} of {len(times)} "
             "times lie between two of them: resample the series to equal steps."
         )
-    place = np.empty(len(times), dtype=np.int64)
-    place[order] = np.floor((start - times.min()) / step + SAME_STEP) + since_start.round()
-    return place
+    index = np.empty(len(times), dtype=np.int64)
+    index[order] = np.floor((start - times.min()) / step + SAME_STEP) + since_start.round()
+    return index
 
 
 def _as_numbers(times: NDArray[Any]) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import MAX_NAMED, Remedy
 from causal_arrow.tables._numerals import Numerals, are_dates, read_numerals
-from causal_arrow.tables.options import LARGEST_EXACT, cell_text
+from causal_arrow.tables.options import MAX_EXACT, cell_text
 from causal_arrow.tables.table import Column, in_safe_units
 from causal_arrow.text import closest, counted, first_few, listed, shown
 
@@ -204,7 +204,7 @@ class _Cells:
         marked = [float(marker) for marker in self.options.na if is_number(marker)]
         missing = self.missing | np.isin(values, marked)
         values = np.where(missing, np.nan, values)
-        if types.is_integer_dtype(column) and np.nanmax(np.abs(values), initial=0) > LARGEST_EXACT:
+        if types.is_integer_dtype(column) and np.nanmax(np.abs(values), initial=0) > MAX_EXACT:
             return self._exact_integers([int(value) for value in column[~missing]], values)
         return NumberColumn(Column(self.name), values)
 
@@ -228,14 +228,14 @@ class _Cells:
             return self.problem("nested", f"such as {shown(odd, EXAMPLE_LENGTH)}")
         values = np.full(len(cells), np.nan)
         values[~self.gaps] = [_as_float(cell) for cell in present]
-        if all(isinstance(cell, numbers.Integral) for cell in present) and np.nanmax(np.abs(values)) > LARGEST_EXACT:
+        if all(isinstance(cell, numbers.Integral) for cell in present) and np.nanmax(np.abs(values)) > MAX_EXACT:
             return self._exact_integers([int(cell) for cell in present], values)
         return NumberColumn(Column(self.name), values)
 
     def _exact_integers(self, present: list[int], values: Floats) -> NumberColumn:
         """Integers beyond 2⁵³: if they are close together, their distances from the smallest, which lose no digit."""
         low, high = min(present), max(present)
-        if high - low > LARGEST_EXACT:
+        if high - low > MAX_EXACT:
             return NumberColumn(Column(self.name), values)
         exact = values.copy()
         exact[~np.isnan(values)] = [float(value - low) for value in present]
@@ -254,7 +254,7 @@ class _Cells:
         if numerals.recognized.all():
             if numerals.units:
                 return self.problem("units", numerals.units)
-            whole = np.abs(numerals.values).max() > LARGEST_EXACT
+            whole = np.abs(numerals.values).max() > MAX_EXACT
             if whole and all(re.fullmatch(r"[+-]?\d+", each) for each in present):
                 return self._exact_integers([int(each) for each in present], values)
             note = f"Column {name!r} contains numbers stored as text; they are used as numbers."

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import room_for
 from causal_arrow.tables._columns import CellOptions, NumberColumn, column_as_numbers, distinct_levels
-from causal_arrow.tables.options import LARGEST_EXACT, ReadOptions
+from causal_arrow.tables.options import MAX_EXACT, ReadOptions
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import closest, listed, shown
 
@@ -305,7 +305,7 @@ class _Packed:
             self._forms[index] = before = form
         if form == "number" and types.is_integer_dtype(column) and len(column):
             largest = max(abs(int(column.max(skipna=True))), abs(int(column.min(skipna=True))))
-            if largest > LARGEST_EXACT:
+            if largest > MAX_EXACT:
                 return None
         if form == "other":
             read = column_as_numbers(column, "", str, CellOptions(kind="number"))

@@ -19,7 +19,7 @@ Form = Literal["text", "flag", "names", "column", "missing", "kinds", "orders"]
 """What the value of an option is: text, true or false, several values, the name of a column (in Python also a label for
 each row), what to do about missing values, the kinds of some columns, the levels of some columns."""
 
-LARGEST_EXACT = 2**53
+MAX_EXACT = 2**53
 """Integers beyond this are not all floating point numbers."""
 DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
 
@@ -269,7 +269,7 @@ def check_declared(kinds: Any, ordered: Any) -> None:
 def cell_text(cell: Any) -> str:
     """A cell, a level or a marker as text, without blanks around it."""
     # A whole number may have become a float by a gap in its column.
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= LARGEST_EXACT:
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) <= MAX_EXACT:
         return str(int(cell))
     return (cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)).strip()
 

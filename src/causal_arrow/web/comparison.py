@@ -32,7 +32,7 @@ def answer_called(session: Session, which: str) -> tuple[str, Answer]:
     if which == NOW:
         return "the graph as it stands", now
     if which == NETWORK:
-        return "the network alone", found.answer.refine(rule=now.rule, threshold=now.threshold)
+        return "the network alone", found.answer.refine(decode=now.decode, threshold=now.threshold)
     for kept in session.kept:
         if str(kept.number) == which:
             return kept.name, kept.answer
@@ -94,18 +94,18 @@ def _summary(one: Answer, other: Answer, differences: list[Difference]) -> str:
 
 def _shared_places(names: list[str], answers: Iterable[Answer]) -> Places:
     """One layout for all their edges, drawn along the order of the first answer."""
-    place = {name: number for number, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     together: NDArray[np.bool_] = np.zeros((len(names), len(names)), dtype=bool)
     edges = set().union(*(_edges(answer) for answer in answers))
     for source, target in edges:
-        together[tuple(sorted((place[source], place[target])))] = True
-    places = places_of(names, together)
+        together[tuple(sorted((index[source], index[target])))] = True
+    indices = places_of(names, together)
     against = [
         Bends(source=each.target, target=each.source, points=each.points[::-1])
-        for each in places.bends
+        for each in indices.bends
         if (each.target, each.source) in edges
     ]
-    return Places(nodes=places.nodes, bends=[*places.bends, *against])
+    return Places(nodes=indices.nodes, bends=[*indices.bends, *against])
 
 
 def _edges(answer: Answer) -> set[Edge]:
@@ -199,7 +199,7 @@ def _adjacency(answer: Answer, edge: Edge) -> str:
     """How probably the two are adjacent, in an answer that may lack one of them."""
     if not set(edge) <= set(answer.names):
         return "no such variable"
-    j, k = (answer.place_of(name) for name in edge)
+    j, k = (answer.index_of(name) for name in edge)
     return f"adjacent with {min(float(answer.skeleton_probabilities[j, k]), 1.0):.2f}"
 
 

@@ -50,7 +50,7 @@ def python_lines(session: Session) -> str:
     knowledge = answer.knowledge.to_dict()
     options = session.choices.reading.to_dict()
     reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
-    settings = [f"model={answer.model!r}", f"decode={answer.rule!r}", f"threshold={answer.threshold!r}"]
+    settings = [f"model={answer.model!r}", f"decode={answer.decode!r}", f"threshold={answer.threshold!r}"]
     settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
     return "\n".join(
@@ -155,7 +155,7 @@ def _stability(session: Session) -> list[str]:
         return []
     rows = []
     for edge in answer.edges:
-        j, k = answer.place_of(edge.source), answer.place_of(edge.target)
+        j, k = answer.index_of(edge.source), answer.index_of(edge.target)
         shares = stability.frequencies[j, k], stability.frequencies[k, j]
         rows.append((edge.source, edge.target, *(counted_share(float(share)) for share in shares)))
     words = f"Shares of {stability.resamples} tables with the observations drawn again."

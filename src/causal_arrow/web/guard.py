@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 API = "/api/"
 UPLOADS = "/api/sessions"
-LARGEST_REQUEST = 4 * 2**20
+MAX_REQUEST = 4 * 2**20
 """Bytes of any request that is no upload: knowledge about a few hundred variables is far smaller."""
 
 HEADERS = {
@@ -66,7 +66,7 @@ class Guard:
         if refusal is None and scope["method"] in ("POST", "PUT", "PATCH") and scope["path"] != UPLOADS:
             body = await _small_body(receive)
             if body is None:
-                refusal = 413, f"The request is larger than {LARGEST_REQUEST // 2**20} MB."
+                refusal = 413, f"The request is larger than {MAX_REQUEST // 2**20} MB."
             else:
                 receive = _replay(body, receive)
         if refusal is None:
@@ -104,7 +104,7 @@ async def _small_body(receive: Receive) -> bytes | None:
         if message["type"] != "http.request":
             return None
         body += message.get("body", b"")
-        if len(body) > LARGEST_REQUEST:
+        if len(body) > MAX_REQUEST:
             return None
         if not message.get("more_body"):
             return bytes(body)

@@ -47,9 +47,9 @@ def table_as_csv(observations: int, variables: int, seed: int) -> bytes:
         size=(variables, variables)
     )
     values = random.laplace(size=(observations, variables))
-    for place in range(variables):
-        values[:, place] += values @ weights[:, place]
-    names = ",".join(f"v{place + 1}" for place in range(variables))
+    for index in range(variables):
+        values[:, index] += values @ weights[:, index]
+    names = ",".join(f"v{index + 1}" for index in range(variables))
     return "\n".join([names, *(",".join(f"{value:.6g}" for value in row) for row in values)]).encode()
 
 

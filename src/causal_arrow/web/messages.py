@@ -13,8 +13,8 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(min_length=1, max_length=10_000)]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
-MOST_STATEMENTS = 50_000
-MOST_COLUMNS = 5000
+MAX_STATEMENTS = 50_000
+MAX_COLUMNS = 5000
 
 
 class Message(BaseModel):
@@ -106,10 +106,10 @@ class ReadingChoices(Message):
 NOT_ON_THE_PAGE = ("columns", "delimiter", "decimal", "sheet", "header")
 """Reading options for which people change the file."""
 _TYPES: Mapping[Form, Any] = {
-    "names": Annotated[list[Name], Field(max_length=MOST_COLUMNS)],
+    "names": Annotated[list[Name], Field(max_length=MAX_COLUMNS)],
     "missing": Missing,
-    "kinds": Annotated[dict[Name, Kind], Field(max_length=MOST_COLUMNS)],
-    "orders": Annotated[dict[Name, list[Name]], Field(max_length=MOST_COLUMNS)],
+    "kinds": Annotated[dict[Name, Kind], Field(max_length=MAX_COLUMNS)],
+    "orders": Annotated[dict[Name, list[Name]], Field(max_length=MAX_COLUMNS)],
     "column": Name | None,
 }
 _EMPTY: Mapping[Form, Any] = {"names": [], "kinds": {}, "orders": {}}
@@ -132,19 +132,19 @@ ReadingChoices = create_model(  # type: ignore[misc, call-overload]
 class KnowledgeStatements(Message):
     """What the person knows about the graph."""
 
-    required: Annotated[list[Pair], Field(max_length=MOST_STATEMENTS)] = []
-    forbidden: Annotated[list[Pair], Field(max_length=MOST_STATEMENTS)] = []
+    required: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
+    forbidden: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
     tiers: Annotated[list[list[Name]], Field(max_length=1000)] = []
     roots: Annotated[list[Name], Field(max_length=5000)] = []
     leaves: Annotated[list[Name], Field(max_length=5000)] = []
-    no_hidden_cause: Annotated[list[Pair], Field(max_length=MOST_STATEMENTS)] = []
+    no_hidden_cause: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
 
 
 class Argument(Message):
     """How the graph is to be read off the network's answer."""
 
     knowledge: KnowledgeStatements = KnowledgeStatements()
-    rule: Literal["map", "shd", "f1"] = "map"
+    decode: Literal["map", "shd", "f1"] = "map"
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
 
 

@@ -32,9 +32,9 @@ from causal_arrow.web.messages import (
 )
 from causal_arrow.web.sessions import EffectAsked
 
-MOST_POINTS = 500
+MAX_POINTS = 500
 DRAWN_GRAPHS = 1000  # as `Arrow.effect` has it
-MOST_LISTED = 5
+MAX_LISTED = 5
 CURVE_POINTS = 160
 SEED = 0
 
@@ -51,10 +51,10 @@ def probability_words(probability: float) -> str:
 
 
 def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
-    places = answer.place_of(first), answer.place_of(second)
-    if places[0] == places[1]:
+    indices = answer.index_of(first), answer.index_of(second)
+    if indices[0] == indices[1]:
         raise ConfigurationError(f"Choose two different variables: {first!r} was chosen twice.")
-    return places
+    return indices
 
 
 def _in_range(probability: float) -> float:
@@ -110,7 +110,7 @@ def _edge_words(answer: Answer, source: str, target: str) -> str:
 
 def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[str, str], float]:
     """How probably the two are adjacent, the likelier direction, and its share of that probability."""
-    j, k = answer.place_of(source), answer.place_of(target)
+    j, k = answer.index_of(source), answer.index_of(target)
     forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     likely = (source, target) if forward >= backward else (target, source)
     return min(forward + backward, 1.0), likely, max(forward, backward) / ((forward + backward) or 1.0)
@@ -190,9 +190,9 @@ def plot_of(table: Table, x: str, y: str) -> Plot:
         levels, number = (0, 1) if across.levels else (1, 0)
         summaries = _level_summaries((across, up)[levels].levels, values[:, levels], values[:, number])
     chosen = values if counts is None else values[:0]
-    if len(chosen) > MOST_POINTS:
+    if len(chosen) > MAX_POINTS:
         random = np.random.default_rng(SEED)
-        chosen = chosen[np.sort(random.choice(len(chosen), MOST_POINTS, replace=False))]
+        chosen = chosen[np.sort(random.choice(len(chosen), MAX_POINTS, replace=False))]
     return Plot(
         x=Axis(name=x, levels=list(across.levels)),
         y=Axis(name=y, levels=list(up.levels)),
@@ -245,8 +245,8 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
         reversed_probability=float(causes[k, j]),
         graphs=len(graphs),
         paths=[
-            CausalPath(variables=[answer.names[place] for place in way], share=count / len(graphs))
-            for way, count in ways.most_common(MOST_LISTED)
+            CausalPath(variables=[answer.names[index] for index in way], share=count / len(graphs))
+            for way, count in ways.most_common(MAX_LISTED)
         ],
         hidden_causes=hidden_causes_on_the_way(answer, graphs, j, k),
     )
@@ -287,8 +287,8 @@ def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFact
         probability_not_estimated=_in_range(effect.probability_not_estimated),
         why_not_estimated=effect.why_not_estimated,
         graphs=effect.graphs,
-        sets=rows[:MOST_LISTED],
-        more_sets=len(rows) - len(rows[:MOST_LISTED]),
+        sets=rows[:MAX_LISTED],
+        more_sets=len(rows) - len(rows[:MAX_LISTED]),
         plot=_effect_plot(effect),
     )
 
@@ -299,11 +299,11 @@ def _effect_plot(effect: Effect) -> EffectPlot:
     densities = np.nan_to_num(mixture.densities(points), posinf=0.0)  # (S, X); infinite where nothing is uncertain
     layers = [
         EffectLayer(label=", ".join(each.adjustment_set) or "nothing", densities=shares.tolist())
-        for each, shares in zip(effect.sets[:MOST_LISTED], densities, strict=False)
+        for each, shares in zip(effect.sets[:MAX_LISTED], densities, strict=False)
     ]
-    if len(densities) > MOST_LISTED:
-        rest = densities[MOST_LISTED:].sum(axis=0)
-        layers.append(EffectLayer(label=f"{len(densities) - MOST_LISTED} more", densities=rest.tolist()))
+    if len(densities) > MAX_LISTED:
+        rest = densities[MAX_LISTED:].sum(axis=0)
+        layers.append(EffectLayer(label=f"{len(densities) - MAX_LISTED} more", densities=rest.tolist()))
     return EffectPlot(points=points.tolist(), layers=layers, at_zero=_in_range(mixture.at_zero))
 
 

@@ -94,10 +94,10 @@ class Session:
         self.keep(before, "before the table was read again", once=True)
         try:
             self.answer = self.answer.refine(
-                knowledge=_about(before.knowledge, self.answer.names), rule=before.rule, threshold=before.threshold
+                knowledge=_about(before.knowledge, self.answer.names), decode=before.decode, threshold=before.threshold
             )
         except ArrowError as error:
-            self.answer = self.answer.refine(rule=before.rule, threshold=before.threshold)
+            self.answer = self.answer.refine(decode=before.decode, threshold=before.threshold)
             self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
 
     def current(self) -> tuple[Discovery, Answer]:

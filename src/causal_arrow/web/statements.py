@@ -27,7 +27,7 @@ def statements(knowledge: Knowledge) -> list[str]:
         for entry in getattr(knowledge, kind)
     ]
     if knowledge.tiers:
-        words.append("; ".join(f"tier {place}: {', '.join(tier)}" for place, tier in enumerate(knowledge.tiers, 1)))
+        words.append("; ".join(f"tier {index}: {', '.join(tier)}" for index, tier in enumerate(knowledge.tiers, 1)))
     if knowledge.search_space:
         words.append(f"only these edges may exist: {_some(knowledge.search_space)}")
     return words

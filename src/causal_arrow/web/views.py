@@ -42,7 +42,7 @@ from causal_arrow.web.wording import PAGE, offers
 # Pixels of the page's font, wide letters included.
 LETTER_WIDTH, LINE_HEIGHT = 7.4, 17.0
 PADDING = (20.0, 14.0)
-LONGEST_LINE, MOST_LINES = 16, 2
+MAX_LETTERS, MAX_LINES = 16, 2
 
 
 def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
@@ -86,7 +86,7 @@ def stability_facts(session: Session, queue: NetworkQueue) -> Stability:
                 source=edge.source,
                 target=edge.target,
                 frequency=_probability(
-                    stability.frequencies[answer.place_of(edge.source), answer.place_of(edge.target)]
+                    stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]
                 ),
             )
             for edge in answer.edges
@@ -244,7 +244,7 @@ def argument_of(answer: Answer) -> Argument:
     statements.pop("search_space", None)
     return Argument(
         knowledge=KnowledgeStatements(**statements),
-        rule=answer.rule,  # type: ignore[arg-type]
+        decode=answer.decode,  # type: ignore[arg-type]
         threshold=answer.threshold,
     )
 
@@ -253,14 +253,14 @@ def argued(answer: Answer, argument: Argument) -> Answer:
     """The answer under another argument; KnowledgeError or ConfigurationError where that does not hold together."""
     return answer.refine(
         knowledge=Knowledge.from_dict(argument.knowledge.model_dump()),
-        rule=argument.rule,
+        decode=argument.decode,
         threshold=argument.threshold,
     )
 
 
 def places_of(names: Sequence[str], adjacency: NDArray[np.bool_]) -> Places:
     """The layout of our pictures, for boxes in the page's font."""
-    labels = [shortened(" ".join(visible(name).split()), MOST_LINES, LONGEST_LINE) for name in names]
+    labels = [shortened(" ".join(visible(name).split()), MAX_LINES, MAX_LETTERS) for name in names]
     widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
     height = max((label.count("\n") + 1 for label in labels), default=1) * LINE_HEIGHT + PADDING[1]
     layout = layered_layout(adjacency.astype(bool), widths, height, gap=18.0, layer_gap=52.0)

@@ -216,7 +216,7 @@ COVARIATES = (
     "two-year-college",
 )
 """Tables of `real_orders`, of the half for development, whose columns the drawn treatments and outcomes depend on."""
-MOST_COVARIATES = 12
+MAX_COVARIATES = 12
 ROWS = (500, 1000, 2000)
 OVERLAP = {"good": 0.8, "poor": 2.5}
 """Standard deviation of the log-odds of the treatment."""
@@ -296,7 +296,7 @@ def _draw_covariates(random: np.random.Generator) -> pd.DataFrame:
     rows = min(len(frame), int(random.choice(ROWS)))
     frame = frame.iloc[random.choice(len(frame), rows, replace=False)].reset_index(drop=True)
     common = [name for name in frame if frame[name].value_counts(normalize=True).iloc[0] < 0.95]
-    chosen = random.permutation(common)[:MOST_COVARIATES]
+    chosen = random.permutation(common)[:MAX_COVARIATES]
     return frame[[name for name in frame if name in set(chosen)]]
 
 

@@ -27,13 +27,13 @@ Verdict = Literal["effect", "no effect", "not identified"]
 
 LEVEL = 0.9
 """Probability of the interval."""
-LEAST_MENTIONED = 0.01
+MIN_MENTIONED = 0.01
 """Share of the graphs that do not identify an effect, above which a ranking says so."""
-MOST_REASONS = 3
+MAX_REASONS = 3
 """Reasons for having no estimate that a sentence gives."""
 EQUAL_DIGITS = 9
 """Decimal places that decide a ranking: processors round the last ones differently."""
-MOST_NAMED = 8
+MAX_NAMED = 8
 """Members of an adjustment set that a sentence names."""
 
 
@@ -698,8 +698,8 @@ def nothing_found(effects: Effects) -> str:
     """That no cause of the outcome was found: because there is none, or because no effect could be estimated."""
     in_any = f"has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}"
     if reasons := reasons_for_none(effects):
-        named = [f"for {listed(names)}, {reason}" for names, reason in reasons[:MOST_REASONS]]
-        if rest := sum(len(names) for names, _ in reasons[MOST_REASONS:]):
+        named = [f"for {listed(names)}, {reason}" for names, reason in reasons[:MAX_REASONS]]
+        if rest := sum(len(names) for names, _ in reasons[MAX_REASONS:]):
             named.append(f"likewise for {rest} more")
         others = f"; nothing else {in_any}" if effects.effects else ""
         return f"No effect on {effects.subject} could be estimated: {'; '.join(named)}{others}."
@@ -724,7 +724,7 @@ def _in_short(effect: Effect) -> str:
     lost, share = effect.probability_not_identified, 1 - effect.probability_of_none
     if effect.verdict == "not identified":
         return f"{effect.treatment}: not identified in {counted_share(lost, 'graphs')}; in the others {numbers}"
-    also = f"; not identified in {in_percent(lost)}" if lost > LEAST_MENTIONED else ""
+    also = f"; not identified in {in_percent(lost)}" if lost > MIN_MENTIONED else ""
     return f"{effect.treatment}: {numbers}; an effect in {counted_share(share, 'graphs')}{also}"
 
 
@@ -739,8 +739,8 @@ def _braces(names: Sequence[str]) -> str:
     """A set of names, the first few of many."""
     if not names:
         return "the empty set"
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return "{" + ", ".join(names[:MOST_NAMED]) + more + "}"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return "{" + ", ".join(names[:MAX_NAMED]) + more + "}"
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:

@@ -18,7 +18,7 @@ from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, Effect, Effects,
 from causal_arrow.discovery.effects.forest import forest_estimate
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.observations import (
-    FEWEST_OBSERVATIONS,
+    MIN_OBSERVATIONS,
     by_missing_cells,
     of_experiments,
     with_both_ends,
@@ -36,13 +36,13 @@ Bools = NDArray[np.bool_]
 Between = tuple[Any, Any] | None
 
 ESTIMATORS = ("linear", "curved", "forest")
-MOST_FOREST_SETS = 20
+MAX_FOREST_SETS = 20
 """Adjustment sets that forests are grown for, the most frequent first: each takes seconds."""
 CLEARLY_FEWER = 0.9
 """Share of the observations below which an answer says from how many it comes."""
 
 # Why a set has no estimate
-TOO_FEW = f"fewer than {FEWEST_OBSERVATIONS} observations are complete for it"
+TOO_FEW = f"fewer than {MIN_OBSERVATIONS} observations are complete for it"
 NOTHING_LEFT = "it leaves nothing of the treatment, or there are too few observations for it"
 NO_FOREST = "no forest was grown for it"
 
@@ -77,7 +77,7 @@ def estimate_effect(
     `between` is a pair of values or levels of the treatment; by default the effect is per unit, or from the first to
     the second level of a yes or no.
     """
-    t, y = answer.place_of(treatment), answer.place_of(outcome)
+    t, y = answer.index_of(treatment), answer.index_of(outcome)
     if t == y:
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
     _check_knowledge(answer, t, y)
@@ -97,9 +97,9 @@ def design_for(
     change = _change(table.columns[treatment], between, table.values[:, treatment])
     code = _level_asked(table.columns[outcome], level)
     rows = with_both_ends(table, treatment, outcome, change.levels) & table.observed.all(axis=1)
-    if rows.sum() < FEWEST_OBSERVATIONS:
+    if rows.sum() < MIN_OBSERVATIONS:
         raise TableError(
-            f"Only {counted(int(rows.sum()), 'observation')} are complete, and {FEWEST_OBSERVATIONS} are the fewest "
+            f"Only {counted(int(rows.sum()), 'observation')} are complete, and {MIN_OBSERVATIONS} are the fewest "
             "for an estimate."
         )
     cells = list(table.values[rows].T)
@@ -124,7 +124,7 @@ def estimate_effects(
     outcome are left out. Those whose effect has no estimate are `not_estimated`, among them categories of more than two
     levels, which have no single effect.
     """
-    y = answer.place_of(outcome)
+    y = answer.index_of(outcome)
     possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
     possible &= ~answer.constraints.precedence[y]
     if not np.delete(possible, y).any():
@@ -170,17 +170,17 @@ def _estimate(
     graphs, hidden = answer.carried_by(t, graphs, hidden)
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
-    uncaused = [answer.place_of(name) for name in answer.always_set if why_uncaused(answer, name)]
+    uncaused = [answer.index_of(name) for name in answer.always_set if why_uncaused(answer, name)]
     chosen, by_trial, notes = of_experiments(table, t, y, change.levels, uncaused)
     if by_trial:
         graphs, hidden = _cut_causes(graphs, hidden, t)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
     wanted = dict(counts.sets)
-    if question.estimator == "forest" and len(wanted) > MOST_FOREST_SETS:
-        wanted = dict(list(wanted.items())[:MOST_FOREST_SETS])
+    if question.estimator == "forest" and len(wanted) > MAX_FOREST_SETS:
+        wanted = dict(list(wanted.items())[:MAX_FOREST_SETS])
         share = sum(wanted.values()) / sum(counts.sets.values())
         notes.append(
-            f"Forests were grown for the {MOST_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
+            f"Forests were grown for the {MAX_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
             "of the graphs with an effect ask for."
         )
     found = _estimates(answer, chosen, ends, list(wanted), change, level, question.estimator, random)
@@ -231,12 +231,12 @@ def _estimates(
     # Where nothing but the ends is asked for, the design still says how far they vary.
     for columns, group in {(): [], **by_missing_cells(observed, sets)}.items():
         complete = observed[:, list(columns)].all(axis=1)
-        if complete.sum() < FEWEST_OBSERVATIONS:
+        if complete.sum() < MIN_OBSERVATIONS:
             why_not.update(dict.fromkeys(group, TOO_FEW))
             continue
         # There may be hundreds of groups: each has the columns of its own sets alone.
         used = {*ends, *(member for members in group for member in members)} if columns else everywhere
-        cells = [values[complete, place] if place in used else None for place in range(table.variables)]
+        cells = [values[complete, index] if index in used else None for index in range(table.variables)]
         design = _design(cells, table.columns, answer.log_columns, keep=ends, change=change, level=level)
         constant = [answer.names[end] for end in ends if not design.varies(end)]
         if constant and not columns:
@@ -245,7 +245,7 @@ def _estimates(
             why_not.update(dict.fromkeys(group, f"{constant[0]} is constant in the observations complete for it"))
             continue
         if not columns:
-            (t_column,), (y_column,) = design.places[t], design.places[y]
+            (t_column,), (y_column,) = design.indices[t], design.indices[y]
             unit = float(design.deviations[t_column] / design.deviations[y_column] / change.size)
         by_set = _estimates_by(estimator, design, ends, group, table.columns, random)
         estimates.update(by_set)
@@ -316,11 +316,11 @@ def _check_any(
             "the variables to adjust for leave nothing of the treatment, or there are too few observations "
             f"({found.with_both_ends:,}) for them"
         )
-    elif found.with_both_ends < FEWEST_OBSERVATIONS:
+    elif found.with_both_ends < MIN_OBSERVATIONS:
         of_levels = "" if change.levels is None else ", and one of the levels to compare"
         reason = (
             f"only {counted(found.with_both_ends, 'observation')} have values of both variables{of_levels}, and "
-            f"{FEWEST_OBSERVATIONS} are the fewest"
+            f"{MIN_OBSERVATIONS} are the fewest"
         )
     else:
         reason = (
@@ -408,14 +408,14 @@ def _scaled(estimate: SetEstimate, size: float) -> SetEstimate:
 def _forest_estimates(
     design: Design, t: int, y: int, sets: Sequence[Set], steps: bool, random: np.random.Generator
 ) -> dict[Set, SetEstimate]:
-    (t_column,), (y_column,) = design.places[t], design.places[y]
-    treated, outcome = (design.values[:, place] * design.deviations[place] for place in (t_column, y_column))
+    (t_column,), (y_column,) = design.indices[t], design.indices[y]
+    treated, outcome = (design.values[:, index] * design.deviations[index] for index in (t_column, y_column))
     binary = steps and len(np.unique(treated)) == 2
     if binary:
         treated = (treated > treated.mean()).astype(np.float64)
     found = {}
     for members in sets:
-        others = design.values[:, [place for member in members for place in design.places[member]]]
+        others = design.values[:, [index for member in members for index in design.indices[member]]]
         estimate = forest_estimate(treated, outcome, others, binary, random)
         if estimate is not None:
             found[members] = estimate
@@ -545,16 +545,16 @@ def _design(
     treatment, outcome = keep
     nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
     blocks = []
-    for place, (cells, column) in enumerate(zip(variables, columns, strict=True)):
+    for index, (cells, column) in enumerate(zip(variables, columns, strict=True)):
         if cells is None:
             block = nothing
-        elif place == treatment and change.levels is not None:
+        elif index == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
-        elif place == outcome and level is not None:
+        elif index == outcome and level is not None:
             block = (cells == level)[:, None].astype(np.float64)
         elif column.kind == "category":
             block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
-        elif column.name in log_columns and place not in keep:
+        elif column.name in log_columns and index not in keep:
             block = logarithms(cells)[:, None]
         else:
             block = cells[:, None]

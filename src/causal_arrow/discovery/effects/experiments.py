@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LITTLE = 0.005
 """Gains below this, in bits or as a share, are not worth an experiment."""
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -302,10 +302,10 @@ class ExperimentPlan:
 
     def __str__(self) -> str:
         lines = [self.sentence]
-        for each in self.experiments[:MOST_SHOWN]:
+        for each in self.experiments[:MAX_SHOWN]:
             lines.append(f"  {each}: {self.amount(each.gain)}")
-        if len(self.experiments) > MOST_SHOWN:
-            lines.append(f"  ... and {len(self.experiments) - MOST_SHOWN} more")
+        if len(self.experiments) > MAX_SHOWN:
+            lines.append(f"  ... and {len(self.experiments) - MAX_SHOWN} more")
         if self.left_out:
             lines.append(f"  not considered: {listed(self.left_out)}, set already or telling environments apart")
         return "\n".join(lines)

@@ -40,7 +40,7 @@ Bools = NDArray[np.bool_]
 
 LEVEL = 0.05
 RIDGE = 1e-9
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 PERMUTATIONS = 100
 """Shuffled graphs that a graph is compared with."""
@@ -48,9 +48,9 @@ FEW_VARIABLES = 20
 """Variables up to which that takes a fraction of a second: the report card then has the very same test."""
 REPORTED_PERMUTATIONS = 20
 """Of more variables, for the report card: the fewest with which a graph can do better than 95% of them."""
-MOST_REPORTED = 60
+MAX_REPORTED = 60
 """Variables up to which these take a fraction of a second."""
-LEAST_COMPLETE = 50
+MIN_COMPLETE = 50
 """Complete observations that the report card asks for."""
 
 
@@ -180,13 +180,13 @@ class Falsification:
         """
         import pandas as pd
 
-        places = np.argwhere(~np.isnan(self.independence))
-        values = self.independence[places[:, 0], places[:, 1]]
+        indices = np.argwhere(~np.isnan(self.independence))
+        values = self.independence[indices[:, 0], indices[:, 1]]
         order = np.argsort(values, kind="stable")
         adjusted = np.maximum.accumulate(np.minimum(values[order] * np.arange(len(order), 0, -1), 1.0))
         rows = [
             (self.names[k], self.names[j], tuple(np.array(self.names)[self.graph[:, k]].tolist()), value)
-            for (j, k), value in zip(places[order], adjusted, strict=True)
+            for (j, k), value in zip(indices[order], adjusted, strict=True)
             if value < LEVEL
         ]
         return pd.DataFrame(rows, columns=["variable", "depends_on", "given", "p_value"])
@@ -209,8 +209,8 @@ class Falsification:
         """
         import pandas as pd
 
-        places = np.argwhere(self.support > LEVEL)
-        rows = [(self.names[j], self.names[k], float(self.support[j, k])) for j, k in places]
+        indices = np.argwhere(self.support > LEVEL)
+        rows = [(self.names[j], self.names[k], float(self.support[j, k])) for j, k in indices]
         frame = pd.DataFrame(rows, columns=["source", "target", "p_value"])
         return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
 
@@ -276,8 +276,8 @@ class Falsification:
                 for a, b in zip(*(frame[end] for end in ends), strict=True):
                     # A pair without a direction may be tested from either end, and is named once.
                     pairs.setdefault(frozenset((a, b)) if sign == "–" else (a, b), f"{a} {sign} {b}")
-                named = list(pairs.values())[:MOST_NAMED]
-                more = f" and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else ""
+                named = list(pairs.values())[:MAX_NAMED]
+                more = f" and {len(pairs) - MAX_NAMED} more" if len(pairs) > MAX_NAMED else ""
                 sentences.append(f"{words}: {', '.join(named)}{more}.")
         return " ".join(sentences)
 
@@ -295,9 +295,9 @@ def falsify(
     touched = np.zeros(len(graph), dtype=bool) if hidden is None else np.asarray(hidden.any(axis=0))
     permuted, equivalent = [], 0
     for _ in range(permutations):
-        places = random.permutation(len(graph))
-        shuffled = graph[np.ix_(places, places)]
-        permuted.append(violated_share(local_independences(shuffled, functions, touched[places])))
+        indices = random.permutation(len(graph))
+        shuffled = graph[np.ix_(indices, indices)]
+        permuted.append(violated_share(local_independences(shuffled, functions, touched[indices])))
         equivalent += markov_equivalent(shuffled, graph)
     return Falsification(
         names=table.names,
@@ -316,7 +316,7 @@ def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsi
     them. None for more variables, where that would take long, or where experiments or too few complete observations
     leave nothing to test with. A `thorough` test has 100 shuffled graphs, and as many variables as there are.
     """
-    wide = table.variables > MOST_REPORTED and not thorough
+    wide = table.variables > MAX_REPORTED and not thorough
     if wide or why_not_tested(table):
         return None
     plain = _testable(on_scale_of(answer, table))
@@ -347,7 +347,7 @@ def why_not_tested(table: Table) -> str:
 
 def _fewest_to_test(table: Table) -> int:
     """How many complete observations the tests need."""
-    return max(LEAST_COMPLETE, 3 * table.variables)
+    return max(MIN_COMPLETE, 3 * table.variables)
 
 
 def _untouched(table: Table) -> Bools:
@@ -403,7 +403,7 @@ class Functions:
     """All variables as blocks of functions."""
 
     products: Floats  # (Q, Q), correlations
-    places: tuple[NDArray[np.intp], ...]  # of each variable, its functions; none of a constant
+    indices: tuple[NDArray[np.intp], ...]  # of each variable, its functions; none of a constant
     means: tuple[int, ...]  # (P,) how many of the first are tested: the value of a number, levels of a category
     observations: int
     known: dict[tuple[int, bytes], Floats]  # what was computed before, of tables with few variables
@@ -416,12 +416,12 @@ class Functions:
         values = values - values.mean(axis=0)
         hermite = np.stack(hermite_functions(normal_scores(values[None])), axis=-1)[0]  # (N, P, 3)
         blocks = []
-        for place, column in enumerate(table.columns):
-            cells = values[:, place]
+        for index, column in enumerate(table.columns):
+            cells = values[:, index]
             if column.kind == "category":
                 block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
             else:  # a number with two or three values has fewer functions
-                bent = hermite[:, place, 1 : max(1, min(3, len(np.unique(cells)) - 1))]
+                bent = hermite[:, index, 1 : max(1, min(3, len(np.unique(cells)) - 1))]
                 block = np.concatenate([cells[:, None], bent], axis=1)
             centered = block - block.mean(axis=0)
             deviations = centered.std(axis=0)
@@ -431,26 +431,26 @@ class Functions:
         products = flat.T @ flat / table.observations
         products[np.diag_indices(len(products))] = 1.0 + RIDGE
         ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
-        places = tuple(np.arange(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True))
+        indices = tuple(np.arange(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True))
         means = tuple(
             len(own) if column.kind == "category" else min(1, len(own))
-            for own, column in zip(places, table.columns, strict=True)
+            for own, column in zip(indices, table.columns, strict=True)
         )
-        return cls(products, places, means, table.observations, {})
+        return cls(products, indices, means, table.observations, {})
 
     @cached_property
     def by_size(self) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]:
         """The variables with as many functions as each other, and their functions.  (G,), (G, F)"""
-        sizes = np.array([len(own) for own in self.places])
+        sizes = np.array([len(own) for own in self.indices])
         groups = (np.flatnonzero(sizes == size) for size in np.unique(sizes[sizes > 0]))
-        return tuple((members, np.stack([self.places[member] for member in members])) for members in groups)
+        return tuple((members, np.stack([self.indices[member] for member in members])) for members in groups)
 
     def independences(self, variable: int, given: Bools) -> Floats:
         """P-values that each variable is independent of one variable, given others (P,).  (P,)
 
         NaN for the variable itself, for those that are given, and for constants.
         """
-        if len(self.places) > FEW_VARIABLES:
+        if len(self.indices) > FEW_VARIABLES:
             return self._independences(variable, given)
         key = variable, given.tobytes()
         if key not in self.known:
@@ -458,11 +458,11 @@ class Functions:
         return self.known[key]
 
     def _independences(self, variable: int, given: Bools) -> Floats:
-        values = np.full(len(self.places), np.nan)
-        own = self.places[variable][: self.means[variable]]  # (M,)
+        values = np.full(len(self.indices), np.nan)
+        own = self.indices[variable][: self.means[variable]]  # (M,)
         if not len(own):
             return values
-        inside = np.concatenate([np.arange(0), *(self.places[place] for place in np.flatnonzero(given))])
+        inside = np.concatenate([np.arange(0), *(self.indices[index] for index in np.flatnonzero(given))])
         across = self.products[inside]  # (k, Q)
         weights = np.linalg.solve(self.products[np.ix_(inside, inside)], across) if len(inside) else across
         left = self.products[np.ix_(own, own)] - across[:, own].T @ weights[:, own]

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.effects.linear import LEAST_LEFT, SetEstimate
+from causal_arrow.discovery.effects.linear import MIN_LEFT, SetEstimate
 
 Floats = NDArray[np.float64]
 
 FOLDS = 5
 TREES = 100
-LEAST_LEAF = 5
+MIN_LEAF = 5
 """Observations in each leaf of a tree."""
 OVERLAP = 0.02
 """Probabilities of being treated are kept this far from 0 and 1, where weights would explode."""
@@ -68,7 +68,7 @@ def _partial(
     t = treated - _predictions(treated, others, folds, seed)
     y = outcome - _predictions(outcome, others, folds, seed)
     spread = np.square(t).mean()
-    if not spread > LEAST_LEFT * treated.var():
+    if not spread > MIN_LEFT * treated.var():
         return None
     slope = float((t * y).mean() / spread)
     return slope, t * (y - slope * t) / spread
@@ -92,7 +92,7 @@ def _predictions(
 def _forest(seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
-    return RandomForestRegressor(TREES, min_samples_leaf=LEAST_LEAF, max_features=0.5, random_state=seed)
+    return RandomForestRegressor(TREES, min_samples_leaf=MIN_LEAF, max_features=0.5, random_state=seed)
 
 
 def _folds(count: int, random: np.random.Generator, groups: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 CELLS_PER_PIECE = 2**22
 """Residuals that are kept at a time."""
 
-LEAST_LEFT = 1e-9
+MIN_LEFT = 1e-9
 """Share of the treatment's variance that the adjustment set must leave: below it the two are one variable."""
 
 RIDGE = 1e-12
@@ -48,22 +48,22 @@ class Design:
 
     values: Floats  # (N, Q), standardized
     deviations: Floats  # (Q,)
-    places: tuple[tuple[int, ...], ...]  # of each variable, its columns
+    indices: tuple[tuple[int, ...], ...]  # of each variable, its columns
     always: tuple[int, ...] = ()  # columns that every regression has beside those of its set
 
     @classmethod
     def of(cls, blocks: Sequence[Floats]) -> Design:
         """The design of variables given as blocks of columns, (N, q) each."""
         starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
-        places = tuple(tuple(range(start, stop)) for start, stop in pairwise(starts.tolist()))
+        indices = tuple(tuple(range(start, stop)) for start, stop in pairwise(starts.tolist()))
         values, exponents = in_safe_units(np.concatenate(blocks, axis=1))
         centered = values - values.mean(axis=0)
         deviations = centered.std(axis=0)
-        return cls(centered / np.where(deviations > 0, deviations, 1.0), np.ldexp(deviations, exponents), places)
+        return cls(centered / np.where(deviations > 0, deviations, 1.0), np.ldexp(deviations, exponents), indices)
 
     def varies(self, variable: int) -> bool:
         """Whether a variable is not constant."""
-        return bool((self.deviations[list(self.places[variable])] > 0).all())
+        return bool((self.deviations[list(self.indices[variable])] > 0).all())
 
 
 def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]) -> Design:
@@ -80,18 +80,18 @@ def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]
         return [squares, column * squares - 3 * squares.mean() * column][: max(0, distinct - 2)]
 
     blocks = []
-    for place, columns in enumerate(design.places):
+    for index, columns in enumerate(design.indices):
         own = [design.values[:, column] for column in columns]
-        if own and numbers[place] and place not in (treatment, outcome):
+        if own and numbers[index] and index not in (treatment, outcome):
             own += powers(own[0])
         blocks.append(np.stack(own, axis=1) if own else design.values[:, :0])
-    bends = powers(design.values[:, design.places[treatment][0]]) if numbers[treatment] else []
+    bends = powers(design.values[:, design.indices[treatment][0]]) if numbers[treatment] else []
     blocks.append(np.stack(bends, axis=1) if bends else design.values[:, :0])
     whole = Design.of(blocks)
     deviations = whole.deviations.copy()
     for end in (treatment, outcome):  # whose columns came in standardized
-        deviations[list(whole.places[end])] = design.deviations[list(design.places[end])]
-    return Design(whole.values, deviations, whole.places[:-1], whole.places[-1])
+        deviations[list(whole.indices[end])] = design.deviations[list(design.indices[end])]
+    return Design(whole.values, deviations, whole.indices[:-1], whole.indices[-1])
 
 
 def linear_estimates(design: Design, treatment: int, outcome: int, sets: Sequence[Set]) -> dict[Set, SetEstimate]:
@@ -100,9 +100,10 @@ def linear_estimates(design: Design, treatment: int, outcome: int, sets: Sequenc
     Standard errors are robust against unequal variances (MacKinnon and White's HC1).
     """
     observations = len(design.values)
-    (t,), (y,) = design.places[treatment], design.places[outcome]
+    (t,), (y,) = design.indices[treatment], design.indices[outcome]
     columns = {
-        members: [*(place for member in members for place in design.places[member]), *design.always] for members in sets
+        members: [*(index for member in members for index in design.indices[member]), *design.always]
+        for members in sets
     }
     fitting = [members for members in sets if len(columns[members]) + 3 <= observations]
     fitting.sort(key=lambda members: len(columns[members]))  # sets of like size are padded to one shape
@@ -144,7 +145,7 @@ def _estimate(
         left[:, side, end] += 1.0
     treated, outcomes = values @ left[:, 0].T, values @ left[:, 1].T  # (N, S) each
     spread = np.square(treated).mean(axis=0)
-    enough = spread > LEAST_LEFT
+    enough = spread > MIN_LEFT
     spread = np.where(enough, spread, 1.0)
     effects = (treated * outcomes).mean(axis=0) / spread
     residuals = outcomes - effects * treated

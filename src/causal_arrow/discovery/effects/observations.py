@@ -16,7 +16,7 @@ from causal_arrow.text import counted, listed
 Bools = NDArray[np.bool_]
 Levels = tuple[int, int] | None
 
-FEWEST_OBSERVATIONS = 20
+MIN_OBSERVATIONS = 20
 
 
 def of_experiments(
@@ -31,15 +31,15 @@ def of_experiments(
     """
     if table.intervened is None:
         return table, False, []
-    apart = [place for place in uncaused if place != t]
+    apart = [index for index in uncaused if index != t]
     others = np.asarray(np.delete(table.intervened, [t, *apart], axis=1).any(axis=1))
     of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
-    if of_trial.sum() >= FEWEST_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
-        but = f" but {listed([table.names[place] for place in apart])}, set in every observation" if apart else ""
+    if of_trial.sum() >= MIN_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
+        but = f" but {listed([table.names[index] for index in apart])}, set in every observation" if apart else ""
         where = f"the {counted(int(of_trial.sum()), 'observation')} in which {table.names[t]} was set"
         return table.only(of_trial), True, [f"From {where}, and nothing else{but}."]
     notes = []
-    if others.any() and (~others).sum() >= max(FEWEST_OBSERVATIONS, 2 * table.variables + 10):
+    if others.any() and (~others).sum() >= max(MIN_OBSERVATIONS, 2 * table.variables + 10):
         notes = [f"Without the {counted(int(others.sum()), 'observation')} in which other variables were set."]
         table = table.only(np.asarray(~others))
     elif others.any():
@@ -64,7 +64,7 @@ def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set
     """
     complete = np.asarray(observed.all(axis=0))
     patterns: dict[bytes, int] = {}
-    first = [patterns.setdefault(np.packbits(column).tobytes(), place) for place, column in enumerate(observed.T)]
+    first = [patterns.setdefault(np.packbits(column).tobytes(), index) for index, column in enumerate(observed.T)]
     found: dict[Set, list[Set]] = {}
     for members in sets:
         incomplete = {first[member] for member in members if not complete[member]}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHOWN_SETS = 6
 """Adjustment sets with a colour of their own; the others share a grey."""
 POINTS = 400
-MOST_CAUSES = 30
+MAX_CAUSES = 30
 
 
 def draw_effect(
@@ -32,7 +32,7 @@ def draw_effect(
     shares = list(mixture.densities(x))
     labels = [_set_label(members) for members in sets[:SHOWN_SETS]]
     layers = shares[:SHOWN_SETS]
-    colors = [f"C{place}" for place in range(len(layers))]
+    colors = [f"C{index}" for index in range(len(layers))]
     if len(shares) > SHOWN_SETS:
         layers.append(np.sum(shares[SHOWN_SETS:], axis=0))
         labels.append(f"{len(shares) - SHOWN_SETS} more sets")
@@ -66,13 +66,13 @@ class Bar(NamedTuple):
 
 def draw_effects(causes: Sequence[Bar], label: str, ax: Axes | None = None) -> Axes:
     """The effect of each cause with its interval, fainter the less probable an effect is."""
-    shown = causes[:MOST_CAUSES]
+    shown = causes[:MAX_CAUSES]
     ax = _axes(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
     ax.axvline(0, color=QUIET_COLOR, linewidth=0.8)
-    for place, cause in enumerate(shown):
+    for index, cause in enumerate(shown):
         alpha = 0.2 + 0.8 * cause.probability
-        ax.plot(cause.interval, [place, place], color=EDGE_COLOR, alpha=alpha, linewidth=2)
-        ax.plot([cause.effect], [place], "o", color=EDGE_COLOR, alpha=alpha)
+        ax.plot(cause.interval, [index, index], color=EDGE_COLOR, alpha=alpha, linewidth=2)
+        ax.plot([cause.effect], [index], "o", color=EDGE_COLOR, alpha=alpha)
     labels = [f"{shortened(visible(cause.name), 1, 20)} ({cause.share})" for cause in shown]
     ax.set_yticks(range(len(shown)), labels, parse_math=False)
     ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
@@ -83,7 +83,7 @@ def draw_effects(causes: Sequence[Bar], label: str, ax: Axes | None = None) -> A
 
 def draw_plan(rows: Sequence[tuple[str, float, bool]], title: str, label: str, ax: Axes | None = None) -> Axes:
     """A bar per experiment, name, gain and whether it is among those chosen, which have a colour of their own."""
-    shown = rows[:MOST_CAUSES]
+    shown = rows[:MAX_CAUSES]
     ax = _axes(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
     colors = [EDGE_COLOR if chosen else "#b9c0cc" for _, _, chosen in shown]
     ax.barh(range(len(shown)), [gain for _, gain, _ in shown], color=colors, height=0.7)

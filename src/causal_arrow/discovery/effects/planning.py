@@ -41,22 +41,22 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Target = str | tuple[str, str] | None
 
-LEAST_DOUBT = 0.01
+MIN_DOUBT = 0.01
 """Bits; pairs in less doubt are left alone."""
-MOST_THINGS = 1500
+MAX_THINGS = 1500
 """Pairs that are followed, those in most doubt."""
-MOST_MEASURED = 20
+MAX_MEASURED = 20
 """Pairs whose hidden common cause may be measured, those in most doubt."""
 STEPS = 11
 """Limits between which the size of an effect is read off an experiment."""
-MOST_CELLS = 4 * 10**7
-FEWEST_GRAPHS = 50
+MAX_CELLS = 4 * 10**7
+MIN_GRAPHS = 50
 """With very many variables, fewer graphs are looked at, so that their responses fit into memory."""
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 """Of a standardized effect between graphs: below it they agree."""
-MOST_STATES = 33
+MAX_STATES = 33
 """Joint outcomes of several experiments that are told apart; those that say nearly the same count as one."""
-MOST_SETTLED = 3
+MAX_SETTLED = 3
 """Pairs that a plan names for each experiment."""
 RULED_OUT = 0.05
 """An edge that is less probable than this after an experiment is taken to be ruled out by it."""
@@ -81,7 +81,7 @@ def plan_experiments(
     """
     ends = _ends(answer, target)
     able = _candidates(answer, candidates)
-    graphs = graphs[: max(FEWEST_GRAPHS, MOST_CELLS // len(answer.names) ** 2)]
+    graphs = graphs[: max(MIN_GRAPHS, MAX_CELLS // len(answer.names) ** 2)]
     hidden = answer.sample_hidden(graphs, random)
     if len(ends) == 2:
         graphs, hidden = answer.carried_by(ends[0], graphs, hidden)
@@ -89,10 +89,10 @@ def plan_experiments(
     responses = expected_responses(graphs, values, rows or table.observations)
     shared = None if answer.confounding_probabilities is None else np.array(answer.confounding_probabilities)
     if shared is not None and hidden is not None and answer.environment is not None:  # which is no measurement
-        place = answer.place_of(answer.environment)
+        index = answer.index_of(answer.environment)
         for pairs_with_it in (shared, hidden):
-            pairs_with_it[..., place, :] = pairs_with_it[..., place] = False
-    setting = [answer.place_of(name) for name in able]
+            pairs_with_it[..., index, :] = pairs_with_it[..., index] = False
+    setting = [answer.index_of(name) for name in able]
     pairs = [] if shared is None else _measurable(shared)
     if not setting and not pairs:
         raise ConfigurationError("Experiments have set every variable already: there is nothing left to advise.")
@@ -102,7 +102,7 @@ def plan_experiments(
         found = _about_graph(graphs, responses, shared, ends, setting, pairs, budget)
     ranked, batch, doubt = found
     return ExperimentPlan(
-        target=tuple(answer.names[place] for place in ends),
+        target=tuple(answer.names[index] for index in ends),
         experiments=tuple(_named(each, answer, responses) for each in ranked),
         batch=tuple(_named(each, answer, responses) for each in batch),
         doubt=doubt,
@@ -118,7 +118,7 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     By each graph the slopes on the variable that was set have a density; by Bayes' rule, from what the slopes of a and
     b are, follows how probable a → b still is. Edges that became less probable, and now are so than 5%, are ruled out.
     """
-    place = answer.place_of(variable)
+    place = answer.index_of(variable)
     if rows.names != table.names:
         raise TableError("Expected the columns of the table that was fitted, in its order.")
     if rows.observations < 3:
@@ -161,12 +161,12 @@ def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
     if target is None:
         return ()
     if isinstance(target, str):
-        return (answer.place_of(target),)
+        return (answer.index_of(target),)
     if not isinstance(target, tuple | list) or len(target) != 2:
         raise ConfigurationError(
             f"Expected target to be an outcome, or a pair of a treatment and an outcome, got {target!r}."
         )
-    t, y = (answer.place_of(name) for name in target)
+    t, y = (answer.index_of(name) for name in target)
     if t == y:
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {target[0]!r} twice.")
     return t, y
@@ -179,7 +179,7 @@ def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ConfigurationError(f"Expected candidates to be a list of variables, got {names!r}.")
     for name in names:
-        answer.place_of(name)
+        answer.index_of(name)
     if answer.environment in names:
         raise ConfigurationError(f"{answer.environment!r} tells environments apart and cannot be set.")
     if not names:
@@ -190,9 +190,9 @@ def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
 def _measurable(shared: Floats) -> list[tuple[int, int]]:
     """The pairs whose hidden common cause is most in doubt."""
     doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
-    places = np.argwhere(doubt > LEAST_DOUBT)
-    order = np.argsort(-np.round(doubt[places[:, 0], places[:, 1]], EQUAL_DIGITS), kind="stable")
-    return [(int(j), int(k)) for j, k in places[order][:MOST_MEASURED]]
+    indices = np.argwhere(doubt > MIN_DOUBT)
+    order = np.argsort(-np.round(doubt[indices[:, 0], indices[:, 1]], EQUAL_DIGITS), kind="stable")
+    return [(int(j), int(k)) for j, k in indices[order][:MAX_MEASURED]]
 
 
 Key = tuple[str, tuple[int, ...]]
@@ -209,11 +209,11 @@ def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
 
 
 def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
-    action, places, gain, settled = move
-    moved = float((responses.sizes[:, places[0], :] != 0).sum(axis=1).mean()) if action == "set" else float("nan")
+    action, indices, gain, settled = move
+    moved = float((responses.sizes[:, indices[0], :] != 0).sum(axis=1).mean()) if action == "set" else float("nan")
     return Experiment(
         action=action,
-        variables=tuple(answer.names[place] for place in places),
+        variables=tuple(answer.names[index] for index in indices),
         gain=max(gain, 0.0),
         affected=moved,
         settles=tuple((answer.names[a], answer.names[b]) for a, b in settled),
@@ -234,7 +234,7 @@ def _about_graph(
 ) -> Found:
     things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
     tells: dict[Key, Floats] = {
-        ("set", (place,)): _information(responses.outcomes(place), things, states) for place in setting
+        ("set", (index,)): _information(responses.outcomes(index), things, states) for index in setting
     }
     doubt = float(_entropy(states.mean(axis=0)).sum())
     hidden: dict[Key, float] = {}
@@ -246,8 +246,8 @@ def _about_graph(
         tells.update({key: np.zeros(len(things)) for key in hidden})
 
     def move(key: Key, told: Floats) -> Move:
-        best = np.argsort(-np.round(told, EQUAL_DIGITS), kind="stable")[:MOST_SETTLED]
-        settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > LEAST_DOUBT)
+        best = np.argsort(-np.round(told, EQUAL_DIGITS), kind="stable")[:MAX_SETTLED]
+        settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > MIN_DOUBT)
         return key[0], key[1], float(told.sum()) + hidden.get(key, 0.0), settled
 
     ranked = sorted((move(key, told) for key, told in tells.items()), key=_rank)
@@ -265,8 +265,8 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
     forward, backward = graphs[:, first, second], graphs[:, second, first]
     states = np.stack([~forward & ~backward, forward, backward], axis=2)
     doubt = _entropy(states.mean(axis=0))
-    kept = np.argsort(-np.round(doubt, EQUAL_DIGITS), kind="stable")[:MOST_THINGS]
-    kept = kept[doubt[kept] > LEAST_DOUBT]
+    kept = np.argsort(-np.round(doubt, EQUAL_DIGITS), kind="stable")[:MAX_THINGS]
+    kept = kept[doubt[kept] > MIN_DOUBT]
     return np.stack([first[kept], second[kept]], axis=1), states[:, kept]
 
 
@@ -279,7 +279,7 @@ def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Boo
         ]
     )
     states = np.stack([causes, ~causes], axis=2)
-    kept = np.flatnonzero(_entropy(states.mean(axis=0)) > LEAST_DOUBT)
+    kept = np.flatnonzero(_entropy(states.mean(axis=0)) > MIN_DOUBT)
     return np.stack([kept, np.full(len(kept), outcome)], axis=1), states[:, kept]
 
 
@@ -325,7 +325,7 @@ def _about_effect(
 
     def explained(states: Floats) -> float:
         """Share of the variance of the effect between graphs that outcomes (K, O) are expected to remove."""
-        if not variance > LEAST_VARIANCE:
+        if not variance > MIN_VARIANCE:
             return 0.0
         shares = weights @ states
         means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
@@ -333,12 +333,12 @@ def _about_effect(
 
     limits = np.linspace(float(effects.min()), float(effects.max()), STEPS)
     shown: dict[Key, Floats] = {}
-    for place in setting:
-        rough = responses.outcomes(place)
+    for index in setting:
+        rough = responses.outcomes(index)
         # Setting the treatment shows the size of the effect itself, setting another variable what lies around it.
-        of_outcome = responses.outcomes(place, limits)[:, y] if place == t else rough[:, y]
+        of_outcome = responses.outcomes(index, limits)[:, y] if index == t else rough[:, y]
         options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
-        shown["set", (place,)] = max(options, key=lambda states: round(explained(states), EQUAL_DIGITS))
+        shown["set", (index,)] = max(options, key=lambda states: round(explained(states), EQUAL_DIGITS))
     mends: dict[Key, float] = {
         ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
     }
@@ -368,11 +368,11 @@ def _jointly(first: Floats, second: Floats) -> Floats:
 
 
 def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
-    """The same outcomes, those with nearly the same expected effect as one.  (K, MOST_STATES at most)"""
+    """The same outcomes, those with nearly the same expected effect as one.  (K, MAX_STATES at most)"""
     shares = weights @ states
     means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
     order = np.argsort(np.round(means, EQUAL_DIGITS), kind="stable")
-    parts = np.array_split(order, min(MOST_STATES, len(order)))
+    parts = np.array_split(order, min(MAX_STATES, len(order)))
     return np.stack([states[:, part].sum(axis=1) for part in parts], axis=1)
 
 

@@ -201,8 +201,8 @@ def _paint_legend_entry(ax: Axes, entry: LegendEntry, x: float, y: float, scale:
         paint_arc(ax, entry.sample, np.linspace((x, y), (x + LEGEND_SAMPLE, y), 30), scale)
     else:
         _paint_sample_line(ax, entry.sample, x, y, scale)
-    place = x + LEGEND_SAMPLE + 6, y - LETTER_MIDDLE * LEGEND_FONT
-    paint_text(ax, entry.label, *place, LEGEND_FONT * scale, va="baseline", color=QUIET_COLOR)
+    index = x + LEGEND_SAMPLE + 6, y - LETTER_MIDDLE * LEGEND_FONT
+    paint_text(ax, entry.label, *index, LEGEND_FONT * scale, va="baseline", color=QUIET_COLOR)
 
 
 def _paint_sample_line(ax: Axes, stroke: Stroke, x: float, y: float, scale: float) -> None:

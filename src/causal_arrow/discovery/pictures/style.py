@@ -91,8 +91,8 @@ def paint_box(ax: Axes, center: Sequence[float], size: tuple[float, float], styl
 def paint_count(ax: Axes, text: str, x: float, y: float, scale: float) -> None:
     """How many edges of a box are left out, at its upper right corner."""
     frame = {"boxstyle": "round,pad=0.15", "facecolor": BACKGROUND, "edgecolor": "none"}
-    place = {"ha": "center", "va": "center", "zorder": 5, "color": QUIET_COLOR}
-    paint_text(ax, text, x, y, COUNT_FONT * scale, bbox=frame, **place)
+    index = {"ha": "center", "va": "center", "zorder": 5, "color": QUIET_COLOR}
+    paint_text(ax, text, x, y, COUNT_FONT * scale, bbox=frame, **index)
 
 
 # Lines

@@ -246,13 +246,13 @@ function showGraph(next, first = false) {
   panels.showTiers(graph, careful(argue));
   panels.showRemarks(graph);
   if (first) pair.show(graph.variables);
-  const { threshold, rule } = graph.argument;
+  const { threshold, decode } = graph.argument;
   if (!wish) {
     byId("threshold").value = threshold;
     byId("threshold-value").textContent = threshold.toFixed(2);
   }
-  byId("rule").value = rule;
-  byId("threshold").disabled = rule !== "map";
+  byId("rule").value = decode;
+  byId("threshold").disabled = decode !== "map";
   showHistory();
   picture.select(selected?.source ?? selected?.name, selected?.target);
   clearTimeout(layoutTimer);
@@ -428,7 +428,7 @@ function listen() {
     return argue({ ...(wish ?? graph.argument), threshold }, !goesOn);
   }));
   byId("rule").addEventListener("change", careful((event) =>
-    argue({ ...graph.argument, rule: event.target.value, threshold: 0.5 })));
+    argue({ ...graph.argument, decode: event.target.value, threshold: 0.5 })));
   byId("search").addEventListener("input", (event) => {
     const found = picture.find(event.target.value);
     say(event.target.value.trim() ? `${found.length} found` : "");

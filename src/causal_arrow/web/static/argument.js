@@ -6,7 +6,7 @@ const copy = (argument) => structuredClone(argument);
 
 /** Whether two arguments say the same, in whichever order. */
 export function isSame(one, other) {
-  const canonical = ({ knowledge, rule, threshold }) => JSON.stringify([rule, threshold, ...Object.keys(knowledge).sort()
+  const canonical = ({ knowledge, decode, threshold }) => JSON.stringify([decode, threshold, ...Object.keys(knowledge).sort()
     .map((kind) => [kind, kind === "tiers" ? knowledge.tiers.map((tier) => [...tier].sort())
       : knowledge[kind].map((entry) => JSON.stringify(entry)).sort()])]);
   return canonical(one) === canonical(other);

@@ -65,7 +65,7 @@ def by_degree(
     """Choose the variable with the most edges in the graph that is shown; among ties, any."""
     degrees = skeleton_of(answer.adjacency).sum(axis=0)
     order = generator.permutation(len(left))
-    return [left[max(order, key=lambda index: degrees[answer.place_of(left[index])])]]
+    return [left[max(order, key=lambda index: degrees[answer.index_of(left[index])])]]
 
 
 CHOICES: dict[str, Choose] = {

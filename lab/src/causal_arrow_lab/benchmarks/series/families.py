@@ -27,7 +27,7 @@ Integers = NDArray[np.intp]
 BURN_IN = 200
 SERIES_OF_A_RESPONSE = 2000
 SHIFT = 0.1
-LARGEST_ROOT = 0.95
+MAX_ROOT = 0.95
 """Of the companion matrix; random walks are apart."""
 
 # Mechanisms
@@ -231,7 +231,7 @@ def draw_process(family: Family, variables: int, random: np.random.Generator) ->
     lags = int(random.integers(*family.lags, endpoint=True))
     while True:
         edges = _edges(family, variables, lags, random)
-        if _largest_root([edge for edge in edges if abs(edge.coefficient) < 1], total, lags) < LARGEST_ROOT:
+        if _largest_root([edge for edge in edges if abs(edge.coefficient) < 1], total, lags) < MAX_ROOT:
             break
 
     def some(share: float) -> Bools:

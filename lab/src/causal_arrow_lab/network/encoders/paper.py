@@ -30,7 +30,7 @@ WIDTHS_ALIVE = 16
 Measured."""
 
 # Flash attention takes at most this many sequences in one launch; T_obs has B·N of them, T_var B·P.
-MOST_SEQUENCES_PER_LAUNCH = 65_535
+MAX_SEQUENCES_PER_LAUNCH = 65_535
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class PaperEncoder(Encoder):
 
 def in_chunks(stage: Callable[[Tensor], Tensor], sequences: Tensor, sequences_per_chunk: int) -> Tensor:
     """The answer of `stage` for all sequences, a chunk at a time and never more than one launch can take."""
-    size = min(max(sequences_per_chunk, 1), MOST_SEQUENCES_PER_LAUNCH)
+    size = min(max(sequences_per_chunk, 1), MAX_SEQUENCES_PER_LAUNCH)
     if sequences.shape[0] <= size:
         return stage(sequences)
     return torch.cat([stage(some) for some in torch.split(sequences, size)])

@@ -18,7 +18,7 @@ from causal_arrow_lab.network.kernels.gpu import save_inputs, takes_kernels
 
 # B tasks, N observations, P variables, D width, H heads
 
-MOST_VARIABLES = 128  # that the kernels take: beyond it their tiles run out of registers
+MAX_VARIABLES = 128  # that the kernels take: beyond it their tiles run out of registers
 HEAD_WIDTHS = (8, 16)  # that the kernels take
 
 
@@ -63,7 +63,7 @@ def _agree(value_and_gate: Tensor, weights: Tensor) -> bool:
 
 def _kernels_apply(value_and_gate: Tensor, weights: Tensor) -> bool:
     variables, width = value_and_gate.shape[2], value_and_gate.shape[3] // 2
-    fits = variables <= MOST_VARIABLES and width % 16 == 0 and width // weights.shape[1] in HEAD_WIDTHS
+    fits = variables <= MAX_VARIABLES and width % 16 == 0 and width // weights.shape[1] in HEAD_WIDTHS
     return fits and takes_kernels(value_and_gate)
 
 
