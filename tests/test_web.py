@@ -447,9 +447,6 @@ TOO_MUCH = {
     "bytes": (b"a,b\n" + b"1,2\n" * 20_000, "table.csv", 413),
     "a gzip bomb": (gzip.compress(b"a,b\n" + b"1,2\n" * 100_000), "table.csv.gz", 400),
     "a zip bomb": (bomb_in_a_workbook(), "table.xlsx", 400),
-    "observations": (linear_table(600, 3).round(2).to_csv(index=False).encode(), "table.csv", 400),
-    "columns": (linear_table(30, 9).to_csv(index=False).encode(), "table.csv", 400),
-    "observations of a Parquet file": (linear_table(501, 2).round().to_parquet(), "table.parquet", 400),
     "fields": (b"a" + b"," * 30_000, "table.csv", 400),
 }
 
@@ -460,7 +457,7 @@ def test_too_much_is_refused_in_a_sentence_that_says_how_much_goes(strict: Clien
     reply = strict.upload(content, name)
     assert reply.status == status, reply.content
     one_sentence(reply.json["message"])
-    assert re.search("0.038|500|8", reply.json["message"])
+    assert re.search("0.038|8", reply.json["message"])
 
 
 UNREADABLE = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from threading import Thread
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi import Path as InPath
@@ -15,6 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.inference import model_name
@@ -23,6 +25,7 @@ from causal_arrow.tables import FileInMemory
 from causal_arrow.web import messages
 from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
 from causal_arrow.web.downloads import DOWNLOADS
+from causal_arrow.web.examples import EXAMPLES
 from causal_arrow.web.guard import UPLOADS, Guard
 from causal_arrow.web.limits import ENDINGS, Limits
 from causal_arrow.web.messages import Name
@@ -30,6 +33,7 @@ from causal_arrow.web.page import Page
 from causal_arrow.web.questions import causal_question, edge_details, effect_facts
 from causal_arrow.web.queue import TooBusyError
 from causal_arrow.web.sessions import EffectAsked, NoAnswerError, Sessions, UnknownSessionError
+from causal_arrow.web.uploads import warm_up
 from causal_arrow.web.views import (
     argued,
     failure,
@@ -50,6 +54,7 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
         401: "No token, or a wrong one",
         403: "The request comes from the page of another site",
         404: "No such session, example or file",
+        408: "The request came too slowly or was broken off",
         409: "The session has no graph yet",
         413: "Too large",
         421: "Addressed to another host",
@@ -64,6 +69,9 @@ OptionalName = Annotated[Name | None, Field()]
 Which = Annotated[str, Field(max_length=20)]
 
 
+Result = TypeVar("Result")
+
+
 class TooLargeError(ArrowError):
     """An upload is larger than it may be."""
 
@@ -74,6 +82,7 @@ def create_app(page: Page, token: str | None = None) -> Guard:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         sweeper = asyncio.create_task(_sweep(page.sessions))
+        Thread(target=warm_up, daemon=True).start()
         yield
         sweeper.cancel()
         page.queue.close()
@@ -125,6 +134,10 @@ def _explain_errors(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
+    @app.exception_handler(ClientDisconnect)
+    async def left(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return trouble(408, "The request did not arrive: it was too slow, or was broken off.")
+
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         return trouble(500, failure(error))
@@ -163,14 +176,16 @@ def _routes(page: Page) -> APIRouter:
     async def open_table(request: Request, name: Name) -> messages.SessionFacts:
         """Open a table: its file as the body, `name` with the ending that tells its format."""
         content = await _upload(request, page.limits)
-        return page.facts(await page.open(FileInMemory(Path(name.replace("\\", "/")).name or "table", content)))
+        file = FileInMemory(Path(name.replace("\\", "/")).name or "table", content)
+        return page.facts(await _while_waited_for(request, page.open(file)))
 
     @api.post("/examples/{example}", status_code=201)
     async def open_example(example: Key) -> messages.SessionFacts:
         """Open one of the tables that come with the page."""
         if example not in page.examples:
             raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
-        return page.facts(await page.open(await page.aside(page.examples[example].file)))
+        file = await page.aside(page.examples[example].file)
+        return page.facts(await page.open(file, trusted=example in EXAMPLES))
 
     @api.get("/sessions/{session}")
     async def session_state(session: Key) -> messages.SessionFacts:
@@ -289,7 +304,7 @@ def _routes(page: Page) -> APIRouter:
         here.current()
         content = await request.body()
         answer = await page.aside(lambda: saved_answer(content))
-        page.limits.check_shape(0, len(answer.names))
+        page.limits.check_used(len(answer.names))
         here.keep(answer, Path(name.replace("\\", "/")).name[:200] or "a saved answer")
         return kept_facts(here)
 
@@ -325,6 +340,24 @@ def _routes(page: Page) -> APIRouter:
         )
 
     return api
+
+
+async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work gives; it is cancelled when the sender of the request leaves."""
+
+    async def leaves() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 async def _upload(request: Request, limits: Limits) -> bytes:

@@ -7,6 +7,7 @@ site's page started is refused, and where other machines can reach the server th
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 import secrets
@@ -18,6 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 API = "/api/"
 UPLOADS = "/api/sessions"
+WINDOW_SECONDS = 8.0
+BYTES_PER_WINDOW = 64 * 2**10
+"""A body must bring so much in so many seconds, or end."""
 MAX_REQUEST = 4 * 2**20
 """Bytes of any request that is no upload: knowledge about a few hundred variables is far smaller."""
 
@@ -62,13 +66,11 @@ class Guard:
                     headers[name] = value
             await send(message)
 
+        receive = _patient(receive)
         refusal = self._refusal(scope)
         if refusal is None and scope["method"] in ("POST", "PUT", "PATCH") and scope["path"] != UPLOADS:
-            body = await _small_body(receive)
-            if body is None:
-                refusal = 413, f"The request is larger than {MAX_REQUEST // 2**20} MB."
-            else:
-                receive = _replay(body, receive)
+            body, refusal = await _small_body(receive)
+            receive = _replay(body, receive)
         if refusal is None:
             await self.app(scope, receive, send_with_headers)
         else:
@@ -96,18 +98,41 @@ class Guard:
         return None
 
 
-async def _small_body(receive: Receive) -> bytes | None:
-    """The body of a request; None if it is too large or the sender left."""
+def _patient(receive: Receive) -> Receive:
+    """Receive a body while it comes at some speed; a sender that is slower counts as gone."""
+    complete = False
+    came, until = 0, 0.0
+
+    async def next_message() -> Message:
+        nonlocal complete, came, until
+        if complete:
+            return await receive()
+        now = asyncio.get_running_loop().time()
+        if until == 0.0 or came >= BYTES_PER_WINDOW:
+            came, until = 0, now + WINDOW_SECONDS
+        try:
+            message = await asyncio.wait_for(receive(), max(until - now, 0))
+        except asyncio.TimeoutError:  # another class before Python 3.11
+            return {"type": "http.disconnect"}
+        came += len(message.get("body", b""))
+        complete = message["type"] != "http.request" or not message.get("more_body")
+        return message
+
+    return next_message
+
+
+async def _small_body(receive: Receive) -> tuple[bytes, tuple[int, str] | None]:
+    """The body of a request, or why it is refused."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return None
+            return b"", (408, "The request did not arrive: it was too slow, or was broken off.")
         body += message.get("body", b"")
         if len(body) > MAX_REQUEST:
-            return None
+            return b"", (413, f"The request is larger than {MAX_REQUEST // 2**20} MB.")
         if not message.get("more_body"):
-            return bytes(body)
+            return bytes(body), None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -36,6 +36,30 @@ class Limits:
     """How long a session is kept after its last use."""
     patience_seconds: float = 30.0
     """A table whose page has not asked after it for so long is not worth starting on."""
+    most_memory: int = 768 * MEGABYTE
+    """What reading a file may take."""
+    most_read_seconds: float = 6.0
+    """How long reading a small file may take; a large one has a second more per megabyte."""
+    most_readers: int = 4
+    """Files that are read at the same time."""
+
+    def seconds_to_read(self, file: FileInMemory) -> float:
+        """How long reading the file may take."""
+        return self.most_read_seconds + len(file.content) / MEGABYTE
+
+    def too_much_memory(self) -> TableError:
+        """The refusal of a file that needs too much memory to read."""
+        return TableError(
+            f"Reading this file takes more than the {self.most_memory / MEGABYTE:g} MB of memory that this page gives "
+            "to it: save the table as .csv, without cells far away from it."
+        )
+
+    def too_much_time(self) -> TableError:
+        """The refusal of a file that takes too long to read."""
+        return TableError(
+            "Reading this file takes longer than this page waits: save the table as .csv, without cells far away "
+            "from it."
+        )
 
     def too_many_bytes(self) -> TableError:
         """The refusal of a file that is too large."""
@@ -60,17 +84,20 @@ class Limits:
         else:
             self._check_parquet(file)
 
-    def check_shape(self, observations: int, variables: int) -> None:
-        """TableError for a table with too many observations or variables."""
-        if observations > self.most_observations:
+    def check_width(self, columns: int) -> None:
+        """TableError for a table with so many columns that nobody could choose among them."""
+        if columns > MAX_VARIABLES:
             raise TableError(
-                f"The table has {counted(observations, 'observation')}, more than the {self.most_observations:,} that "
-                "this page takes: leave some out, or use the command line."
+                f"The table has {counted(columns, 'column')}, more than the {MAX_VARIABLES:,} that this page lists: "
+                "leave some out, or use the command line."
             )
-        if variables > self.most_variables:
+
+    def check_used(self, columns: int) -> None:
+        """TableError if more columns are to be read than the network may read here."""
+        if columns > self.most_variables:
             raise TableError(
-                f"The table has {counted(variables, 'column')}, more than the {self.most_variables:,} that this page "
-                "takes: leave some out, or use the command line."
+                f"{counted(columns, 'column')} are chosen, more than the {self.most_variables:,} that this page reads: "
+                "leave some out, or use the command line."
             )
 
     def _check_text(self, file: FileInMemory) -> None:
@@ -80,13 +107,13 @@ class Limits:
             unpacked = 0
             try:
                 with gzip.open(file.open()) as packed:
-                    while piece := packed.read(FIRST_BYTES):
+                    while unpacked <= UNPACKED * self.most_bytes and (piece := packed.read(FIRST_BYTES)):
                         start = start or piece
                         unpacked += len(piece)
-                        if unpacked > UNPACKED * self.most_bytes:
-                            raise self.too_many_bytes()
             except (OSError, EOFError, ValueError, zlib.error):
                 return  # damaged: the reader says so in its own words
+            if unpacked > UNPACKED * self.most_bytes:
+                raise self.too_many_bytes()
         longest = max((line.count(sign) for line in start.split(b"\n")[:100] for sign in b",;\t| "), default=0)
         if longest > 4 * MAX_VARIABLES:  # pandas would need gigabytes before anybody could count
             raise TableError(
@@ -110,7 +137,7 @@ class Limits:
             facts = parquet.ParquetFile(file.open()).metadata
         except Exception:  # no pyarrow, or no Parquet: the reader says so in its own words
             return
-        self.check_shape(facts.num_rows, facts.num_columns)
+        self.check_width(facts.num_columns)
         if sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups)) > (
             UNPACKED * self.most_bytes
         ):

@@ -14,16 +14,16 @@ from causal_arrow.discovery.pipeline import Discovery, Settings, discover
 from causal_arrow.discovery.uncertainty import resampled_distributions
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
-from causal_arrow.tables import FileInMemory, as_frame, source_columns
-from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.report import inspect_table
+from causal_arrow.tables import FileInMemory, RawFrame
+from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
 from causal_arrow.web import messages
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.questions import SEED
-from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
+from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.sessions import Session, Sessions
+from causal_arrow.web.uploads import AbandonedError, OpenedFile, open_file, read_apart
 from causal_arrow.web.views import session_facts
 
 READERS = 2
@@ -54,24 +54,38 @@ class Page:
         if given is not None:
             self.examples["given"] = ExampleTable(given.name, lambda: given)
         self._readers = asyncio.Semaphore(READERS)
+        self._openers = asyncio.Semaphore(self.limits.most_readers)
 
     async def aside(self, work: Callable[[], Result]) -> Result:
         """What the work gives, done by a thread so that other pages are answered meanwhile."""
         async with self._readers:
             return await asyncio.to_thread(work)
 
-    async def open(self, file: FileInMemory) -> Session:
-        """A session for a table; TableError if it is too large or cannot be read at all."""
+    async def open(self, file: FileInMemory, trusted: bool = False) -> Session:
+        """A session for a table; TableError if it is too large or cannot be read at all. A file that is not trusted is
+        read in a process of its own, which ends when this coroutine is cancelled."""
+        able = await self.aside(self.abilities)
+        if trusted:
+            return self._session(file, await self.aside(lambda: open_file(file, self.limits, able)))
+        wanted = [True]
+        async with self._openers:
+            try:
+                opened = await asyncio.to_thread(
+                    lambda: read_apart(file, self.limits, able, is_wanted=lambda: wanted[0])
+                )
+            finally:
+                wanted[0] = False
+        return self._session(file, opened)
 
-        def read() -> Session:
-            self.limits.check_file(file)
-            able = self.abilities()
-            source = as_frame(file)
-            self.limits.check_shape(*source.frame.shape)
-            table = read_table(source, strict=False, abilities=able)
-            return Session(file, inspect_table(table, abilities=able), source_columns(source))
-
-        return self.sessions.add(await self.aside(read))
+    def _session(self, file: FileInMemory, opened: OpenedFile) -> Session:
+        session = Session(file, opened.report, opened.raw, opened.columns)
+        if opened.left_out:
+            session.asked = session.asked.changed(drop=opened.left_out)
+            session.notice = (
+                f"The table has {len(opened.columns):,} columns. The first {self.limits.most_variables:,} are read: "
+                "choose others under Columns and kinds."
+            )
+        return self.sessions.add(session)
 
     def abilities(self) -> Abilities:
         """What the network reads beside numbers."""
@@ -92,10 +106,21 @@ class Page:
 
         def work() -> Discovery:
             with stopped_when_unwanted(self._network(), lambda: job):
-                return discover(session.file, choices)
+                return discover(self._source(session, choices, lambda: job.is_wanted), choices)
 
+        self.limits.check_used(len(session.columns) - len(choices.reading.drop or ()))
         job: Job[Discovery] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.job = self.queue.submit(job)
+
+    def _source(self, session: Session, choices: Settings, is_wanted: Callable[[], bool]) -> RawFrame:
+        """The table in the file of a session; other signs of missing cells mean that it is read once more."""
+        na = choices.reading.na
+        if not na:
+            return session.raw
+        try:
+            return read_apart(session.file, self.limits, self.abilities(), ReadOptions(na=na), is_wanted).raw
+        except AbandonedError:
+            raise UnwantedError from None
 
     def start_resampling(self, session: Session, count: int) -> None:
         """Put resampled tables in line for the network, one after the other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import socket
@@ -10,12 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from causal_arrow.errors import ConfigurationError, TableError
-from causal_arrow.tables import FileInMemory
+from causal_arrow.tables import Abilities, FileInMemory
 from causal_arrow.web.guard import is_loopback
 from causal_arrow.web.limits import Limits
+from causal_arrow.web.uploads import read_apart
 
+HEADER_SECONDS = 8.0
+SECONDS_TO_HEAR = 1.0
 EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
@@ -69,8 +74,46 @@ def file_in_memory(path: Path, limits: Limits) -> FileInMemory:
         raise TableError(f"There is no file '{path}'.") from None
     except (OSError, ValueError) as error:
         raise TableError(f"Cannot read '{path}': {getattr(error, 'strerror', None) or error}.") from error
-    limits.check_file(file)
+    read_apart(file, limits, Abilities())
     return file
+
+
+def _impatient_protocol() -> Any:
+    """Uvicorn's protocol, which closes connections whose request line and headers do not come in time."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class ImpatientProtocol(H11Protocol):
+        patience: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if self.patience is not None:
+                self.patience.cancel()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.SEND_BODY:  # an answer to a body that did not come to its end
+                self.loop.call_later(SECONDS_TO_HEAR, self.transport.close)
+
+        def _wait(self) -> None:
+            """Start to wait where a request has begun to come, and stop where its headers are there."""
+            waits = self.conn.their_state is h11.IDLE
+            if waits and self.patience is None:
+                self.patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+            elif not waits and self.patience is not None:
+                self.patience.cancel()
+                self.patience = None
+
+    return ImpatientProtocol
 
 
 @contextlib.contextmanager
@@ -82,6 +125,8 @@ def running(
 
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=_impatient_protocol(),
+        ws="none",
         log_level=log_level,
         timeout_graceful_shutdown=seconds_to_leave,
         server_header=False,

@@ -13,7 +13,7 @@ from causal_arrow.discovery.uncertainty import EdgeStability, edge_stability
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.tables import FileInMemory, SourceColumn
+from causal_arrow.tables import FileInMemory, RawFrame, SourceColumn
 from causal_arrow.tables.report import TableReport
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job
@@ -61,6 +61,8 @@ class Session:
     file: FileInMemory
     report: TableReport
     """Of the table as it is read by default."""
+    raw: RawFrame
+    """The table in the file, before anything is decided about its columns."""
     columns: tuple[SourceColumn, ...] = ()
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     choices: Settings = field(default_factory=Settings)
@@ -87,9 +89,10 @@ class Session:
             return
         before, found, choices = self.answer, self.found, self.choices
         self.found, self.choices, self.answer = job.result, self.asked, job.result.answer
-        self.notice, self._stability = None, None
+        self._stability = None
         if before is None or found is None:
             return
+        self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
         try:

@@ -479,8 +479,7 @@ async function download(name) {
 async function begin() {
   server = await api.server();
   byId("file").accept = server.endings.join(",");
-  byId("limits").textContent = `${server.endings.join(", ")}; up to ${server.most_bytes / 2 ** 20} MB, ` +
-    `${server.most_observations.toLocaleString("en")} observations and ${server.most_variables} columns`;
+  byId("limits").textContent = `${server.endings.join(", ")}; up to ${server.most_bytes / 2 ** 20} MB`;
   byId("examples").replaceChildren(...server.examples.map((example) =>
     button(example.title, careful(() => open(api.openExample(example.name))), { "data-example": example.name })));
   const before = sessionStorage.getItem(SESSION);
