@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 API = "/api/"
 UPLOADS = "/api/sessions"
 WINDOW_SECONDS = 8.0
-BYTES_PER_WINDOW = 64 * 2**10
+MIN_BYTES_PER_WINDOW = 64 * 2**10
 """A body must bring so much in so many seconds, or end."""
 MAX_REQUEST = 4 * 2**20
 """Bytes of any request that is no upload: knowledge about a few hundred variables is far smaller."""
@@ -108,7 +108,7 @@ def _patient(receive: Receive) -> Receive:
         if complete:
             return await receive()
         now = asyncio.get_running_loop().time()
-        if until == 0.0 or came >= BYTES_PER_WINDOW:
+        if until == 0.0 or came >= MIN_BYTES_PER_WINDOW:
             came, until = 0, now + WINDOW_SECONDS
         try:
             message = await asyncio.wait_for(receive(), max(until - now, 0))
