@@ -63,7 +63,7 @@ def hospital(model: str, output: Path) -> None:
     print(f"{with_drug - without:.2f} days. By the equations behind the table it takes {-truth:.2f} days away.")
 
     heading("2. The graph, given only that age, smoking and the ward have no causes here")
-    reads = ready_model(model).encoder.reads
+    reads = ready_model(model).reads
     reading: dict[str, object] = {"knowledge": {"roots": ["age", "smoker", "ward"]}}
     if "levels" not in reads:  # a network of numbers needs an order: the wards by their number of beds
         reading["ordered"] = {"ward": ["west", "north", "south"]}

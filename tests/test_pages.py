@@ -189,13 +189,12 @@ def test_the_shares_on_the_page_of_probabilities_are_those_of_the_records() -> N
 def test_the_times_of_wide_tables_are_those_of_the_page_on_scale() -> None:
     measured = cells("evidence/scale.md", "method")
     of_arrow = {
-        (variables, method): (float(time), float(memory), f1)
+        variables: (float(time), float(memory), f1)
         for method, variables, time, memory, f1, _ in measured
-        if method.startswith("arrow-")
+        if method == "arrow-base"
     }
     for variables, seconds, memory, f1 in cells("guides/large-tables.md", "Variables"):
-        usual = int(variables.replace(",", "")) <= 200  # which decides on the precision
-        time, gigabytes, accuracy = of_arrow[variables, f"arrow-base, {'float32' if usual else 'bfloat16'}"]
+        time, gigabytes, accuracy = of_arrow[variables]
         digits = len(seconds.split()[0].partition(".")[2])
         assert seconds == f"{time:.{digits}f} s"
         assert (memory, f1) == (f"{gigabytes:.1f} GB", accuracy)
