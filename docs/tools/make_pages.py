@@ -118,7 +118,7 @@ MODELS = {
     ),
 }
 """The purpose and the training of each network that may be bundled."""
-ARROW_RULES = ("arrow-shd", "arrow-f1", "arrow-unmarked")
+ARROW_RULES = ("arrow-shd", "arrow-f1", "arrow-tempered", "arrow-unmarked")
 
 
 def main() -> int:

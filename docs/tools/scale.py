@@ -113,7 +113,8 @@ def measure_wide(variables: int, method: str, index: int) -> ScaleRecord:
 
 def _arrow(model: str) -> Solve:
     def solve(data: FloatArray) -> tuple[BoolArray, FloatArray]:
-        answer = discover(data, Settings(model=model, scale="given"), progress=False).answer
+        settings = Settings(model=model, scale="given", directions="network")
+        answer = discover(data, settings, progress=False).answer
         return answer.adjacency, answer.edge_probabilities
 
     return solve

@@ -162,6 +162,12 @@ SETTINGS: Any = OptionList(
             "the network is clearly more certain without (auto).",
         ),
         option(
+            "directions",
+            Literal["tempered", "network"],
+            "tempered",
+            "Probabilities of directions: as real tables bear them out (tempered), or as the network gives them (network).",
+        ),
+        option(
             "max_rows",
             int | None,
             None,

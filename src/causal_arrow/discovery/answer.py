@@ -11,6 +11,7 @@ order of `names`. So ties and random draws come out the same however the columns
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.copies import Copies, ways_to_swap
-from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording
+from causal_arrow.discovery.directions import DIRECTIONS
+from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
 from causal_arrow.graphs.decoding import (
@@ -215,6 +217,11 @@ class Answer:
         The variable that tells environments apart, which nothing in the table causes.
     table_checksum
         Digits that depend on the table's values, whatever the order of rows and columns.
+    directions
+        Which probabilities directions have: "tempered" divides the network's log-odds by `direction_temperature`,
+        "network" leaves them.
+    direction_temperature
+        By how much to divide, for this table.
     compiled
         The knowledge as matrices, in the order of `arrangement`; compiled from `knowledge` unless it is given.
 
@@ -242,18 +249,28 @@ class Answer:
     experiments: Mapping[str, int] = field(default_factory=dict)
     environment: str | None = None
     table_checksum: str | None = None
+    directions: str = "network"
+    direction_temperature: float = 1.0
     compiled: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         variables = self.distribution.variables
         if len(self.names) != variables:
             raise ConfigurationError(f"Expected a name for each of {variables} variables, got {len(self.names)}.")
+        check_choice("directions", self.directions, DIRECTIONS)
+        if not (math.isfinite(self.direction_temperature) and self.direction_temperature > 0):
+            raise ConfigurationError(f"Expected a temperature above 0, got {self.direction_temperature!r}.")
         _ = self.decoding  # decode now, so that invalid knowledge or an invalid rule fails here
 
     def refine(
-        self, *, knowledge: Knowledge | None = None, decode: str | None = None, threshold: float | None = None
+        self,
+        *,
+        knowledge: Knowledge | None = None,
+        decode: str | None = None,
+        threshold: float | None = None,
+        directions: str | None = None,
     ) -> Answer:
-        """The answer with other knowledge, decoding rule or threshold, without a new pass through the network.
+        """The answer with other knowledge, decoding rule, threshold or directions, without a new pass through the network.
 
         Parameters
         ----------
@@ -263,6 +280,8 @@ class Answer:
             The new decoding rule: "map", "shd" or "f1".
         threshold
             The new threshold, from 0 to 1.
+        directions
+            "tempered" or "network": which probabilities directions have.
 
         Returns
         -------
@@ -275,11 +294,34 @@ class Answer:
         >>> bool(informed.adjacency[5, 6])
         False
         """
-        changes: dict[str, Any] = {"knowledge": knowledge, "decode": decode, "threshold": threshold}
+        changes: dict[str, Any] = {
+            "knowledge": knowledge,
+            "decode": decode,
+            "threshold": threshold,
+            "directions": directions,
+        }
         changes = {name: value for name, value in changes.items() if value is not None}
         if knowledge is not None:
             changes["compiled"] = None
         return replace(self, **changes)
+
+    @cached_property
+    def believed(self) -> GraphDistribution:
+        """The network's distribution, with the directions that were chosen.
+
+        Returns
+        -------
+        GraphDistribution
+            As `distribution` has it, or with its order scores divided by `direction_temperature`.
+
+        Examples
+        --------
+        >>> answer.refine(directions="network").believed is answer.distribution
+        True
+        """
+        if self.directions == "network":
+            return self.distribution
+        return self.distribution.tempered(self.direction_temperature)
 
     # The graph
 
@@ -297,7 +339,7 @@ class Answer:
         >>> answer.decoding.exact
         True
         """
-        decoded = decode(self.distribution, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
+        decoded = decode(self.believed, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._places[decoded.order])
 
     @property
@@ -399,7 +441,7 @@ class Answer:
         >>> bool(answer.edge_probabilities[ends] > 0.9)
         True
         """
-        found = edge_probabilities(self.distribution, self.constraints_as_arranged)
+        found = edge_probabilities(self.believed, self.constraints_as_arranged)
         return self._copies.shared(self._put_back(found))
 
     @property
@@ -513,7 +555,7 @@ class Answer:
         >>> answer.order_scores.shape
         (7,)
         """
-        return np.asarray(self.distribution.order_scores[np.argsort(self._places)], dtype=np.float64)
+        return np.asarray(self.believed.order_scores[np.argsort(self._places)], dtype=np.float64)
 
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
@@ -554,7 +596,7 @@ class Answer:
         >>> answer.sample(10, np.random.default_rng(0)).graphs.shape
         (10, 7, 7)
         """
-        drawn = sample_graphs(self.distribution, self.constraints_as_arranged, count, generator)
+        drawn = sample_graphs(self.believed, self.constraints_as_arranged, count, generator)
         graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
 
@@ -650,7 +692,7 @@ class Answer:
         """
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
         pairs = vanished_adjacencies(
-            self.distribution, self.constraints_as_arranged, decoding, rule=self.decode, threshold=self.threshold
+            self.believed, self.constraints_as_arranged, decoding, rule=self.decode, threshold=self.threshold
         )
         return tuple(pair for pair in pairs if len(pair.ruled_out) < 2)
 
@@ -768,6 +810,8 @@ class Answer:
             "notes": [finding.message for finding in self.findings if finding.severity == "note"],
             "findings": [finding.to_dict() for finding in self.findings],
             "table_checksum": self.table_checksum,
+            "directions": self.directions,
+            "direction_temperature": round(self.direction_temperature, DIGITS),
             "distribution": self._distribution_to_dict(),
         }
 
@@ -820,6 +864,8 @@ class Answer:
                 experiments=_experiments(content.get("experiments", {}), names),
                 environment=_environment(content.get("environment"), names),
                 table_checksum=content["table_checksum"],
+                directions=content.get("directions", "network"),
+                direction_temperature=float(content.get("direction_temperature", 1.0)),
             )
         except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             if isinstance(error, ConfigurationError):

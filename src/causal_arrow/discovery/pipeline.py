@@ -13,6 +13,7 @@ import numpy as np
 
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.directions import DIRECTIONS, direction_temperature
 from causal_arrow.discovery.inference import abilities, infer, is_model, model_name, ready_model, training_range
 from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
@@ -50,6 +51,8 @@ class Settings:
         A `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's ExpertKnowledge.
     scale
         How to read skewed columns of one sign: "auto", "given" or "log".
+    directions
+        Which probabilities directions have: "tempered" as real tables bear them out, "network" as the network has them.
     max_rows
         How many rows of a long table the network reads one by one, 20,000 by default.
     observations_per_chunk
@@ -77,6 +80,7 @@ class Settings:
     threshold: float = 0.5
     knowledge: KnowledgeSource = None
     scale: str = "auto"
+    directions: str = "tempered"
     max_rows: int | None = None
     observations_per_chunk: int | None = None
     precision: str = "auto"
@@ -91,6 +95,7 @@ class Settings:
             raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
         check_choice("decode", self.decode, DECODING_RULES)
         check_choice("scale", self.scale, SCALES)
+        check_choice("directions", self.directions, DIRECTIONS)
         check_choice("precision", self.precision, PRECISIONS)
         check_threshold(self.threshold)
         if self.max_rows is not None:
@@ -295,6 +300,8 @@ class ReadyTable:
             experiments=_experiments(self.table),
             environment=self.table.environment,
             table_checksum=self.arranged.checksum,
+            directions=self.settings.directions,
+            direction_temperature=direction_temperature(self.table),
             compiled=self.constraints,
         )
         return Discovery(self.table, self.report, answer, self.network)

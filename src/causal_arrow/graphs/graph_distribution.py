@@ -87,6 +87,13 @@ class GraphDistribution:
         confounding = None if self.confounding_logits is None else self.confounding_logits[table]
         return GraphDistribution(self.skeleton_logits[table], self.order_scores[table], confounding)
 
+    def tempered(self, temperature: float) -> GraphDistribution:
+        """The distribution whose log-odds of directions are divided by a temperature; the most probable order stays."""
+        if temperature == 1.0:
+            return self
+        scores = self.order_scores.astype(np.float64) / temperature
+        return GraphDistribution(self.skeleton_logits, scores, self.confounding_logits)
+
     # Other variables
 
     def rearranged(self, indices: Sequence[int] | Indices) -> GraphDistribution:

@@ -53,7 +53,7 @@ CONTROL_MEASURES = ("shd", "f1", "seconds")
 CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
 
 # The same network with different rules: these do not compete with each other.
-ARROWS = ("arrow", "arrow-shd", "arrow-f1", "arrow-unmarked")
+ARROWS = ("arrow", "arrow-shd", "arrow-f1", "arrow-tempered", "arrow-unmarked")
 
 
 def write_report(

@@ -92,6 +92,11 @@ METHODS = {
     "arrow-f1": MethodKind(
         "Arrow, F1 rule", "The same, the graph with the largest expected F1", partial(_arrow, rule="f1")
     ),
+    "arrow-tempered": MethodKind(
+        "Arrow, tempered",
+        "The same as arrow, with the probabilities of directions that users get",
+        partial(_arrow, directions="tempered"),
+    ),
     "arrow-unmarked": MethodKind(
         "Arrow, experiments unmarked",
         "The same as arrow, without the marks that say where an experiment set a value",

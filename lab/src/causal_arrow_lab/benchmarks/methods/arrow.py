@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 
 def prepare_arrow(
-    name: str, argument: str, options: MethodOptions, *, rule: str = "map", sees_experiments: bool = True
+    name: str,
+    argument: str,
+    options: MethodOptions,
+    *,
+    rule: str = "map",
+    sees_experiments: bool = True,
+    directions: str = "network",
 ) -> Method:
     """Prepare Arrow with the weights after the colon, else those of the options, else the bundled ones."""
     check_choice("--scale", options.scale, SCALES)
@@ -48,9 +54,10 @@ def prepare_arrow(
             # Only where they differ from the defaults, so that older records keep their identity.
             **({"device": options.device} if options.device != "cpu" else {}),
             **({"scale": options.scale} if options.scale != "auto" else {}),
+            **({"directions": directions} if directions != "network" else {}),
         },
         versions={"causal-arrow": __version__},
-        start=lambda: start_arrow(source, rule, options.device, options.scale, sees_experiments),
+        start=lambda: start_arrow(source, rule, options.device, options.scale, sees_experiments, directions),
         reads_tables=True,
     )
 
@@ -69,7 +76,12 @@ def weights_label(source: str) -> str:
 
 
 def start_arrow(
-    source: str, rule: str, device: str = "cpu", scale: str = "auto", sees_experiments: bool = True
+    source: str,
+    rule: str,
+    device: str = "cpu",
+    scale: str = "auto",
+    sees_experiments: bool = True,
+    directions: str = "network",
 ) -> Solve:
     """Load the weights, and answer a small table, so that no dataset pays for what happens only once."""
     from causal_arrow.discovery.inference import ready_model
@@ -79,7 +91,7 @@ def start_arrow(
     model = ready_model(source, device)
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        estimate = infer(model, Observed.of(data), rule, scale, sees_experiments)
+        estimate = infer(model, Observed.of(data), rule, scale, sees_experiments, directions)
         # A rule only chooses the graph. The probabilities are those of the method `arrow`, and judged there.
         return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
 
@@ -93,8 +105,12 @@ def infer(
     rule: str = "map",
     scale: str = "auto",
     sees_experiments: bool = True,
+    directions: str = "network",
 ) -> Estimate:
-    """Answer a table by `discover`, as users do: the graph by a rule, and the probability of every edge."""
+    """Answer a table by `discover`, as users do: the graph by a rule, and the probability of every edge.
+
+    Records are about the network, so directions have its own probabilities unless they are asked for as users get them.
+    """
     from causal_arrow.discovery.pipeline import Settings, discover
     from causal_arrow.discovery.uncertainty import ancestor_frequencies
 
@@ -103,7 +119,7 @@ def infer(
     def work() -> tuple[Answer, dict[str, str]]:
         unread = frozenset() if sees_experiments else frozenset({"intervened"})
         table, reading = as_far_as_it_reads(observed, model.reads - unread)
-        settings = Settings(model=model, decode=rule, scale=scale, precision="float32")
+        settings = Settings(model=model, decode=rule, scale=scale, precision="float32", directions=directions)
         return discover(table, settings).answer, reading
 
     (answer, reading), seconds = timed(work, time.process_time if on_cpu else time.perf_counter)

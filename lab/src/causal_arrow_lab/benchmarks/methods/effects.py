@@ -113,7 +113,7 @@ def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
     from causal_arrow.discovery.pipeline import Settings, discover
 
     read, reading = as_far_as_it_reads(Observed(table), model.reads)
-    return discover(read, Settings(model=model)).answer, reading
+    return discover(read, Settings(model=model, directions="network")).answer, reading
 
 
 # By one graph

@@ -100,7 +100,7 @@ def start_policy(source: str, choose: Choose) -> Any:
     model = ready_model(source, "cpu")
 
     def solve(task: ExperimentTask, generator: np.random.Generator) -> Course:
-        answer = discover(task.table, Settings(model=model)).answer
+        answer = discover(task.table, Settings(model=model, directions="network")).answer
         shown = [answer.adjacency]
         chosen: list[str] = []
         seconds = 0.0

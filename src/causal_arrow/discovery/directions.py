@@ -1,0 +1,35 @@
+"""How far to believe the network's directions: one temperature for each table, which divides the order scores.
+
+The network has learned from synthetic tables, and is surer of directions than real tables bear out. In 133 real tables
+whose causal order is partly known (the suite `real-orders` of causal-arrow-lab), directions that it gave a probability
+of .8 to .9 were right in 59 of 100 cases. Dividing the log-odds by a number that grows with the share of columns of two
+values mends most of that; it was chosen by the log loss on the half of these tables that is for development.
+
+A temperature leaves the causal order as it is, and so the graph that "map" shows without knowledge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.tables.table import Table
+
+DIRECTIONS = ("tempered", "network")
+"""Choices for the probabilities of directions: as real tables bear them out, or as the network gives them."""
+
+TEMPERATURE = 1.5
+"""Of a table without columns of two values."""
+BINARY_FACTOR = 6.0
+"""A table of columns of two values alone has this many times the temperature."""
+
+
+def direction_temperature(table: Table) -> float:
+    """The number to divide the order scores of a table by."""
+    binary = sum(_has_two_values(column) for column in table.values.T)
+    return float(TEMPERATURE * BINARY_FACTOR ** (binary / table.variables))
+
+
+def _has_two_values(column: NDArray[np.float64]) -> bool:
+    least, most = np.nanmin(column), np.nanmax(column)
+    return bool(least < most and ((column == least) | (column == most) | np.isnan(column)).all())
