@@ -165,7 +165,8 @@ SETTINGS: Any = OptionList(
             "directions",
             Literal["tempered", "network"],
             "tempered",
-            "Probabilities of directions: as real tables bear them out (tempered), or as the network gives them (network).",
+            "Which probabilities directions have: as real tables bear them out (tempered), or as the network gives them "
+            "(network).",
         ),
         option(
             "max_rows",
