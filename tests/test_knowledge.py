@@ -55,6 +55,45 @@ def test_roots_have_no_causes_and_leaves_no_effects():
     assert edges(constraints.forbidden) == into_age | out_of_cancer
 
 
+def test_a_star_stands_for_every_variable_in_edges_and_pairs():
+    constraints = compiled(forbidden=["* -> age", "cancer -> *"], no_hidden_cause=["tar <-> *"])
+    assert constraints.is_same(
+        compiled(
+            roots=["age"], leaves=["cancer"], no_hidden_cause=[("tar", n) for n in NAMES[:2]] + [("tar", "cancer")]
+        )
+    )
+    everyone = compiled(no_hidden_cause="all").unconfounded
+    assert (everyone == ~np.eye(4, dtype=bool)).all()
+    assert compiled(no_hidden_cause=["* <-> *"]).is_same(compiled(no_hidden_cause=["all"]))
+    assert edges(~compiled(search_space=["* -> cancer"]).forbidden & ~np.eye(4, dtype=bool)) == {
+        (name, "cancer") for name in NAMES[:3]
+    }
+
+
+def test_tiers_come_as_text_and_a_star_is_every_other_variable():
+    assert Knowledge(tiers="age, smoking; tar;cancer").tiers == (("age", "smoking"), ("tar",), ("cancer",))
+    assert Knowledge(temporal_order="age; *").tiers == (("age",), ("*",))
+    assert compiled(tiers="age; *; cancer").is_same(compiled(tiers=[["age"], ["smoking", "tar"], ["cancer"]]))
+    assert compiled(tiers=[["age", "*"], "cancer"]).is_same(compiled(tiers=[NAMES[:3], ["cancer"]]))
+    assert Knowledge.from_dict(Knowledge(tiers="age; *").to_dict()) == Knowledge(tiers="age; *")
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "words"),
+    [
+        ({"forbidden": "* -> age", "required": "tar -> age"}, "it is also forbidden"),
+        ({"search_space": "tar -> *", "required": "age -> tar"}, "not in the search space"),
+        ({"tiers": "age; *", "required": "tar -> age"}, "'tar' is in tier 2 and 'age' in the earlier tier 1"),
+        ({"tiers": "*; *"}, "is in tiers 1 and 2"),
+        ({"required": "* -> age"}, "between two named variables"),
+        ({"roots": ["*"]}, "got '*'"),
+    ],
+)
+def test_a_star_contradicts_what_it_stands_for(knowledge: dict, words: str):
+    with pytest.raises(KnowledgeError, match=words.replace("*", r"\*")):
+        Knowledge(**knowledge)
+
+
 def test_only_edges_of_the_search_space_may_exist():
     constraints = compiled(search_space=[("smoking", "tar"), ("tar", "cancer")])
     assert edges(~constraints.forbidden & ~np.eye(4, dtype=bool)) == {("smoking", "tar"), ("tar", "cancer")}

@@ -165,7 +165,7 @@ SETTINGS: Any = OptionList(
             "directions",
             Literal["tempered", "network"],
             "tempered",
-            "Which probabilities directions have: as real tables bear them out (tempered), or as the network gives them "
+            "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
             "(network).",
         ),
         option(
@@ -194,28 +194,43 @@ SETTINGS: Any = OptionList(
 def _knowledge(
     require: list[str] | None,
     forbid: list[str] | None,
-    tiers: Path | None,
+    roots: list[str] | None,
+    leaves: list[str] | None,
+    tiers: str | None,
     knowledge: Path | None,
     no_hidden_cause: list[str] | None,
 ) -> Knowledge:
     """All that is known about the graph, from options and files together."""
     from causal_arrow.graphs.knowledge import Knowledge
 
-    known = Knowledge(required=require or (), forbidden=forbid or (), no_hidden_cause=no_hidden_cause or ())
+    known = Knowledge(
+        required=require or (),
+        forbidden=forbid or (),
+        roots=several(roots) or (),
+        leaves=several(leaves) or (),
+        no_hidden_cause=no_hidden_cause or (),
+    )
     if tiers is not None:
-        known = known | _read_tiers(tiers)
+        known = known | _tiers(tiers)
     return known if knowledge is None else known | Knowledge.from_file(knowledge)
 
 
-def _read_tiers(path: Path) -> Knowledge:
+def _tiers(text: str) -> Knowledge:
+    """Tiers as "age, sex; bmi; outcome", or in a file."""
     from causal_arrow.graphs.knowledge import Knowledge
 
+    path = Path(text)
+    if ";" in text and not path.is_file():
+        return Knowledge(tiers=[several([tier]) or [] for tier in text.split(";")])
     if path.suffix.lower() in (".toml", ".json"):
         return Knowledge.from_file(path)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise KnowledgeError(f"Cannot open the file of tiers '{path}': {error.strerror or error}.") from error
+        raise KnowledgeError(
+            f"Cannot open the file of tiers '{path}': {error.strerror or error}. Or write the tiers, separated by "
+            "semicolons, as in 'age, sex; bmi; outcome'."
+        ) from error
     except UnicodeDecodeError as error:
         raise KnowledgeError(f"'{path.name}' is not a text file with one tier per line.") from error
     rows = csv.reader((line for line in lines if not line.lstrip().startswith("#")), skipinitialspace=True)
@@ -230,12 +245,20 @@ _AGAIN = "; can be given several times."
 KNOWLEDGE: Any = OptionList(
     (
         _known("require", list[str] | None, f"An edge that must be there{_AGAIN}", "CAUSE->EFFECT"),
-        _known("forbid", list[str] | None, f"An edge that must not be there{_AGAIN}", "CAUSE->EFFECT"),
+        _known(
+            "forbid",
+            list[str] | None,
+            f"An edge that must not be there, * for every variable, as in '* -> age'{_AGAIN}",
+            "CAUSE->EFFECT",
+        ),
+        _known("roots", list[str] | None, "Variables that nothing in the table causes.", "A,B,..."),
+        _known("leaves", list[str] | None, "Variables that cause nothing in the table.", "A,B,..."),
         _known(
             "tiers",
-            Path | None,
-            "Text file with one tier per line, the earliest first, names separated by commas. Later tiers cannot cause "
-            "earlier ones.",
+            str | None,
+            "Groups of variables, the earliest first: 'age, sex; bmi; outcome', where * is every other variable, or a "
+            "text file with one tier per line. Later tiers cannot cause earlier ones.",
+            "A,B;C;...",
         ),
         _known(
             "knowledge",
@@ -243,7 +266,10 @@ KNOWLEDGE: Any = OptionList(
             "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause.",
         ),
         _known(
-            "no_hidden_cause", list[str] | None, f"Two variables that share no cause outside the table{_AGAIN}", "A<->B"
+            "no_hidden_cause",
+            list[str] | None,
+            f"Two variables that share no cause outside the table, 'educ <-> *' or all{_AGAIN}",
+            "A<->B",
         ),
     ),
     build=_knowledge,

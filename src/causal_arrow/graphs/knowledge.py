@@ -9,6 +9,9 @@ Six kinds of knowledge:
 - roots have no causes among the variables, leaves no effects;
 - two variables with no hidden cause share no cause that is not in the table.
 
+`*` stands for every variable in edges and pairs (`* -> age` forbids whatever causes age), and in tiers for every
+variable that is in no other tier.
+
 `decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
 """
 
@@ -46,6 +49,10 @@ PGMPY_NAMES = {
 
 ARROW = re.compile(r"\s*(?:-+>|→)\s*")
 TWO_HEADED_ARROW = re.compile(r"\s*(?:<-+>|↔)\s*")
+ANY = "*"
+"""Stands for every variable in edges and pairs, and for every other variable in tiers."""
+ALL_PAIRS = "all"
+"""In `no_hidden_cause`: no two variables share one."""
 MAX_BYTES = 2**24
 """Bytes of a knowledge file: sixteen megabytes hold a million edges."""
 MAX_NAMED = 5
@@ -126,7 +133,8 @@ class Constraints:
 class Knowledge:
     """What is known about a causal graph, by the names of its variables. A contradiction is a KnowledgeError.
 
-    An edge is a pair of names or the text "cause -> effect".
+    An edge is a pair of names or the text "cause -> effect". Except in required edges, `*` stands for every variable,
+    as in "* -> age".
 
     Parameters
     ----------
@@ -135,8 +143,9 @@ class Knowledge:
     forbidden
         Edges that no graph has; the opposite direction stays possible.
     tiers
-        Groups of variables, the earliest first: no path leads from a later tier to an earlier one. Edges within a tier
-        are free, and a variable that is in no tier is not constrained.
+        Groups of variables, the earliest first, as lists or as "age, sex; bmi; outcome": no path leads from a later
+        tier to an earlier one. Edges within a tier are free. A variable that is in no tier is not constrained; `*` is
+        every variable that is in no other tier, as in "age, sex; *".
     roots
         Variables without causes in the table.
     leaves
@@ -144,7 +153,7 @@ class Knowledge:
     search_space
         The only edges that may exist; all of them by default.
     no_hidden_cause
-        Pairs, as two names or as "a <-> b", that share no cause outside the table.
+        Pairs, as two names or as "a <-> b", that share no cause outside the table; "all" for every pair.
     **pgmpy_names
         The names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`) mean
         the same.
@@ -187,7 +196,7 @@ class Knowledge:
         given: dict[str, list[Any]] = {
             "required": _entries(required, "required"),
             "forbidden": _entries(forbidden, "forbidden"),
-            "tiers": _entries(tiers, "tiers"),
+            "tiers": _entries(_split_tiers(tiers), "tiers"),
             "roots": _entries(roots, "roots"),
             "leaves": _entries(leaves, "leaves"),
             "search_space": _entries(search_space, "search_space"),
@@ -198,7 +207,7 @@ class Knowledge:
                 raise _unknown_kind(name)
             if given[ours]:
                 raise KnowledgeError(f"{name!r} and {ours!r} are the same thing: give one of the two.")
-            given[ours] = _entries(value, name)
+            given[ours] = _entries(_split_tiers(value) if ours == "tiers" else value, name)
         readers = {"tiers": _tiers, "roots": _names, "leaves": _names, "no_hidden_cause": _pairs}
         for name, value in given.items():
             object.__setattr__(self, name, readers.get(name, _edges)(value, name))
@@ -327,7 +336,7 @@ class Knowledge:
         ('smoking', 'cancer', 'age', 'sex')
         """
         edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
-        mentioned = [name for group in (*edges, *self.tiers) for name in group]
+        mentioned = [name for group in (*edges, *self.tiers) for name in group if name != ANY]
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
@@ -355,7 +364,10 @@ class Knowledge:
         forbidden = _edge_matrix(self.forbidden, names)
         tier = np.full(len(names), np.nan)  # comparisons with nan are false: no tier, nothing forbidden
         for number, members in enumerate(self.tiers):
-            tier[[index_of[name] for name in members]] = number
+            tier[[index_of[name] for name in members if name != ANY]] = number
+            if ANY in members:
+                others = set(names).difference(*self.tiers)
+                tier[[index_of[name] for name in others]] = number
         earlier_tier = tier[:, None] < tier[None, :]
         is_root, is_leaf = _among(names, self.roots), _among(names, self.leaves)
         forbidden[:, is_root] = True
@@ -388,7 +400,7 @@ def parse_edge(edge: Any) -> Edge:
     pair = None if two_headed else _two_names(edge, ARROW)
     if pair is None:
         raise KnowledgeError(f"Expected an edge such as 'cause -> effect'{_or_pair(edge)}, got {shown(edge)}.")
-    if pair[0] == pair[1]:
+    if pair[0] == pair[1] != ANY:
         raise KnowledgeError(f"The edge {_arrow(pair)} joins a variable to itself: remove it.")
     return pair
 
@@ -409,8 +421,8 @@ def _or_pair(entry: Any) -> str:
 def _pairs(entries: list[Any], kind: str) -> tuple[Edge, ...]:
     pairs = []
     for entry in entries:
-        pair = _two_names(entry, TWO_HEADED_ARROW)
-        if pair is None or pair[0] == pair[1]:
+        pair = (ANY, ANY) if entry == ALL_PAIRS else _two_names(entry, TWO_HEADED_ARROW)
+        if pair is None or pair[0] == pair[1] != ANY:
             raise KnowledgeError(f"Expected two variables such as 'a <-> b'{_or_pair(entry)}, got {shown(entry)}.")
         pairs.append((min(pair), max(pair)))
     return tuple(dict.fromkeys(pairs))
@@ -420,10 +432,21 @@ def _edges(entries: list[Any], kind: str) -> tuple[Edge, ...]:
     return tuple(dict.fromkeys(parse_edge(edge) for edge in entries))
 
 
+def _split_tiers(tiers: Any) -> Any:
+    """Tiers as lists, where they come as text such as "age, sex; bmi; outcome"."""
+    if not isinstance(tiers, str):
+        return tiers
+    return [[name.strip() for name in tier.split(",") if name.strip()] for tier in tiers.split(";")]
+
+
 def _names(entries: list[Any], kind: str) -> tuple[str, ...]:
     for name in entries:
         if not _is_name(name):
             raise KnowledgeError(f"Expected names of variables in {kind}, got {shown(name)}.")
+        if name == ANY and not kind.endswith("tiers"):
+            raise KnowledgeError(
+                f"Expected names of variables in {kind}, got '*': it has a meaning in edges and tiers."
+            )
     return tuple(dict.fromkeys(map(str, entries)))
 
 
@@ -473,16 +496,20 @@ def _check(knowledge: Knowledge) -> None:
     tier_of = {name: number for number, members in enumerate(knowledge.tiers, start=1) for name in members}
     forbidden, search_space = set(knowledge.forbidden), set(knowledge.search_space)
     roots, leaves = set(knowledge.roots), set(knowledge.leaves)
+    if wide := [edge for edge in knowledge.required if ANY in edge]:
+        raise KnowledgeError(f"Expected required edges between two named variables, got {_arrow(wide[0])}.")
+    if ANY in tier_of:  # where all others are
+        tier_of = {name: tier_of[ANY] for edge in knowledge.required for name in edge} | tier_of
     for edge in knowledge.required:
         cause, effect = edge
         reasons = {
-            "it is also forbidden": edge in forbidden,
+            "it is also forbidden": _covers(forbidden, edge),
             f"{effect!r} is a root": effect in roots,
             f"{cause!r} is a leaf": cause in leaves,
             f"{cause!r} is in tier {tier_of.get(cause)} and {effect!r} in the earlier tier {tier_of.get(effect)}": (
                 cause in tier_of and effect in tier_of and tier_of[cause] > tier_of[effect]
             ),
-            "it is not in the search space": bool(search_space) and edge not in search_space,
+            "it is not in the search space": bool(search_space) and not _covers(search_space, edge),
         }
         if broken := [reason for reason, holds in reasons.items() if holds]:
             raise KnowledgeError(
@@ -492,7 +519,8 @@ def _check(knowledge: Knowledge) -> None:
     comes_after: dict[str | int, list[str | int]] = {}
     for cause, effect in knowledge.required:
         comes_after.setdefault(effect, []).append(cause)
-    for number, members in enumerate(knowledge.tiers, start=1):
+    for number in range(1, len(knowledge.tiers) + 1):
+        members = [name for name, home in tier_of.items() if home == number]
         comes_after[number] = [number - 1, *members]
         for name in members:
             comes_after.setdefault(name, []).append(number - 1)
@@ -514,11 +542,19 @@ def _check(knowledge: Knowledge) -> None:
 
 def _edge_matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
     """The edges among the variables `names` as a matrix.  (P, P)"""
-    index_of = {name: index for index, name in enumerate(names)}
+    index_of: dict[str, int | slice] = {name: index for index, name in enumerate(names)}
+    index_of.setdefault(ANY, slice(None))
     matrix = np.zeros((len(names), len(names)), dtype=bool)
     for cause, effect in edges:
         matrix[index_of[cause], index_of[effect]] = True
+    np.fill_diagonal(matrix, False)
     return matrix
+
+
+def _covers(edges: set[Edge], edge: Edge) -> bool:
+    """Whether an edge is among some, in which * stands for every variable."""
+    cause, effect = edge
+    return not edges.isdisjoint({edge, (ANY, effect), (cause, ANY), (ANY, ANY)})
 
 
 def _among(names: Sequence[str], some: Iterable[str]) -> NDArray[np.bool_]:
