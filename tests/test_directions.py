@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Knowledge, Settings, discover, read_table
-from causal_arrow.discovery.directions import BINARY_FACTOR, TEMPERATURE, direction_temperature
+from causal_arrow.discovery.directions import BINARY_FACTOR, DIRECTIONS, TEMPERATURE, direction_temperature
 from causal_arrow.discovery.uncertainty import edge_stability
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -72,9 +72,9 @@ def test_units_signs_names_of_levels_and_missing_cells_leave_the_temperature() -
 
 
 @quietly
-def test_answers_are_tempered_unless_the_network_is_asked_for() -> None:
+def test_tempered_scores_are_those_of_the_network_divided_by_the_temperature() -> None:
     table = frame(1, 3)
-    tempered, network = discover(table).answer, discover(table, Settings(directions="network")).answer
+    tempered, network = (discover(table, directions=each).answer for each in DIRECTIONS)
     assert tempered.directions == "tempered"
     assert tempered.direction_temperature == pytest.approx(TEMPERATURE * BINARY_FACTOR ** (1 / 4))
     np.testing.assert_allclose(

@@ -164,7 +164,7 @@ SETTINGS: Any = OptionList(
         option(
             "directions",
             Literal["tempered", "network"],
-            "tempered",
+            "network",
             "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
             "(network).",
         ),

@@ -270,7 +270,7 @@ class Answer:
         threshold: float | None = None,
         directions: str | None = None,
     ) -> Answer:
-        """The answer with other knowledge, decoding rule, threshold or directions, without a new pass through the network.
+        """The answer with other knowledge, decoding or directions, without a new pass through the network.
 
         Parameters
         ----------

@@ -80,7 +80,7 @@ class Settings:
     threshold: float = 0.5
     knowledge: KnowledgeSource = None
     scale: str = "auto"
-    directions: str = "tempered"
+    directions: str = "network"
     max_rows: int | None = None
     observations_per_chunk: int | None = None
     precision: str = "auto"
