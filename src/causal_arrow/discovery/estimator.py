@@ -65,6 +65,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     scale
         How to read skewed columns of one sign. "given" reads them as they are, "log" on a log scale. "auto" tries both
         and keeps the logarithms unless the network is clearly surer of its graph without them.
+    directions
+        Which probabilities directions have: "tempered" are those that real tables bear out, "network" the network's
+        own.
     missing
         What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses
         them, "drop" leaves out incomplete observations, "impute" fills them in. "auto" is "model" where the network can
@@ -129,6 +132,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         threshold: float = 0.5,
         knowledge: KnowledgeSource = None,
         scale: str = "auto",
+        directions: str = "network",
         missing: str = "auto",
         kinds: Mapping[str, str] | None = None,
         ordered: Mapping[str, Sequence[str]] | None = None,
@@ -142,6 +146,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.threshold = threshold
         self.knowledge = knowledge
         self.scale = scale
+        self.directions = directions
         self.missing = missing
         self.kinds = kinds
         self.ordered = ordered
@@ -198,9 +203,14 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self
 
     def refine(
-        self, *, knowledge: KnowledgeSource = None, threshold: float | None = None, decode: str | None = None
+        self,
+        *,
+        knowledge: KnowledgeSource = None,
+        threshold: float | None = None,
+        decode: str | None = None,
+        directions: str | None = None,
     ) -> Arrow:
-        """A new fitted Arrow with other knowledge, threshold or decoding, without running the network again.
+        """A new fitted Arrow with other knowledge, decoding or directions, without running the network again.
 
         This estimator stays as it is, so that several refinements can be compared.
 
@@ -212,6 +222,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             The new threshold, from 0 to 1.
         decode
             The new decoding rule: "map", "shd" or "f1".
+        directions
+            "tempered" or "network".
 
         Returns
         -------
@@ -225,13 +237,16 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         True
         """
         check_is_fitted(self)
-        changes = {"knowledge": knowledge, "threshold": threshold, "decode": decode}
+        changes = {"knowledge": knowledge, "threshold": threshold, "decode": decode, "directions": directions}
         given = {name: value for name, value in changes.items() if value is not None}
         refined = type(self)(**{**self.get_params(deep=False), **given})
         refined._settings()  # refuses what is no setting
         refined.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         refined.answer_ = self.answer_.refine(
-            knowledge=None if knowledge is None else as_knowledge(knowledge), decode=decode, threshold=threshold
+            knowledge=None if knowledge is None else as_knowledge(knowledge),
+            decode=decode,
+            threshold=threshold,
+            directions=directions,
         )
         return refined
 
