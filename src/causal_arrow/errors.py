@@ -100,6 +100,13 @@ PYTHON: Wording = {
     "observations": lambda remedy: "choose how many rows to read one by one with max_rows=...",
     "level": lambda remedy: "name it with level=...",
     "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
+    "lags": lambda remedy: "read the table as a time series with lags=3, or lags='auto'",
+    "time": lambda remedy: "name the column of times with time=...",
+    "unit": lambda remedy: "name the column that identifies units with unit=...",
+    "resample": lambda remedy: "bring the series to equal steps with resample=...",
+    "season": lambda remedy: f"take it out with season={remedy.setting}",
+    "difference": lambda remedy: f"analyze their changes with difference={list(remedy.columns)!r}",
+    "fewer lags": lambda remedy: "choose fewer with lags=...",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -126,6 +133,15 @@ COMMAND_LINE: Wording = {
     "observations": lambda remedy: "choose how many rows to read one by one with --max-rows",
     "level": lambda remedy: "name it with --level",
     "interventions": lambda remedy: f"read it as that with --interventions {as_option_value(remedy.columns[0])}",
+    "lags": lambda remedy: "read the table as a time series with --lags 3, or --lags auto",
+    "time": lambda remedy: "name the column of times with --time",
+    "unit": lambda remedy: "name the column that identifies units with --unit",
+    "resample": lambda remedy: "bring the series to equal steps with --resample",
+    "season": lambda remedy: f"take it out with --season {remedy.setting}",
+    "difference": lambda remedy: (
+        "analyze their changes with " + " ".join(f"--difference {as_option_value(name)}" for name in remedy.columns)
+    ),
+    "fewer lags": lambda remedy: "choose fewer with --lags",
 }
 
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}

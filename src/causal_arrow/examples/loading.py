@@ -17,8 +17,8 @@ def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
     What is known of it is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by the
-    consensus of experts; and for hospital and beach "effects", the true effects of some pairs, by names such as
-    "drug -> stay".
+    consensus of experts, and for a series with their lag; and for hospital and beach "effects", the true effects of
+    some pairs, by names such as "drug -> stay".
 
     Parameters
     ----------
@@ -27,6 +27,7 @@ def load_example(name: str) -> pd.DataFrame:
           The sickest get a drug, which shortens the stay although those with it stay longer.
         - "hospital-trial": 200 more, for whom a coin decided on the drug.
         - "beach": 400 days at an imaginary beach, where ice cream and swimmers go together because of the temperature.
+        - "greenhouse": 500 days of an imaginary greenhouse, a time series in which watering reacts to dry soil.
         - "sachs": 11 proteins in 853 immune cells (Sachs et al. 2005), concentrations.
 
     Returns
@@ -48,6 +49,15 @@ def load_example(name: str) -> pd.DataFrame:
     frame, known = EXAMPLES[name]()
     frame.attrs.update(known)
     return frame
+
+
+def _greenhouse() -> tuple[pd.DataFrame, dict[str, Any]]:
+    import pandas as pd
+
+    from causal_arrow.examples.greenhouse import EDGES
+
+    with (resources.files("causal_arrow.examples") / "data" / "greenhouse.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file), {"title": "500 days of an imaginary greenhouse", "edges": list(EDGES)}
 
 
 def _imaginary(place: str, name: str, title: str) -> Callable[[], tuple[pd.DataFrame, dict[str, Any]]]:
@@ -82,5 +92,6 @@ EXAMPLES: dict[str, Callable[[], tuple[pd.DataFrame, dict[str, Any]]]] = {
     "hospital": _imaginary("hospital", "hospital", "800 patients of an imaginary hospital"),
     "hospital-trial": _imaginary("hospital", "hospital-trial", "200 patients of a trial in an imaginary hospital"),
     "beach": _imaginary("beach", "beach", "400 days at an imaginary beach"),
+    "greenhouse": _greenhouse,
     "sachs": _sachs,
 }

@@ -33,17 +33,34 @@ POOLING = 1.0
 
 @dataclass(frozen=True, eq=False)
 class WindowKnowledge:
-    """What is known of edges: at lag 0, and from past to present.  (L, P, P) each, or None"""
+    """What is known of edges at lag 0, from past to present, and from the context; None where nothing is."""
 
     now: Constraints | None = None
-    required: Bools | None = None
-    forbidden: Bools | None = None
+    required: Bools | None = None  # (L, P, P)
+    forbidden: Bools | None = None  # (L, P, P)
+    context_required: Bools | None = None  # (C, P)
+    context_forbidden: Bools | None = None  # (C, P)
 
     def on(self, past: Floats) -> Floats:
         """Log-odds of edges from past to present under the knowledge.  (L, P, P)"""
-        if self.forbidden is not None:
-            past = np.where(self.forbidden, -np.inf, past)
-        return past if self.required is None else np.where(self.required, np.inf, past)
+        return _decided(past, self.required, self.forbidden)
+
+    def requires(self, lag: int, j: int, k: int) -> bool:
+        """Whether the edge from j to k at a lag is known to be there."""
+        if lag:
+            return self.required is not None and bool(self.required[lag - 1, j, k])
+        return self.now is not None and bool(self.now.required[j, k])
+
+    def on_context(self, context: Floats) -> Floats:
+        """Log-odds of edges from the context under the knowledge.  (C, P)"""
+        return _decided(context, self.context_required, self.context_forbidden)
+
+
+def _decided(logits: Floats, required: Bools | None, forbidden: Bools | None) -> Floats:
+    """Log-odds that are infinite where an edge is known to be there, or not to be there."""
+    if forbidden is not None:
+        logits = np.where(forbidden, -np.inf, logits)
+    return logits if required is None else np.where(required, np.inf, logits)
 
 
 @dataclass(frozen=True, eq=False)

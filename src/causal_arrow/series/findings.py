@@ -43,13 +43,18 @@ def findings_of_series(values: Floats, rows: Window, names: Sequence[str]) -> li
     )
     if walks:
         message = f"{listed(walks)} may be random walks: only edges that the graph shows relate their levels."
-        found.append(Finding("random_walk", "note", walks, message))
+        found.append(Finding("random_walk", "warning", walks, message, (Remedy("difference", walks),)))
+    trends = tuple(names[variable] for variable in rows.trends if names[variable] not in walks)
+    if trends:
+        has = "has" if len(trends) == 1 else "have"
+        message = f"{listed(trends)} {has} a trend, perhaps: time is read as a possible cause."
+        found.append(Finding("trend", "note", trends, message, (Remedy("difference", trends),)))
     seasons = {called[index]: season(series[index]) for index in long_enough}
     for period in sorted(set(seasons.values()) - {0}):
         names_of = tuple(name for name in called if seasons.get(name) == period)
         message = f"A season of about {period} steps in {listed(names_of)} acts like a hidden cause of what shares it."
         found.append(Finding("season", "warning", names_of, message, (Remedy("season", names_of, str(period)),)))
-    return found + _effective(values, rows)
+    return found + _effective(values, rows, [index for index, name in enumerate(called) if name not in walks])
 
 
 def finding_of_sampling(graph: Bools) -> Finding | None:
@@ -60,7 +65,7 @@ def finding_of_sampling(graph: Bools) -> Finding | None:
         return None
     message = (
         f"All {now} edges between variables are at lag 0: effects act faster than the series is sampled, so that time "
-        "hardly helps with directions."
+        "hardly helps with directions. Sample more often if you can."
     )
     return Finding("slow_sampling", "warning", (), message)
 
@@ -162,18 +167,20 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
     return found
 
 
-def _effective(values: Floats, rows: Window) -> list[Finding]:
-    """Few independent rows, by the variable with the strongest memory."""
+def _effective(values: Floats, rows: Window, variables: Sequence[int]) -> list[Finding]:
+    """Few independent rows, by the variable with the strongest memory among some of the window."""
+    if not variables:
+        return []
     cells = values
     if rows.unit.any():
         unit = np.zeros(len(values), dtype=np.int64)
         unit[rows.index[:, 0]] = rows.unit
         cells = without_means(values, unit, np.ones(values.shape[1], dtype=bool))
-    effective = min(effective_rows(rows.column(cells, index)) for index in range(len(rows.lagged)))
+    effective = min(effective_rows(rows.column(cells, index)) for index in variables)
     if effective >= MIN_EFFECTIVE_ROWS:
         return []
     message = (
         f"The {counted(len(rows.index), 'row')} follow each other so closely that they say about as much as "
-        f"{counted(max(1, round(effective)), 'independent row')}."
+        f"{counted(max(1, round(effective)), 'independent row')}: rely on strong edges alone, or observe for longer."
     )
     return [Finding("effective_rows", "warning", (), message)]

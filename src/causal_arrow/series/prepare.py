@@ -59,6 +59,11 @@ def differenced(values: Floats, columns: Bools, steps: Window) -> Floats:
     return result
 
 
+def means_of_groups(values: Floats, group: Integers) -> Floats:
+    """The mean of each column in each group, NaN where nothing was observed.  (groups, P)"""
+    return _means(values, group, np.ones(values.shape[1], dtype=bool))
+
+
 def _means(values: Floats, group: Integers, columns: Bools) -> Floats:
     """Means of some columns by group, NaN where nothing was observed.  (groups, columns)"""
     groups = int(group.max()) + 1

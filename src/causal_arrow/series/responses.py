@@ -137,7 +137,12 @@ class _Designs:
         self.steps, self.cause, self.effect = steps, cause, effect
         # One more lag than edges have; see the top of this file.
         self.own_past = [(variable, lag) for variable in (cause, effect) for lag in range(1, slices + 1)]
-        self.rows = [steps.rows(slices + h) for h in range(horizon + 1)]
+        try:
+            self.rows = [steps.rows(slices + h) for h in range(horizon + 1)]
+        except TableError as error:
+            raise TableError(
+                f"The series is too short for effects after {horizon} steps: ask for fewer steps."
+            ) from error
         self.units = int(self.rows[0].unit.max()) + 1
         self.halved = self.units > 1 and len(self.rows[0].index) / self.units < SHORT_PANEL
 
@@ -177,7 +182,7 @@ class _Designs:
         if len(complete) < design.shape[1] + len(np.unique(unit)) + MIN_SPARE_ROWS:
             raise TableError(
                 f"Expected more than {design.shape[1] + MIN_SPARE_ROWS} complete rows for the effect after {h} steps, "
-                f"got {len(complete)}: ask for a shorter horizon."
+                f"got {len(complete)}: ask for fewer steps."
             )
         design, outcomes = design[complete], outcomes[complete]
         found, scores = _least_squares(design, outcomes, unit)

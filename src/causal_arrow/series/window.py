@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from causal_arrow.errors import TableError
+from causal_arrow.errors import Remedy, TableError
+from causal_arrow.storage import room_for
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -44,7 +45,12 @@ class Window:
     lagged: tuple[int, ...]  # the variables that have lags
     context: tuple[int, ...] = ()  # those read at lag 0 alone
     constant: tuple[int, ...] = ()  # others, constant within each unit: not part of the window
-    with_time: bool = False  # whether time is a column: where a variable may have a trend
+    trends: tuple[int, ...] = ()  # those that may have a trend
+
+    @property
+    def with_time(self) -> bool:
+        """Whether time is a column: where a variable may have a trend."""
+        return bool(self.trends)
 
     @property
     def lags(self) -> int:
@@ -82,7 +88,7 @@ class Window:
 
     def table(self, values: NDArray[Any]) -> NDArray[Any]:
         """All columns of the window.  (N, Q)"""
-        result = np.empty((len(self.index), len(self.columns)), dtype=values.dtype, order="F")
+        result = room_for((len(self.index), len(self.columns)), values.dtype)
         for column in range(result.shape[1]):
             result[:, column] = self.column(values, column)
         return result
@@ -108,7 +114,6 @@ def window(
     tick = ticks(time, unit_of)
     order = np.lexsort((tick, unit_of))
     unit_of, tick = unit_of[order], tick[order]
-    _refuse_repeated(unit_of, tick, order, panel=unit is not None)
     stretch = unit_of
     if environment is not None:
         setting = codes(environment, len(values))[order]
@@ -126,7 +131,9 @@ def window(
     rows, index = rows[has_past], index[has_past]
     if len(rows) < MIN_ROWS:
         raise TableError(
-            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: ask for fewer lags."
+            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: the series is too short "
+            "for so many lags.",
+            [Remedy("fewer lags")],
         )
     still = _constant_within(values, order, unit_of)
     lagged = tuple(variable for variable in np.flatnonzero(~still).tolist() if variable not in context)
@@ -134,7 +141,7 @@ def window(
         raise TableError("Expected a variable that changes in time, but every column is constant within its unit.")
     constant = tuple(variable for variable in np.flatnonzero(still).tolist() if variable not in context)
     result = Window(index, unit_of[rows], tick[rows], lagged, tuple(sorted(context)), constant)
-    return replace(result, with_time=any(_may_have_trend(result, values, index) for index in range(len(lagged))))
+    return replace(result, trends=tuple(lagged[i] for i in range(len(lagged)) if _may_have_trend(result, values, i)))
 
 
 def codes(labels: ArrayLike | None, count: int) -> Integers:
@@ -169,8 +176,9 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
     off = np.abs(since_start - since_start.round()) > SAME_STEP * np.maximum(since_start, 1.0)
     if off.any():
         raise TableError(
-            f"Expected equal steps of time, {step:g} being the most frequent, but {int(off.sum())} of {len(times)} "
-            "times lie between two of them: resample the series to equal steps."
+            f"Expected equal steps of time, but {int(off.sum()):,} of {len(times):,} times lie between two steps of the "
+            "most frequent length.",
+            [Remedy("resample")],
         )
     index = np.empty(len(times), dtype=np.int64)
     index[order] = np.floor((start - times.min()) / step + SAME_STEP) + since_start.round()
@@ -191,17 +199,6 @@ def _as_numbers(times: NDArray[Any]) -> Floats:
     if not np.isfinite(numbers).all():
         raise TableError("Expected a time in every row, but some are missing: leave out these rows.")
     return numbers
-
-
-def _refuse_repeated(unit: Integers, tick: Integers, order: Integers, panel: bool) -> None:
-    repeated = (np.diff(unit) == 0) & (np.diff(tick) == 0)
-    if repeated.any():
-        row = int(order[1:][repeated].min()) + 1
-        where = " per unit" if panel else ""
-        raise TableError(
-            f"Expected one row{where} at each time, but the time of row {row} occurs twice: name the column that "
-            "identifies units, or keep one row."
-        )
 
 
 def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:

@@ -102,7 +102,17 @@ def read_table(
     >>> [column.name for column in table.columns if column.kind == "category"]
     ['ward']
     """
-    options = (options or ReadOptions()).changed(**changes)
+    return read_rows(source, (options or ReadOptions()).changed(**changes), abilities, strict, progress)[0]
+
+
+def read_rows(
+    source: Any,
+    options: ReadOptions,
+    abilities: Abilities = ANY_TABLE,
+    strict: bool = True,
+    progress: Progress = ignore,
+) -> tuple[Table, NDArray[np.intp]]:
+    """The table that `read_table` returns, and which rows of the source it has unless `missing` is "drop"."""
     roles = _roles(as_frame(source, options, progress), options)
     raw, environment = roles.raw, roles.environment
     usual = CellOptions(raw.decimal, tuple(options.na or ()), "levels" in abilities)
@@ -149,7 +159,7 @@ def read_table(
     for array in (table.values, table.intervened):
         if array is not None:
             array.flags.writeable = False
-    return replace(table, findings=tuple(findings))
+    return replace(table, findings=tuple(findings)), np.asarray(rows, dtype=np.intp)
 
 
 def check_readable(table: Table, abilities: Abilities) -> None:

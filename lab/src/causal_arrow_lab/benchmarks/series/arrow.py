@@ -1,4 +1,4 @@
-"""Causal Arrow on a series: its window read by the network, and pairs that recur in the window tied."""
+"""Causal Arrow on a series, as users get it for numbers."""
 
 from __future__ import annotations
 
@@ -6,40 +6,28 @@ import time
 
 import numpy as np
 
-from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.inference import infer
-from causal_arrow.graphs.graph_distribution import sigmoid
+from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
-from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied
-from causal_arrow.series.prepare import without_levels
-from causal_arrow.series.window import codes, ticks, window
+from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series.pipeline import answer_series
+from causal_arrow.series.reading import Series
+from causal_arrow.series.window import codes, ticks
+from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 from causal_arrow_lab.benchmarks.series.families import SeriesTask
 from causal_arrow_lab.benchmarks.series.measures import SeriesEstimate
 
 
 def solve(network: Network, task: SeriesTask) -> SeriesEstimate:
-    """What users get for numbers: lags as given, units without their levels, time as a column."""
+    """The answer with lags as given, and columns as they are."""
     start = time.process_time()
-    found = read(network, task)
-    probabilities = found.probabilities()
-    graph = found.graph()
+    table = Table.of_numbers(task.values, task.names)
+    unit = codes(task.unit, len(task.values))
+    options = SeriesOptions(lags=task.lags, contemporaneous=task.contemporaneous)
+    report = TableReport(table.observations, table.columns, ())
+    series = Series(table, ticks(None, unit), unit)
+    answer, _ = answer_series(network, series, report, options, knowledge=Knowledge(), scale="given")
+    graph, probabilities = answer.graph, answer.edge_probabilities
     seconds = time.process_time() - start
-    hidden = found.now.confounding_logits
-    return SeriesEstimate(
-        graph, probabilities, probabilities, seconds, None if hidden is None else sigmoid(np.asarray(hidden))
-    )
-
-
-def read(network: Network, task: SeriesTask) -> WindowDistribution:
-    """The distribution over window graphs."""
-    values, unit = task.values, task.unit
-    if unit is not None:
-        members = codes(unit, len(values))
-        values, kept = without_levels(values, members, ticks(None, members), np.ones(values.shape[1], dtype=bool))
-        values, unit = values[kept], unit[kept]
-    rows = window(values, task.lags + FURTHER_SLICES, unit=unit)
-    arranged = arrange(Table.of_numbers(rows.table(values), rows.names(task.names)))
-    found = infer(network, arranged).rearranged(np.argsort(arranged.arrangement))
-    distribution = tied(found, rows, task.lags)
-    return distribution if task.contemporaneous else distribution.without_now()
+    hidden = answer.confounding_probabilities
+    return SeriesEstimate(graph, probabilities, probabilities, seconds, None if hidden is None else np.asarray(hidden))

@@ -1,0 +1,455 @@
+"""SeriesAnswer: what the network says about a series, and the window graph read off it under what is known."""
+
+# P variables, L lags, C variables of the context
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow._version import __version__
+from causal_arrow.discovery.answer import DIGITS, HIDDEN_CAUSE, HiddenCause, direction_strength, hidden_cause_record
+from causal_arrow.errors import PYTHON, ConfigurationError, Wording
+from causal_arrow.graphs.decoding import decode, most_probable_first
+from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary
+from causal_arrow.series.findings import finding_of_sampling
+from causal_arrow.series.knowledge import window_knowledge
+from causal_arrow.tables.table import Column, Finding
+from causal_arrow.text import closest, listed
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+SERIES_FORMAT = "causal-arrow-series"
+SERIES_VERSION = 1
+
+
+@dataclass(frozen=True)
+class LaggedEdge:
+    """An edge of a window graph: the source, so many steps before, is a cause of the target.
+
+    Examples
+    --------
+    >>> from causal_arrow.series.answer import LaggedEdge
+    >>> print(LaggedEdge("heating", "temperature", 1, 0.97, 1.0, False))
+    heating t-1 → temperature (0.97)
+    """
+
+    source: str
+    """The cause."""
+    target: str
+    """The effect."""
+    lag: int
+    """How many steps later the cause acts; 0 is within one step."""
+    probability: float
+    """Of this edge in this direction."""
+    direction_probability: float
+    """Of this direction, given that there is an edge; 1 between steps, since causes come first."""
+    required: bool
+    """Whether the edge is there because the knowledge says so."""
+
+    @property
+    def direction(self) -> str:
+        """Say how strongly this direction is preferred: "time" between steps, else as for edges of tables."""
+        return "time" if self.lag else direction_strength(self.direction_probability)
+
+    def __str__(self) -> str:
+        source = f"{self.source} t-{self.lag}" if self.lag else self.source
+        return f"{source} → {self.target} ({self.probability:.2f})"
+
+
+def edge_record(edge: LaggedEdge) -> dict[str, Any]:
+    """What files say of an edge."""
+    facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
+    return {**facts, "direction": edge.direction}
+
+
+EDGE_COLUMNS = ("source", "target", "lag", "probability", "direction_probability", "required", "direction")
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesAnswer:
+    """A distribution over stationary window graphs on named variables, and the graph a decoding rule takes from it.
+
+    `discover` makes it for a series. [lag, j, k] is about the edge from variable j, so many steps before, to variable k.
+
+    Parameters
+    ----------
+    names
+        The variables that have lags.
+    distribution
+        What the network said.
+    context
+        Variables that have no lags and no causes: environments, and time itself where a variable has a trend.
+    knowledge
+        What is known; no graph contradicts it.
+    decode
+        How the graph is decoded: "map", "shd" or "f1".
+    threshold
+        For "map": edges are shown when they are more probable than this.
+    steps
+        How many steps the series has in all.
+    observations
+        How many rows the window has.
+    units
+        How many units a panel has; 1 for one series.
+    model
+        The name of the model.
+    findings
+        What was noticed about the series.
+    prepared
+        What was taken out before: some of "log", "difference", "season" and "levels".
+    columns
+        What kind of values each variable has.
+    experiments
+        In how many steps each variable was set, for those that experiments have set.
+    always_set
+        Those of them that were set at every step.
+    environment
+        The variable of the context that tells environments apart.
+    table_checksum
+        Digits that depend on the values of the window.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> answer = discover(load_example("greenhouse"), lags=2, time="day").answer
+    >>> answer.names
+    ('sun', 'temperature', 'watering', 'soil', 'growth')
+    >>> ("sun", "temperature", 0) in [(edge.source, edge.target, edge.lag) for edge in answer.edges]
+    True
+    """
+
+    names: tuple[str, ...]
+    distribution: WindowDistribution
+    context: tuple[str, ...] = ()
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    decode: str = "map"
+    threshold: float = 0.5
+    steps: int | None = None
+    observations: int | None = None
+    units: int = 1
+    model: str | None = None
+    findings: tuple[Finding, ...] = ()
+    prepared: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+    experiments: Mapping[str, int] = field(default_factory=dict)
+    always_set: tuple[str, ...] = ()
+    environment: str | None = None
+    table_checksum: str | None = None
+
+    def __post_init__(self) -> None:
+        variables = self.distribution.now.variables
+        if len(self.names) != variables:
+            raise ConfigurationError(f"Expected a name for each of {variables} variables, got {len(self.names)}.")
+        _ = self.graph  # decode now, so that invalid knowledge or an invalid rule fails here
+
+    def refine(
+        self, *, knowledge: Knowledge | None = None, decode: str | None = None, threshold: float | None = None
+    ) -> SeriesAnswer:
+        """The answer with other knowledge, rule or threshold, without a new pass through the network.
+
+        Parameters
+        ----------
+        knowledge
+            What is known now, in place of what was known before.
+        decode
+            The new decoding rule: "map", "shd" or "f1".
+        threshold
+            The new threshold, from 0 to 1.
+
+        Examples
+        --------
+        >>> from causal_arrow import Knowledge
+        >>> informed = answer.refine(knowledge=Knowledge(forbidden=["sun -> temperature at lag 0"]))
+        >>> bool(informed.graph[0, 0, 1])
+        False
+        """
+        changes: dict[str, Any] = {"knowledge": knowledge, "decode": decode, "threshold": threshold}
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+    # The graphs
+
+    @property
+    def lags(self) -> int:
+        """The number of lags, L."""
+        return self.distribution.lags
+
+    @cached_property
+    def known(self) -> WindowKnowledge:
+        """The knowledge as matrices."""
+        return window_knowledge(self.knowledge, self.names, self.context, self.lags, always_set=self.always_set)
+
+    @cached_property
+    def graph(self) -> Bools:
+        """The window graph, [lag, j, k]: stationary, and acyclic at lag 0.  (L + 1, P, P)"""
+        return self.distribution.graph(self.known, rule=self.decode, threshold=self.threshold)
+
+    @property
+    def summary(self) -> Bools:
+        """The summary graph, [j, k]: j acts on k at some lag. It may have cycles.  (P, P)"""
+        return summary(self.graph)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The variables in their causal order at lag 0."""
+        rule = "map" if self.decode == "f1" else self.decode
+        found = decode(self.distribution.now, self.known.now, rule=rule, threshold=self.threshold)
+        return tuple(self.names[index] for index in found.order)
+
+    @cached_property
+    def edges(self) -> tuple[LaggedEdge, ...]:
+        """The edges between different variables, the most probable first.
+
+        Examples
+        --------
+        >>> [str(edge) for edge in answer.edges if edge.target == "soil"][0].startswith("watering")
+        True
+        """
+        return self._edges(own=False)
+
+    @cached_property
+    def own_past(self) -> tuple[LaggedEdge, ...]:
+        """The edges from the past of a variable to itself, the most probable first."""
+        return self._edges(own=True)
+
+    def _edges(self, own: bool) -> tuple[LaggedEdge, ...]:
+        found = [self._facts(*where) for where in np.argwhere(self.graph).tolist() if (where[1] == where[2]) == own]
+        return tuple(
+            sorted(found, key=lambda edge: (*most_probable_first(edge.probability, edge.source, edge.target), edge.lag))
+        )
+
+    def _facts(self, lag: int, j: int, k: int) -> LaggedEdge:
+        probability = float(self.edge_probabilities[lag, j, k])
+        both = probability + (0.0 if lag else float(self.edge_probabilities[0, k, j]))
+        required = self.known.requires(lag, j, k)
+        return LaggedEdge(self.names[j], self.names[k], lag, probability, probability / (both or 1.0), required)
+
+    # How sure
+
+    @cached_property
+    def edge_probabilities(self) -> Floats:
+        """Probability of each edge given the knowledge, [lag, j, k].  (L + 1, P, P)"""
+        return self.distribution.probabilities(self.known)
+
+    @cached_property
+    def summary_probabilities(self) -> Floats:
+        """Probability that j acts on k at some lag, [j, k]: edges at different lags are independent.  (P, P)"""
+        some = 1 - np.prod(1 - self.edge_probabilities, axis=0)
+        np.fill_diagonal(some, 0.0)
+        return some
+
+    @cached_property
+    def edges_per_lag(self) -> Floats:
+        """The expected number of edges between different variables at each lag.  (L + 1,)"""
+        own = np.eye(len(self.names), dtype=bool)
+        return np.asarray(self.edge_probabilities[:, ~own].sum(axis=1))
+
+    @cached_property
+    def context_probabilities(self) -> Floats:
+        """Probability that a variable of the context is a direct cause of k.  (C, P)"""
+        return sigmoid(self.known.on_context(self.distribution.context))
+
+    @cached_property
+    def context_edges(self) -> tuple[LaggedEdge, ...]:
+        """The edges from the context, the most probable first."""
+        found = [
+            LaggedEdge(self.context[c], self.names[k], 0, float(self.context_probabilities[c, k]), 1.0, False)
+            for c, k in np.argwhere(self.context_probabilities > self.threshold)
+        ]
+        return tuple(sorted(found, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
+
+    @cached_property
+    def confounding_probabilities(self) -> Floats | None:
+        """Probability that two variables share a hidden cause at lag 0; None if the network does not say.  (P, P)"""
+        found = self.distribution.now.confounding_probabilities()
+        if found is None or self.known.now is None:
+            return found
+        return np.where(self.known.now.unconfounded, 0.0, found)
+
+    @cached_property
+    def hidden_causes(self) -> tuple[HiddenCause, ...]:
+        """The pairs that probably share a hidden cause at lag 0, the most probable first."""
+        if self.confounding_probabilities is None:
+            return ()
+        pairs = [
+            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))
+            for j, k in np.argwhere(np.triu(self.confounding_probabilities > HIDDEN_CAUSE, 1))
+        ]
+        return tuple(sorted(pairs, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
+
+    def sample(self, count: int, generator: np.random.Generator) -> Bools:
+        """Draw window graphs, none of which contradicts the knowledge.  (count, L + 1, P, P)
+
+        Parameters
+        ----------
+        count
+            How many graphs.
+        generator
+            Where the randomness comes from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> answer.sample(10, np.random.default_rng(0)).shape
+        (10, 3, 5, 5)
+        """
+        return self.distribution.sample(count, generator, self.known)
+
+    @cached_property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """What was noticed about the series and about this graph."""
+        sampling = finding_of_sampling(self.graph)
+        return self.findings if sampling is None else (*self.findings, sampling)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know, in words for Python."""
+        return self.worded_warnings(PYTHON)
+
+    def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
+        """The warnings, with what can be done about them in the words of a surface.
+
+        Parameters
+        ----------
+        wording
+            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`; an empty mapping leaves the advice out.
+        """
+        return tuple(finding.worded(wording) for finding in self.all_findings if finding.severity != "note")
+
+    def index_of(self, variable: str) -> int:
+        """The index of a variable in `names`; an unknown name is a ConfigurationError.
+
+        Parameters
+        ----------
+        variable
+            Its name.
+
+        Examples
+        --------
+        >>> answer.index_of("soil")
+        3
+        """
+        if variable not in self.names:
+            near = closest(str(variable), self.names)
+            hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
+            raise ConfigurationError(f"There is no variable {variable!r} with lags: {hint}")
+        return self.names.index(variable)
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can hold it, complete; `from_dict` reads it.
+
+        Examples
+        --------
+        >>> SeriesAnswer.from_dict(answer.to_dict()).edges == answer.edges
+        True
+        """
+        hidden = self.confounding_probabilities
+        now = self.distribution.now
+        return {
+            "format": SERIES_FORMAT,
+            "version": SERIES_VERSION,
+            "causal_arrow": __version__,
+            "model": self.model,
+            "lags": self.lags,
+            "steps": self.steps,
+            "observations": self.observations,
+            "units": self.units,
+            "variables": list(self.names),
+            "context": list(self.context),
+            "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
+            "experiments": dict(self.experiments),
+            "always_set": list(self.always_set),
+            "environment": self.environment,
+            "prepared": dict(self.prepared),
+            "edges": [edge_record(edge) for edge in self.edges],
+            "own_past": [edge_record(edge) for edge in self.own_past],
+            "context_edges": [edge_record(edge) for edge in self.context_edges],
+            "order": list(self.order),
+            "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
+            "summary_probabilities": np.round(self.summary_probabilities, DIGITS).tolist(),
+            "hidden_causes": None if hidden is None else [hidden_cause_record(pair) for pair in self.hidden_causes],
+            "confounding_probabilities": None if hidden is None else np.round(hidden, DIGITS).tolist(),
+            "decode": self.decode,
+            "threshold": self.threshold,
+            "knowledge": self.knowledge.to_dict(),
+            "warnings": list(self.worded_warnings({})),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "table_checksum": self.table_checksum,
+            "distribution": {
+                "past": self.distribution.past.tolist(),
+                "skeleton_logits": np.asarray(now.skeleton_logits, dtype=np.float64).tolist(),
+                "order_scores": np.asarray(now.order_scores, dtype=np.float64).tolist(),
+                "confounding_logits": None
+                if now.confounding_logits is None
+                else np.asarray(now.confounding_logits, dtype=np.float64).tolist(),
+                "context": self.distribution.context.tolist(),
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> SeriesAnswer:
+        """The answer that `to_dict` wrote, to be asked and refined as before.
+
+        Parameters
+        ----------
+        content
+            What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
+        """
+        if not isinstance(content, Mapping) or content.get("format") != SERIES_FORMAT:
+            raise ConfigurationError(
+                f'Expected an answer about a series, an object with "format": "{SERIES_FORMAT}".'
+            )
+        if content.get("version") != SERIES_VERSION:
+            raise ConfigurationError(
+                f"Expected version {SERIES_VERSION} of a saved answer about a series, got {content.get('version')!r}: "
+                "it was written by another version of causal-arrow."
+            )
+        try:
+            names = tuple(str(name) for name in content["variables"])
+            return cls(
+                names=names,
+                distribution=_distribution(content["distribution"], int(content["lags"]), len(names)),
+                context=tuple(content["context"]),
+                knowledge=Knowledge.from_dict(content["knowledge"]),
+                decode=content["decode"],
+                threshold=content["threshold"],
+                steps=content["steps"],
+                observations=content["observations"],
+                units=content["units"],
+                model=content["model"],
+                findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
+                prepared=dict(content["prepared"]),
+                columns=tuple(
+                    Column(str(each["name"]), each["kind"], tuple(each["levels"])) for each in content["columns"]
+                ),
+                experiments={str(name): int(count) for name, count in content["experiments"].items()},
+                always_set=tuple(content["always_set"]),
+                environment=content["environment"],
+                table_checksum=content["table_checksum"],
+            )
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            if isinstance(error, ConfigurationError):
+                raise
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
+
+
+def _distribution(content: Mapping[str, Any], lags: int, variables: int) -> WindowDistribution:
+    past = np.array(content["past"], dtype=np.float64).reshape(lags, variables, variables)
+    hidden = content["confounding_logits"]
+    now = GraphDistribution(
+        np.array(content["skeleton_logits"], dtype=np.float64),
+        np.array(content["order_scores"], dtype=np.float64),
+        None if hidden is None else np.array(hidden, dtype=np.float64),
+    )
+    return WindowDistribution(past, now, np.array(content["context"], dtype=np.float64).reshape(-1, variables))

@@ -1,0 +1,409 @@
+"""SeriesDiscovery: an answer about a series, with the series, the report card and the network, and its questions."""
+
+# T steps, P variables, L lags, G graphs
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.inference import abilities, model_name, ready_model, training_range
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.network.protocol import Network
+from causal_arrow.progress import progress_bar
+from causal_arrow.series.answer import SeriesAnswer
+from causal_arrow.series.curves import Curve, Curves
+from causal_arrow.series.pipeline import answer_series
+from causal_arrow.series.reading import Series, read_series
+from causal_arrow.series.responses import Steps, response
+from causal_arrow.tables.report import TableReport, inspect_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from causal_arrow.discovery.pipeline import Settings
+    from causal_arrow.discovery.workload import Workload
+
+Bools = NDArray[np.bool_]
+Seed = int | np.random.Generator
+
+GRAPHS = 1000
+HORIZON = 10
+KINDS = ("pulse", "step")
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesDiscovery:
+    """An answer about a series, the series it is about, its report card, and the network that gave it.
+
+    `discover` and `Arrow` make it where lags are given.
+
+    Parameters
+    ----------
+    series
+        The series as it was read: its table, times and units.
+    report
+        What was noticed about it.
+    answer
+        The window graph and all probabilities.
+    network
+        The network that read it.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> list(found.edges_frame.columns)[:4]
+    ['source', 'target', 'lag', 'probability']
+    """
+
+    series: Series
+    report: TableReport
+    answer: SeriesAnswer
+    network: Network | None = field(default=None, repr=False)
+
+    # The graphs
+
+    @property
+    def edges_frame(self) -> pd.DataFrame:
+        """The edges of the window graph with their lags, then each variable's own past; the most probable first."""
+        from causal_arrow.series.exports import edges_frame
+
+        return edges_frame(self.answer)
+
+    @property
+    def window_graph(self) -> pd.DataFrame:
+        """The window graph: 1 where the cause of the row, at its lag, acts on the variable of the column."""
+        from causal_arrow.series.exports import window_frame
+
+        return window_frame(self.answer, self.answer.graph.astype(int))
+
+    @property
+    def window_probabilities(self) -> pd.DataFrame:
+        """Probability that the cause of the row, at its lag, acts on the variable of the column."""
+        from causal_arrow.series.exports import window_frame
+
+        return window_frame(self.answer, self.answer.edge_probabilities)
+
+    @property
+    def summary_graph(self) -> pd.DataFrame:
+        """The summary graph: 1 where the variable of the row acts on that of the column at some lag."""
+        return self._square(self.answer.summary.astype(int))
+
+    @property
+    def summary_probabilities(self) -> pd.DataFrame:
+        """Probability that the variable of the row acts on that of the column at some lag."""
+        return self._square(self.answer.summary_probabilities)
+
+    def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=list(self.answer.names), columns=list(self.answer.names))
+
+    def refine(
+        self, *, knowledge: Any = None, decode: str | None = None, threshold: float | None = None, **known: Any
+    ) -> SeriesDiscovery:
+        """A new discovery with other knowledge, rule or threshold; the network does not run again.
+
+        Parameters
+        ----------
+        knowledge
+            What is known now, in place of what was known before: a `Knowledge`, a mapping or a file. Edges may name
+            lags: "x -> y at lag 0", "x -> y at lags 1 to 3", "x -> y except at lag 1".
+        decode
+            The new decoding rule: "map", "shd" or "f1".
+        threshold
+            The new threshold, from 0 to 1.
+        **known
+            Arguments of `Knowledge`, in place of `knowledge`: `tiers=[["sun"], ["growth"]]`.
+
+        Examples
+        --------
+        >>> informed = found.refine(forbidden=["growth -> * at lag 0"])
+        >>> any(edge.source == "growth" and edge.lag == 0 for edge in informed.answer.edges)
+        False
+        """
+        from causal_arrow.discovery.pipeline import as_knowledge
+
+        if known and knowledge is not None:
+            raise ConfigurationError(f"Give {next(iter(known))} inside knowledge, or leave out knowledge.")
+        new = Knowledge(**known) if known else None if knowledge is None else as_knowledge(knowledge)
+        return replace(self, answer=self.answer.refine(knowledge=new, decode=decode, threshold=threshold))
+
+    def sample_graphs(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
+        """Window graphs drawn from the distribution, none of which contradicts the knowledge.  (n, L + 1, P, P)
+
+        Parameters
+        ----------
+        n_graphs
+            How many.
+        random_state
+            A seed or a numpy generator.
+
+        Examples
+        --------
+        >>> found.sample_graphs(20).shape
+        (20, 3, 5, 5)
+        """
+        return self.answer.sample(n_graphs, np.random.default_rng(random_state))
+
+    # Effects over time
+
+    def response(
+        self,
+        cause: str,
+        effect: str,
+        steps: int = HORIZON,
+        *,
+        kind: str = "pulse",
+        n_graphs: int = GRAPHS,
+        random_state: Seed = 0,
+    ) -> Curve:
+        """What happens to one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
+
+        Each sampled graph adjusts for its own causes of the cause. The 90% interval holds the uncertainty about the
+        graph and the sampling error, which is robust against memory and clustered by unit in panels.
+
+        Parameters
+        ----------
+        cause
+            The variable that is raised.
+        effect
+            The variable that may change.
+        steps
+            How far to look ahead.
+        kind
+            "pulse": the cause is raised once and then follows its own course. "step": it stays higher.
+        n_graphs
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator.
+
+        Examples
+        --------
+        >>> curve = found.response("watering", "soil", steps=3)
+        >>> curve.to_frame().shape
+        (4, 4)
+        """
+        answer = self.answer
+        j, k = answer.index_of(cause), answer.index_of(effect)
+        if kind not in KINDS:
+            raise ConfigurationError(f"Expected kind to be one of {', '.join(KINDS)}, got {kind!r}.")
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= 10_000:
+            raise ConfigurationError(f"Expected steps to be a whole number from 0 to 10,000, got {steps!r}.")
+        self._refuse_levels(cause, effect)
+        random = np.random.default_rng(random_state)
+        graphs = _in_levels(answer.sample(n_graphs, random), answer)
+        found = response(self._steps(k), graphs, j, k, int(steps), random, held=kind == "step")
+        return Curve.of(found, answer, kind, n_graphs)
+
+    def responses(self, effect: str, steps: int = HORIZON, *, kind: str = "pulse", n_graphs: int = 200) -> Curves:
+        """The curves of all other variables on one, the largest effect first; variables with levels are left out.
+
+        Parameters
+        ----------
+        effect
+            The variable that may change.
+        steps
+            How far to look ahead.
+        kind
+            "pulse" or "step", as in `response`.
+        n_graphs
+            How many graphs to sample.
+
+        Examples
+        --------
+        >>> curves = found.responses("growth", steps=2, n_graphs=50)
+        >>> len(curves.curves)
+        4
+        """
+        self.answer.index_of(effect)
+        causes = [name for name in self.answer.names if name != effect and self._is_number(name)]
+        found = [self.response(cause, effect, steps, kind=kind, n_graphs=n_graphs) for cause in causes]
+        scales = {name: self._spread(name) for name in causes}
+        return Curves(tuple(sorted(found, key=lambda curve: -round(curve.largest * scales[curve.cause], 9))))
+
+    def _steps(self, effect: int) -> Steps:
+        """The series as regressions read it, in the order of `answer.names`; what an experiment set is no outcome."""
+        columns = [self.series.table.names.index(name) for name in self.answer.names]
+        values = self.series.table.values[:, columns]
+        marks = self.series.table.intervened
+        if marks is not None and marks[:, columns[effect]].any():
+            values = values.copy()
+            values[marks[:, columns[effect]], effect] = np.nan
+        unit = self.series.unit if self.series.units > 1 else None
+        return Steps(values, self.series.tick, unit, self.series.environment, self.answer.prepared.get("season"))
+
+    def _refuse_levels(self, *names: str) -> None:
+        for name in names:
+            if not self._is_number(name):
+                raise ConfigurationError(
+                    f"Effects over time are between numbers, and {name!r} holds levels: make it numbers first."
+                )
+
+    def _is_number(self, name: str) -> bool:
+        kinds = {column.name: column for column in self.series.table.columns}
+        return kinds[name].kind == "number" or len(kinds[name].levels) == 2
+
+    def _spread(self, name: str) -> float:
+        return float(np.nanstd(self.series.table.values[:, self.series.table.names.index(name)]))
+
+    def next_experiment(self, *names: Any, **settings: Any) -> None:
+        """Raise a ConfigurationError: advice on experiments is for tables."""
+        raise ConfigurationError(
+            "next_experiment is for tables: for a series, look at `response` and at the edges with the least certain "
+            "directions, which are at lag 0."
+        )
+
+    # Words, pictures, files
+
+    def __str__(self) -> str:
+        from causal_arrow.series.summary import to_text
+
+        return to_text(self.answer)
+
+    def _repr_html_(self) -> str:
+        from causal_arrow.series.summary import to_html
+
+        return to_html(self.answer)
+
+    def draw(self, *paths: str | Path, what: str = "summary", ax: Axes | None = None) -> Axes | None:
+        """Draw the summary graph with lags on its edges, or the window graph in columns of time.
+
+        Parameters
+        ----------
+        *paths
+            Files to write, by their endings: .png, .svg, .pdf; without any, axes come back.
+        what
+            "summary" or "window".
+        ax
+            Axes to draw into.
+
+        Examples
+        --------
+        >>> found.draw("window.png", what="window")
+        """
+        from causal_arrow.series.pictures import draw, save
+
+        if paths:
+            save(self.answer, *paths, what=what)
+            return None
+        return draw(self.answer, what=what, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can hold it; `SeriesAnswer.from_dict` reads it."""
+        return self.answer.to_dict()
+
+    def to_json(self) -> str:
+        """The answer as JSON text."""
+        from causal_arrow.series.exports import to_json
+
+        return to_json(self.answer)
+
+    def to_networkx(self) -> Any:
+        """The window graph as a networkx `MultiDiGraph`: one edge per lag, with its probability."""
+        from causal_arrow.series.exports import to_networkx
+
+        return to_networkx(self.answer)
+
+    def to_tigramite(self) -> dict[str, NDArray[Any]]:
+        """The window graph as tigramite keeps it: `graph` and `probabilities`, [cause, effect, lag]."""
+        from causal_arrow.series.exports import to_tigramite
+
+        return to_tigramite(self.answer)
+
+    def to_statsmodels(self) -> NDArray[np.bool_]:
+        """Which coefficients a statsmodels VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them."""
+        from causal_arrow.series.exports import to_statsmodels
+
+        return to_statsmodels(self.answer)
+
+    def save(self, path: str | Path) -> None:
+        """Write the answer and the series to a .causal file, which `SeriesDiscovery.load` reads.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Examples
+        --------
+        >>> found.save("greenhouse.causal")
+        >>> SeriesDiscovery.load("greenhouse.causal").answer.edges == found.answer.edges
+        True
+        """
+        from causal_arrow.series.exports import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> SeriesDiscovery:
+        """Read a file that `save` wrote; every question can be asked again.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        from causal_arrow.series.exports import load
+
+        return load(Path(path))
+
+
+def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
+    """Graphs over levels, from those of changes: a change one step before is a difference of two levels.
+
+    So where a cause was differenced, its level is a cause at the next lag too, and regressions on levels hold what
+    regressions on changes do.
+    """
+    changing = [answer.names.index(name) for name in answer.prepared.get("difference", ()) if name in answer.names]
+    if not changing:
+        return graphs
+    more = np.zeros((len(graphs), graphs.shape[1] + 1, *graphs.shape[2:]), dtype=bool)
+    more[:, :-1] = graphs
+    more[:, 1:, changing] |= graphs[:, :, changing]
+    more[:, 1, changing, changing] = True
+    return more
+
+
+def discover_series(
+    source: Any,
+    settings: Settings,
+    *,
+    before: Callable[[Workload], None] | None = None,
+    progress: bool | None = None,
+) -> SeriesDiscovery:
+    """The discovery for a series, with the settings of `discover`, of which `series` has lags."""
+    from causal_arrow.discovery.pipeline import as_knowledge
+
+    with progress_bar(progress) as tell:
+        knowledge = as_knowledge(settings.knowledge)
+        network = ready_model(settings.model, settings.device, settings.precision)
+        able = abilities(settings.model, network)
+        series = read_series(source, settings.series, settings.reading, able, tell)
+        report = inspect_table(series.table, training_range(settings.model), able)
+        answer, report = answer_series(
+            network,
+            series,
+            report,
+            settings.series,
+            knowledge=knowledge,
+            scale=settings.scale,
+            decode=settings.decode,
+            threshold=settings.threshold,
+            max_rows=settings.max_rows,
+            observations_per_chunk=settings.observations_per_chunk,
+            model=model_name(settings.model),
+            before=before,
+            progress=tell,
+        )
+    return SeriesDiscovery(series, report, answer, network)

@@ -1,0 +1,185 @@
+"""An answer about a series for other programs: JSON, CSV, networkx, GraphML, Graphviz, tigramite, statsmodels."""
+
+# P variables, L lags
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, edge_record
+from causal_arrow.series.reading import Series
+from causal_arrow.tables.report import TableReport
+from causal_arrow.tables.table import Table
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from causal_arrow.series.discovery import SeriesDiscovery
+
+
+def all_edges(answer: SeriesAnswer) -> tuple[LaggedEdge, ...]:
+    """Edges between variables, from the context, and of each variable's own past."""
+    return (*answer.edges, *answer.context_edges, *answer.own_past)
+
+
+def to_json(answer: SeriesAnswer) -> str:
+    """The answer as JSON text."""
+    return json_text(answer.to_dict()) + "\n"
+
+
+def edges_frame(answer: SeriesAnswer) -> pd.DataFrame:
+    """The edges as a data frame with a column of lags."""
+    import pandas as pd
+
+    return pd.DataFrame([edge_record(edge) for edge in all_edges(answer)], columns=list(EDGE_COLUMNS))
+
+
+def window_frame(answer: SeriesAnswer, matrix: NDArray[Any]) -> pd.DataFrame:
+    """A matrix [lag, j, k] with a row for each cause at each lag.  ((L + 1) · P, P)"""
+    import pandas as pd
+
+    rows = [(name, lag) for lag in range(len(matrix)) for name in answer.names]
+    index = pd.MultiIndex.from_tuples(rows, names=["cause", "lag"])
+    return pd.DataFrame(matrix.reshape(len(rows), -1), index=index, columns=list(answer.names))
+
+
+def to_csv(answer: SeriesAnswer) -> str:
+    """The edges as CSV with a header."""
+    names = written_names((*answer.names, *answer.context), NOT_IN_CSV)
+    lines = [",".join(EDGE_COLUMNS)]
+    for edge in all_edges(answer):
+        facts = {**edge_record(edge), "source": names[edge.source], "target": names[edge.target]}
+        lines.append(",".join(_csv_cell(str(facts[column])) for column in EDGE_COLUMNS))
+    return "\n".join(lines) + "\n"
+
+
+def to_networkx(answer: SeriesAnswer) -> nx.MultiDiGraph[str]:
+    """The window graph as a multigraph: one edge per lag, whose key is the lag, with its facts."""
+    import networkx as nx
+
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(lags=answer.lags)
+    graph.add_nodes_from(answer.names, context=False)
+    graph.add_nodes_from(answer.context, context=True)
+    for edge in all_edges(answer):
+        facts = edge_record(edge)
+        graph.add_edge(facts.pop("source"), facts.pop("target"), key=edge.lag, **facts)
+    if answer.hidden_causes:
+        graph.graph["hidden_causes"] = [
+            (pair.first, pair.second, round(pair.probability, 6)) for pair in answer.hidden_causes
+        ]
+    return graph
+
+
+def to_graphml(answer: SeriesAnswer) -> str:
+    """The window graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
+    import networkx as nx
+
+    names = written_names((*answer.names, *answer.context))
+    graph = nx.relabel_nodes(to_networkx(answer), names)
+    if answer.hidden_causes:
+        graph.graph["hidden_causes"] = json.dumps(graph.graph["hidden_causes"], ensure_ascii=False)
+    return "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+def to_dot(answer: SeriesAnswer) -> str:
+    """The summary graph in the language of Graphviz, with lags as labels of edges."""
+    names = {
+        name: _quoted(written) for name, written in written_names((*answer.names, *answer.context)).items()
+    }
+    lines = ["digraph summary_graph {", "  node [shape=box, style=rounded];"]
+    lines += [f"  {names[name]};" for name in answer.names]
+    for (source, target), edges in by_pair(all_edges(answer)).items():
+        lags = ", ".join(str(edge.lag) for edge in edges)
+        probability = max(edge.probability for edge in edges)
+        look = f"label={_quoted(lags)}, penwidth={0.5 + 2 * probability:.2f}, probability={probability:.6f}"
+        lines.append(f"  {names[source]} -> {names[target]} [{look}];")
+    for pair in answer.hidden_causes:
+        look = f"dir=both, style=dashed, constraint=false, probability={pair.probability:.6f}"
+        lines.append(f"  {names[pair.first]} -> {names[pair.second]} [{look}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def by_pair(edges: tuple[LaggedEdge, ...]) -> dict[tuple[str, str], list[LaggedEdge]]:
+    """The edges of each pair of variables, by lag."""
+    pairs: dict[tuple[str, str], list[LaggedEdge]] = {}
+    for edge in edges:
+        pairs.setdefault((edge.source, edge.target), []).append(edge)
+    return {pair: sorted(some, key=lambda edge: edge.lag) for pair, some in pairs.items()}
+
+
+def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
+    """The window graph as tigramite keeps it, [cause, effect, lag]: "-->", "<--" at lag 0, "" for none.
+
+    `graph` goes into `plot_graph` and `plot_time_series_graph`, `val_matrix` holds the probabilities.
+    """
+    graph = np.moveaxis(answer.graph, 0, 2)
+    marks = np.where(graph, "-->", "").astype("<U3")
+    marks[:, :, 0] = np.where(graph[:, :, 0].T, "<--", marks[:, :, 0])
+    if answer.hidden_causes:
+        for pair in answer.hidden_causes:
+            j, k = answer.index_of(pair.first), answer.index_of(pair.second)
+            if not marks[j, k, 0]:
+                marks[j, k, 0] = marks[k, j, 0] = "<->"
+    return {"graph": marks, "val_matrix": np.moveaxis(answer.edge_probabilities, 0, 2)}
+
+
+def to_statsmodels(answer: SeriesAnswer) -> NDArray[np.bool_]:
+    """Which coefficients a VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them."""
+    return np.asarray(answer.graph[1:].transpose(0, 2, 1))
+
+
+TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
+    "graph.json": to_json,
+    "edges.csv": to_csv,
+    "graph.graphml": to_graphml,
+    "graph.dot": to_dot,
+}
+"""The files of an answer that are text, by name."""
+
+
+# .causal files
+
+MEMBERS = ("answer.json", "series.npz")
+
+
+def save(found: SeriesDiscovery, path: Path) -> None:
+    """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
+    table, arrays = found.series.table, io.BytesIO()
+    marks = np.zeros((0, 0), dtype=bool) if table.intervened is None else table.intervened
+    np.savez_compressed(
+        arrays, values=table.values, tick=found.series.tick, unit=found.series.unit, intervened=marks
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MEMBERS[0], to_json(found.answer))
+        archive.writestr(MEMBERS[1], arrays.getvalue())
+
+
+def load(path: Path) -> SeriesDiscovery:
+    """Read the file that `save` wrote."""
+    from causal_arrow.series.discovery import SeriesDiscovery
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            answer = SeriesAnswer.from_dict(json.loads(archive.read(MEMBERS[0])))
+            arrays = np.load(io.BytesIO(archive.read(MEMBERS[1])), allow_pickle=False)
+            marks = arrays["intervened"]
+            table = Table(
+                arrays["values"], answer.columns, answer.findings, marks if marks.size else None, answer.environment
+            )
+            series = Series(table, arrays["tick"], arrays["unit"])
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"'{path}' is not a .causal file of a series: {error}.") from error
+    return SeriesDiscovery(series, TableReport(table.observations, table.columns, answer.findings), answer)

@@ -1,0 +1,137 @@
+"""SeriesOptions: how to read a series. Python and the command line take every option from here."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from causal_arrow.errors import ConfigurationError, Remedy
+from causal_arrow.text import shown
+
+AUTO = "auto"
+MAX_LAGS = 50
+
+
+def _about(help: str) -> dict[str, str]:
+    return {"help": help}
+
+
+@dataclass(frozen=True)
+class SeriesOptions:
+    """How to read a time series or a panel. `Arrow` and `discover` take these options by name.
+
+    Parameters
+    ----------
+    lags
+        How many steps back causes may act: a whole number, or "auto" to choose by the data. None, the default, reads
+        a table without time.
+    time
+        The column that holds the time of each row, as dates or numbers, or one time per row. Without it, rows follow
+        each other in the order of the table, and a pandas index of dates counts as the time.
+    unit
+        The column that says which unit (patient, country, machine) a row belongs to, or one label per row. No row of
+        the window mixes two units.
+    contemporaneous
+        Whether causes may act within one step, at lag 0.
+    difference
+        True to analyze changes from step to step in all numbers, or the columns in which to do so: for random walks.
+    season
+        The period of a season in steps, whose mean at each phase is taken out: 12 for months.
+    resample
+        The length of equal steps to bring irregular times to: a period such as "D", "W", "MS" or "15min" for dates, or
+        a number. Numbers are averaged within a step, levels are the last ones.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> found.answer.lags
+    2
+    """
+
+    lags: int | str | None = field(
+        default=None,
+        metadata=_about("Read the table as a time series in which causes act up to this many steps later, or auto."),
+    )
+    time: Any = field(
+        default=None, metadata=_about("The column with the time of each row, dates or numbers; else rows are in order.")
+    )
+    unit: Any = field(
+        default=None, metadata=_about("The column that says which unit of a panel a row belongs to, such as a patient.")
+    )
+    contemporaneous: bool = field(default=True, metadata=_about("Whether causes may act within one step, at lag 0."))
+    difference: bool | Sequence[Any] = field(
+        default=False, metadata=_about("Analyze changes from step to step in these columns, or in all numbers: all.")
+    )
+    season: int | None = field(
+        default=None, metadata=_about("Period of a season in steps, whose mean at each phase is taken out.")
+    )
+    resample: Any = field(
+        default=None,
+        metadata=_about("Length of the equal steps to bring irregular times to, such as D, W, MS, 15min or a number."),
+    )
+
+    def __post_init__(self) -> None:
+        given = [name for name in SERIES_OPTIONS if getattr(self, name) is not _default(name)]
+        if self.lags is None and given:
+            raise ConfigurationError(f"{given[0]!r} is about time series, and no lags are given.", [Remedy("lags")])
+        if self.lags is not None and self.lags != AUTO:
+            _check_whole("lags", self.lags, 1, MAX_LAGS, " or 'auto'")
+        if self.season is not None:
+            _check_whole("season, the period in steps,", self.season, 2, 10**6)
+        if not isinstance(self.contemporaneous, bool | np.bool_):
+            raise ConfigurationError(f"Expected contemporaneous to be true or false, got {shown(self.contemporaneous)}.")
+        if isinstance(self.difference, str):
+            object.__setattr__(self, "difference", [self.difference])
+
+    @property
+    def are_given(self) -> bool:
+        """Whether the table is a series at all."""
+        return self.lags is not None
+
+    def changed(self, **changes: Any) -> SeriesOptions:
+        """Change some of the options.
+
+        Parameters
+        ----------
+        **changes
+            New values by the names of the options.
+
+        Examples
+        --------
+        >>> SeriesOptions(lags=3).changed(season=12).season
+        12
+        """
+        return replace(self, **changes) if changes else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that differ from the defaults.
+
+        Examples
+        --------
+        >>> SeriesOptions(lags=3, time="date").to_dict()
+        {'lags': 3, 'time': 'date'}
+        """
+        given = {name: getattr(self, name) for name in SERIES_OPTIONS if getattr(self, name) is not _default(name)}
+        if not isinstance(given.get("difference", True), bool):
+            given["difference"] = list(given["difference"])
+        return given
+
+
+SERIES_OPTIONS: Mapping[str, str] = {each.name: each.metadata["help"] for each in fields(SeriesOptions)}
+"""Every option by its name, with a line of help."""
+_DEFAULTS = {each.name: each.default for each in fields(SeriesOptions)}
+
+
+def _default(name: str) -> Any:
+    return _DEFAULTS[name]
+
+
+def _check_whole(name: str, value: Any, least: int, most: int, more: str = "") -> None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not whole or not least <= int(value) <= most:
+        raise ConfigurationError(f"Expected {name} to be a whole number from {least} to {most:,}{more}, got {shown(value)}.")

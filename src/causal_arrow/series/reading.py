@@ -1,0 +1,280 @@
+"""read_series(): a table whose rows have a time, and a unit in panels."""
+
+# T steps, P variables
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.errors import Remedy, TableError
+from causal_arrow.progress import Progress, ignore
+from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series.window import codes, ticks
+from causal_arrow.tables._raw import RawFrame
+from causal_arrow.tables._sources import as_frame
+from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.reading import read_rows
+from causal_arrow.tables.table import ANY_TABLE, Abilities, Finding, Table
+from causal_arrow.text import counted, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MAX_STEPS = 10_000_000
+"""Steps that resampling may make."""
+DATES = "contains dates or times"
+"""How a table's error says that a column has dates."""
+CONTINUES = re.compile(r"(\d+)\s*(\D.*)")
+PERIODS: Mapping[str, str] = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": "Y", "YE": "Y", "T": "min", "H": "h"}
+"""Other names of periods."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A table whose rows have a time and a unit.
+
+    Examples
+    --------
+    >>> from causal_arrow import load_example
+    >>> from causal_arrow.series.options import SeriesOptions
+    >>> from causal_arrow.series.reading import read_series
+    >>> series = read_series(load_example("greenhouse"), SeriesOptions(lags=2, time="day"))
+    >>> series.table.observations, series.units
+    (500, 1)
+    """
+
+    table: Table
+    """One row per step, in any order."""
+    tick: Integers
+    """The time of each row in steps, whole numbers.  (T,)"""
+    unit: Integers
+    """The unit of each row, from 0.  (T,)"""
+
+    @property
+    def units(self) -> int:
+        """The number of units; 1 unless it is a panel."""
+        return int(self.unit.max()) + 1
+
+    @property
+    def environment(self) -> Integers | None:
+        """The environment of each row, if there are any.  (T,)"""
+        if self.table.environment is None:
+            return None
+        return codes(self.table.values[:, self.table.names.index(self.table.environment)], self.table.observations)
+
+
+def read_series(
+    source: Any,
+    options: SeriesOptions,
+    reading: ReadOptions | None = None,
+    abilities: Abilities = ANY_TABLE,
+    progress: Progress = ignore,
+) -> Series:
+    """Read a table with the time and the unit of each row.
+
+    Parameters
+    ----------
+    source
+        Whatever `read_table` takes.
+    options
+        Which columns hold time and units, and whether to resample.
+    reading
+        How to read the table.
+    abilities
+        What the network that will read it can read besides numbers.
+    progress
+        Called with the stage and the share of it that is done, while a long file is read.
+    """
+    reading = reading or ReadOptions()
+    raw = as_frame(source, reading, progress)
+    time, time_column = _labels(raw, options.time, "time")
+    unit, unit_column = _labels(raw, options.unit, "unit")
+    if time is None and raw.lines is None:
+        time = _time_of_index(raw.frame)
+    apart = [name for name in (time_column, unit_column) if name is not None]
+    kept = None if reading.columns is None else [name for name in reading.columns if str(name) not in apart]
+    blank = reading.missing == "drop"
+    changed = reading.changed(
+        drop=[*(reading.drop or ()), *apart], columns=kept, missing="auto" if blank else reading.missing
+    )
+    try:
+        table, rows = read_rows(raw, changed, abilities, progress=progress)
+    except TableError as error:
+        if time is not None or DATES not in error.message:
+            raise
+        raise TableError(error.message, [Remedy("time"), *error.remedies]) from error
+    unit_of = _units(unit, len(raw), unit_column)
+    times = None if time is None else _times(time, raw, time_column)
+    if options.resample is not None:
+        if times is None:
+            raise TableError("Resampling needs times: name the column that holds them.", [Remedy("time")])
+        tick = _periods(times, options.resample)[rows]
+        series = Series(table, tick - tick.min(), unit_of[rows])
+        return _resampled(series)
+    tick = ticks(times, unit_of)
+    _refuse_repeated(tick, unit_of, raw, panel=unit is not None)
+    if blank:
+        values = table.values.copy()
+        values[~table.observed.all(axis=1)] = np.nan
+        table = replace(table, values=values)
+    return Series(table, tick[rows], unit_of[rows])
+
+
+def _labels(raw: RawFrame, given: Any, option: str) -> tuple[pd.Series | None, str | None]:
+    """The labels of rows from a column or from the caller, and the name of the column."""
+    import pandas as pd
+
+    if given is None:
+        return None, None
+    if isinstance(given, str | int) and not isinstance(given, bool):
+        (index,) = raw.indices([given], option)
+        return raw.cells(index).reset_index(drop=True), raw.names[index]
+    labels = pd.Series(given).reset_index(drop=True)
+    if len(labels) != len(raw):
+        raise TableError(f"Expected {option} as one label for each of {len(raw):,} rows, got {len(labels):,}.")
+    return labels, None
+
+
+def _time_of_index(frame: pd.DataFrame) -> pd.Series | None:
+    """The dates in the index of a data frame, if it has any."""
+    import pandas as pd
+
+    if isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
+        return frame.index.to_series().reset_index(drop=True)
+    return None
+
+
+def _units(labels: pd.Series | None, count: int, column: str | None) -> Integers:
+    if labels is None:
+        return np.zeros(count, dtype=np.int64)
+    named = f" in {column!r}" if column is not None else ""
+    if labels.isna().any():
+        raise TableError(f"Expected a unit in every row, but {counted(int(labels.isna().sum()), 'label')}{named} is missing.")
+    unit_of = codes(labels.astype(str).to_numpy(dtype=str), count)
+    counts = np.bincount(unit_of)
+    if len(counts) == 1:
+        raise TableError(f"The units{named} are all {str(labels.iloc[0])!r}: leave out the unit of a single series.")
+    if counts.max() == 1:
+        raise TableError(f"Every unit{named} has one row: expected several steps of each, or a table without lags.")
+    return unit_of
+
+
+def _refuse_repeated(tick: Integers, unit_of: Integers, raw: RawFrame, panel: bool) -> None:
+    order = np.lexsort((tick, unit_of))
+    same = (np.diff(unit_of[order]) == 0) & (np.diff(tick[order]) == 0)
+    if same.any():
+        row = int(order[1:][same].min())
+        where = " per unit" if panel else ""
+        raise TableError(
+            f"Expected one row{where} at each time, but the time of {raw.where(row)} occurs twice: keep one of the rows.",
+            [] if panel else [Remedy("unit")],
+        )
+
+
+def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]:
+    """Times as numbers or dates."""
+    import pandas as pd
+
+    if isinstance(labels.dtype, pd.PeriodDtype):
+        labels = labels.dt.to_timestamp()
+    if isinstance(labels.dtype, pd.DatetimeTZDtype):
+        labels = labels.dt.tz_convert("UTC").dt.tz_localize(None)
+    if pd.api.types.is_datetime64_any_dtype(labels.dtype):
+        return labels.to_numpy(dtype="datetime64[us]")
+    numeric = pd.to_numeric(labels, errors="coerce")
+    if (numeric.notna() | labels.isna()).all():
+        return numeric.to_numpy(dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dates = pd.to_datetime(labels, errors="coerce", utc=True).dt.tz_localize(None)
+    if (bad := dates.isna() & labels.notna()).any():
+        row = int(np.flatnonzero(bad)[0])
+        named = f" in {column!r}" if column is not None else ""
+        raise TableError(
+            f"Expected dates or numbers as times{named}, got {shown(labels.iloc[row])} in {raw.where(row)}: correct it, "
+            "or leave out this row."
+        )
+    return dates.to_numpy(dtype="datetime64[us]")
+
+
+# Resampling
+
+
+def _periods(times: NDArray[Any], length: Any) -> Integers:
+    """The number of the period in which each time lies.  (T,)"""
+    import pandas as pd
+
+    missing = np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)
+    if missing.any():
+        raise TableError("Expected a time in every row, but some are missing: leave out these rows.")
+    if times.dtype.kind != "M":
+        try:
+            step = float(length)
+        except (TypeError, ValueError):
+            step = np.nan
+        if not step > 0 or not np.isfinite(step):
+            raise TableError(f"Expected resample as a positive number, since times are numbers, got {shown(length)}.")
+        return np.asarray(np.floor(times / step + 1e-9), dtype=np.int64)
+    several = CONTINUES.fullmatch(str(length).strip())
+    count, name = (int(several[1]), several[2]) if several else (1, str(length).strip())
+    try:
+        period = pd.DatetimeIndex(times).to_period(PERIODS.get(name, name))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise TableError(
+            f"Expected resample as a period such as 'D', 'W', 'MS', 'h' or '15min', got {shown(length)}."
+        ) from error
+    return np.asarray(period.asi8 // max(1, count), dtype=np.int64)
+
+
+def _resampled(series: Series) -> Series:
+    """One row per unit and period: means of numbers, the last of levels, marks where any row is marked."""
+    table = series.table
+    first, last = np.full(series.units, np.iinfo(np.int64).max), np.full(series.units, np.iinfo(np.int64).min)
+    np.minimum.at(first, series.unit, series.tick)
+    np.maximum.at(last, series.unit, series.tick)
+    lengths = last - first + 1
+    if (total := int(lengths.sum())) > MAX_STEPS:
+        raise TableError(f"Resampling would make {total:,} steps: choose a longer period.")
+    start = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    cell = start[series.unit] + series.tick - first[series.unit]
+    order = np.argsort(series.tick, kind="stable")
+    values = np.full((total, table.variables), np.nan)
+    for index, column in enumerate(table.columns):
+        seen = order[~np.isnan(table.values[order, index])]
+        if column.kind == "number":
+            count = np.bincount(cell[seen], minlength=total)
+            sums = np.bincount(cell[seen], weights=table.values[seen, index], minlength=total)
+            np.divide(sums, count, out=values[:, index], where=count > 0)
+        else:
+            values[cell[seen], index] = table.values[seen, index]
+    intervened = None
+    if table.intervened is not None:
+        intervened = np.zeros(values.shape, dtype=bool)
+        np.logical_or.at(intervened, cell, table.intervened)
+    unit = np.repeat(np.arange(series.units), lengths)
+    if table.environment is not None:  # which holds until it changes
+        column_index = table.names.index(table.environment)
+        values[:, column_index] = _carried_on(values[:, column_index], unit)
+    message = f"{counted(table.observations, 'row')} were brought to {counted(total, 'equal step')}."
+    finding = Finding("resampled", "note", (), message)
+    resampled = replace(table, values=values, intervened=intervened, findings=(*table.findings, finding))
+    tick = np.arange(total) - start[unit] + (first - first.min())[unit]
+    return Series(resampled, tick, unit)
+
+
+def _carried_on(cells: NDArray[np.float64], unit: Integers) -> NDArray[np.float64]:
+    """Each missing cell filled with the last one before it in its unit."""
+    index = np.where(np.isnan(cells), -1, np.arange(len(cells)))
+    start = np.searchsorted(unit, unit)
+    filled = np.maximum.accumulate(np.maximum(index, np.where(start == np.arange(len(cells)), start, -1)))
+    return np.asarray(cells[filled])
