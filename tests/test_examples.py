@@ -13,7 +13,7 @@ import pytest
 
 from causal_arrow import Arrow, load_example
 from causal_arrow.errors import ArrowError
-from causal_arrow.examples import beach, hospital
+from causal_arrow.examples import beach, greenhouse, hospital
 from causal_arrow.examples.hospital import EFFECTS, draw_patients
 from causal_arrow.examples.loading import EXAMPLES
 from causal_arrow.graphs.dag import is_acyclic
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_bundled_tables_are_those_that_the_scripts_make() -> None:
-    for name, made in (hospital.make_tables() | beach.make_tables()).items():
+    for name, made in (hospital.make_tables() | beach.make_tables() | greenhouse.make_tables()).items():
         pd.testing.assert_frame_equal(load_example(name), made, check_exact=False)
 
 
@@ -31,8 +31,8 @@ def test_what_is_known_of_an_example_is_about_its_columns_and_has_no_cycle(name:
     table = load_example(name)
     places = {column: place for place, column in enumerate(table.columns)}
     graph = np.zeros((len(places), len(places)), dtype=bool)
-    for cause, effect in table.attrs["edges"]:
-        graph[places[cause], places[effect]] = True
+    for cause, effect, *lag in table.attrs["edges"]:
+        graph[places[cause], places[effect]] = lag in ([], [0])
     assert is_acyclic(graph)
     assert table.attrs["title"]
 

@@ -23,7 +23,6 @@ from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import PRECISIONS, Network
 from causal_arrow.progress import Progress, ignore, progress_bar
-from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.reading import check_readable, read_table
 from causal_arrow.tables.report import TableReport, groups_of_copies, inspect_table
@@ -62,8 +61,6 @@ class Settings:
         Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
     reading
         How to read the table.
-    series
-        How to read a time series, where it has lags.
 
     See Also
     --------
@@ -88,7 +85,6 @@ class Settings:
     observations_per_chunk: int | None = None
     precision: str = "auto"
     reading: ReadOptions = field(default_factory=ReadOptions)
-    series: SeriesOptions = field(default_factory=SeriesOptions)
 
     def __post_init__(self) -> None:
         if not is_model(self.model):
@@ -129,14 +125,11 @@ class Settings:
         own = [entry.name for entry in fields(self)]
         if former := [name for name in changes if name in FORMER_NAMES]:
             raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
-        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own])
+        check_names(changes, [*READ_OPTIONS, *own])
         reading = {name: value for name, value in changes.items() if name in READ_OPTIONS}
-        series = {name: value for name, value in changes.items() if name in SERIES_OPTIONS}
         changes = {name: value for name, value in changes.items() if name in own}
         if reading:
             changes["reading"] = changes.get("reading", self.reading).changed(**reading)
-        if series:
-            changes["series"] = changes.get("series", self.series).changed(**series)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,9 +148,9 @@ class Settings:
         """
         if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
-        own = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in ("reading", "series")}
-        known = {"knowledge": as_knowledge(self.knowledge).to_dict() or None}
-        return {**own, "model": str(self.model), **known, **self.reading.to_dict(), **self.series.to_dict()}
+        own = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "reading"}
+        known = as_knowledge(self.knowledge).to_dict()
+        return {**own, "model": str(self.model), "knowledge": known or None, **self.reading.to_dict()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:

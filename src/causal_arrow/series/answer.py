@@ -78,7 +78,7 @@ EDGE_COLUMNS = ("source", "target", "lag", "probability", "direction_probability
 class SeriesAnswer:
     """A distribution over stationary window graphs on named variables, and the graph a decoding rule takes from it.
 
-    `discover` makes it for a series. [lag, j, k] is about the edge from variable j, so many steps before, to variable k.
+    `discover` makes it for a series. [lag, j, k] is about the edge from variable j, so many steps before, to k.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class SeriesAnswer:
         """Probability that j acts on k at some lag, [j, k]: edges at different lags are independent.  (P, P)"""
         some = 1 - np.prod(1 - self.edge_probabilities, axis=0)
         np.fill_diagonal(some, 0.0)
-        return some
+        return np.asarray(some)
 
     @cached_property
     def edges_per_lag(self) -> Floats:
@@ -406,9 +406,7 @@ class SeriesAnswer:
             What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
         """
         if not isinstance(content, Mapping) or content.get("format") != SERIES_FORMAT:
-            raise ConfigurationError(
-                f'Expected an answer about a series, an object with "format": "{SERIES_FORMAT}".'
-            )
+            raise ConfigurationError(f'Expected an answer about a series, an object with "format": "{SERIES_FORMAT}".')
         if content.get("version") != SERIES_VERSION:
             raise ConfigurationError(
                 f"Expected version {SERIES_VERSION} of a saved answer about a series, got {content.get('version')!r}: "

@@ -94,9 +94,7 @@ def to_graphml(answer: SeriesAnswer) -> str:
 
 def to_dot(answer: SeriesAnswer) -> str:
     """The summary graph in the language of Graphviz, with lags as labels of edges."""
-    names = {
-        name: _quoted(written) for name, written in written_names((*answer.names, *answer.context)).items()
-    }
+    names = {name: _quoted(written) for name, written in written_names((*answer.names, *answer.context)).items()}
     lines = ["digraph summary_graph {", "  node [shape=box, style=rounded];"]
     lines += [f"  {names[name]};" for name in answer.names]
     for (source, target), edges in by_pair(all_edges(answer)).items():
@@ -157,9 +155,7 @@ def save(found: SeriesDiscovery, path: Path) -> None:
     """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
     table, arrays = found.series.table, io.BytesIO()
     marks = np.zeros((0, 0), dtype=bool) if table.intervened is None else table.intervened
-    np.savez_compressed(
-        arrays, values=table.values, tick=found.series.tick, unit=found.series.unit, intervened=marks
-    )
+    np.savez_compressed(arrays, values=table.values, tick=found.series.tick, unit=found.series.unit, intervened=marks)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MEMBERS[0], to_json(found.answer))
         archive.writestr(MEMBERS[1], arrays.getvalue())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError
-from causal_arrow.graphs.knowledge import Edge, Knowledge
+from causal_arrow.graphs.knowledge import ANY, Edge, Knowledge
 from causal_arrow.series.distribution import WindowKnowledge
 from causal_arrow.text import closest
 
@@ -23,8 +23,6 @@ Bools = NDArray[np.bool_]
 
 WHEN = re.compile(r"(?P<name>.+?)\s+(?P<how>except at|at)\s+lags?\s+(?P<lags>\d[\d\s,to–-]*(?:and\s+\d+)?)")
 SPAN = re.compile(r"(\d+)\s*(?:to|–|-)\s*(\d+)")
-EVERY = "*"
-"""Stands for every variable in an edge."""
 
 
 def window_knowledge(
@@ -42,7 +40,9 @@ def window_knowledge(
     for edge in known.required:
         cause, effect, chosen = _where(edge, index, lags, count)
         if edge[1] in context:
-            raise KnowledgeError(f"The required edge '{edge[0]} -> {edge[1]}' leads to {edge[1]!r}, which has no causes.")
+            raise KnowledgeError(
+                f"The required edge '{edge[0]} -> {edge[1]}' leads to {edge[1]!r}, which has no causes."
+            )
         if len(chosen) != 1 and edge[0] not in context:
             example = f"{edge[0]} -> {WHEN.sub('', edge[1]) or edge[1]} at lag 1"
             raise KnowledgeError(f"The required edge '{edge[0]} -> {edge[1]}' needs one lag, as in '{example}'.")
@@ -123,11 +123,10 @@ def _with_lags(edge: Edge, index: dict[str, int], lags: int) -> tuple[str, list[
 
 def _members(name: str, index: dict[str, int]) -> list[int]:
     """The variable of this name, or all of them."""
-    if name == EVERY and EVERY not in index:
+    if name == ANY and ANY not in index:
         return list(index.values())
     if name not in index:
         near = closest(name, index)
         hint = f" (did you mean {near!r}?)" if near is not None else ""
         raise KnowledgeError(f"Knowledge names a variable that is not in the table: {name!r}{hint}.")
     return [index[name]]
-

@@ -84,7 +84,9 @@ class SeriesOptions:
         if self.season is not None:
             _check_whole("season, the period in steps,", self.season, 2, 10**6)
         if not isinstance(self.contemporaneous, bool | np.bool_):
-            raise ConfigurationError(f"Expected contemporaneous to be true or false, got {shown(self.contemporaneous)}.")
+            raise ConfigurationError(
+                f"Expected contemporaneous to be true or false, got {shown(self.contemporaneous)}."
+            )
         if isinstance(self.difference, str):
             object.__setattr__(self, "difference", [self.difference])
 
@@ -134,4 +136,6 @@ def _default(name: str) -> Any:
 def _check_whole(name: str, value: Any, least: int, most: int, more: str = "") -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
     if not whole or not least <= int(value) <= most:
-        raise ConfigurationError(f"Expected {name} to be a whole number from {least} to {most:,}{more}, got {shown(value)}.")
+        raise ConfigurationError(
+            f"Expected {name} to be a whole number from {least} to {most:,}{more}, got {shown(value)}."
+        )

@@ -111,12 +111,13 @@ class _Picture:
         return scale
 
 
-def _arrow(ax: Axes, start: Sequence[float], end: Sequence[float], look: dict[str, Any], scale: float) -> None:
+def _arrow(ax: Axes, start: Floats, end: Floats, look: dict[str, Any], scale: float) -> None:
     """An arrow between two points, which ends `shrink` points before them."""
     from matplotlib.patches import FancyArrowPatch
 
     width, shrink = look.pop("width"), look.pop("shrink", 0.0) * scale
-    arrow = FancyArrowPatch(tuple(start), tuple(end), shrinkA=shrink, shrinkB=shrink, mutation_scale=11 * scale, **look)
+    ends = [(float(x), float(y)) for x, y in (start, end)]
+    arrow = FancyArrowPatch(ends[0], ends[1], shrinkA=shrink, shrinkB=shrink, mutation_scale=11 * scale, **look)
     arrow.set_linewidth(width * scale)
     ax.add_patch(arrow)
 
@@ -235,8 +236,8 @@ class _Columns(_Picture):
             start, end = self._point(edge.source, edge.lag), self._point(edge.target, 0)
             look = {**_look(edge), "shrink": NODE, "zorder": 2}
             if edge.lag == 0:
-                bend = 0.42 if end[1] < start[1] else -0.42
-                look["connectionstyle"] = f"arc3,rad={-bend}" if bend > 0 else f"arc3,rad={-bend}"
+                # Lines at lag 0 bulge to the right of the newest column.
+                look["connectionstyle"] = f"arc3,rad={-0.42 if end[1] < start[1] else 0.42}"
             elif edge.source == edge.target:
                 look["connectionstyle"] = f"arc3,rad={-0.12 * (edge.lag - 1)}"
             _arrow(ax, start, end, look, scale)
@@ -266,6 +267,8 @@ class _Columns(_Picture):
 
 def draw_curve(curve: Curve, ax: Axes | None = None) -> Axes:
     """Draw an effect over time with its interval."""
+    from matplotlib.ticker import MaxNLocator
+
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -277,7 +280,7 @@ def draw_curve(curve: Curve, ax: Axes | None = None) -> Axes:
     how = "raised once by 1" if curve.kind == "pulse" else "kept 1 higher"
     ax.set_title(visible(f"{curve.effect} if {curve.cause} is {how}"), fontsize=10, parse_math=False)
     ax.set_xlabel("steps later")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.spines[["right", "top"]].set_visible(False)
     return ax
 

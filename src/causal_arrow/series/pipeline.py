@@ -70,7 +70,9 @@ class Prepared:
 def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepared:
     """Take out what is asked for and the levels of units, choose the lags, and find the rows of the window."""
     table = series.table
-    values, done, findings = with_logarithms(table.values, logarithms), {}, []
+    values = with_logarithms(table.values, logarithms)
+    done: dict[str, Any] = {}
+    findings = []
     if logarithms.any():
         done["log"] = _named(table, logarithms)
     numbers = np.array([column.kind == "number" for column in table.columns], dtype=bool)
@@ -90,7 +92,7 @@ def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepar
         values, done["levels"] = values[kept], True
     environment = series.environment
     context = [] if table.environment is None else [table.names.index(table.environment)]
-    further = {
+    further: dict[str, Any] = {
         "time": series.tick[kept],
         "unit": series.unit[kept],
         "environment": None if environment is None else environment[kept],
@@ -122,7 +124,9 @@ def _to_difference(table: Table, options: SeriesOptions, numbers: Bools) -> Bool
     if named == ["all"] and "all" not in table.names:
         return numbers
     if unknown := [name for name in named if name not in table.names]:
-        raise TableError(f"{unknown[0]!r} is not among the variables to difference: they are {listed(table.names, 10)}.")
+        raise TableError(
+            f"{unknown[0]!r} is not among the variables to difference: they are {listed(table.names, 10)}."
+        )
     chosen = np.array([name in named for name in table.names], dtype=bool)
     if (chosen & ~numbers).any():
         name = table.names[int(np.flatnonzero(chosen & ~numbers)[0])]

@@ -159,7 +159,9 @@ def _units(labels: pd.Series | None, count: int, column: str | None) -> Integers
         return np.zeros(count, dtype=np.int64)
     named = f" in {column!r}" if column is not None else ""
     if labels.isna().any():
-        raise TableError(f"Expected a unit in every row, but {counted(int(labels.isna().sum()), 'label')}{named} is missing.")
+        raise TableError(
+            f"Expected a unit in every row, but {counted(int(labels.isna().sum()), 'label')}{named} is missing."
+        )
     unit_of = codes(labels.astype(str).to_numpy(dtype=str), count)
     counts = np.bincount(unit_of)
     if len(counts) == 1:
@@ -176,7 +178,8 @@ def _refuse_repeated(tick: Integers, unit_of: Integers, raw: RawFrame, panel: bo
         row = int(order[1:][same].min())
         where = " per unit" if panel else ""
         raise TableError(
-            f"Expected one row{where} at each time, but the time of {raw.where(row)} occurs twice: keep one of the rows.",
+            f"Expected one row{where} at each time, but the time of {raw.where(row)} occurs twice: keep one "
+            "of the rows.",
             [] if panel else [Remedy("unit")],
         )
 
@@ -190,10 +193,10 @@ def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]
     if isinstance(labels.dtype, pd.DatetimeTZDtype):
         labels = labels.dt.tz_convert("UTC").dt.tz_localize(None)
     if pd.api.types.is_datetime64_any_dtype(labels.dtype):
-        return labels.to_numpy(dtype="datetime64[us]")
+        return np.asarray(labels, dtype="datetime64[us]")
     numeric = pd.to_numeric(labels, errors="coerce")
     if (numeric.notna() | labels.isna()).all():
-        return numeric.to_numpy(dtype=np.float64)
+        return np.asarray(numeric, dtype=np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dates = pd.to_datetime(labels, errors="coerce", utc=True).dt.tz_localize(None)
@@ -201,10 +204,10 @@ def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]
         row = int(np.flatnonzero(bad)[0])
         named = f" in {column!r}" if column is not None else ""
         raise TableError(
-            f"Expected dates or numbers as times{named}, got {shown(labels.iloc[row])} in {raw.where(row)}: correct it, "
-            "or leave out this row."
+            f"Expected dates or numbers as times{named}, got {shown(labels.iloc[row])} in {raw.where(row)}: correct "
+            "it, or leave out this row."
         )
-    return dates.to_numpy(dtype="datetime64[us]")
+    return np.asarray(dates, dtype="datetime64[us]")
 
 
 # Resampling

@@ -6,7 +6,7 @@ import html
 import tempfile
 from pathlib import Path
 
-from causal_arrow.discovery.summary import MOST_HIDDEN_CAUSES
+from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES
 from causal_arrow.series.answer import LaggedEdge, SeriesAnswer
 from causal_arrow.text import counted
 
@@ -46,8 +46,8 @@ def sentences(answer: SeriesAnswer) -> list[str]:
         pairs = ", ".join(f"{edge.source} → {edge.target} ({edge.probability:.2f})" for edge in answer.context_edges)
         lines.append(f"From the context: {pairs}")
     if pairs_hidden := answer.hidden_causes:
-        more = f" and {len(pairs_hidden) - MOST_HIDDEN_CAUSES} more" if len(pairs_hidden) > MOST_HIDDEN_CAUSES else ""
-        shown = ", ".join(map(str, pairs_hidden[:MOST_HIDDEN_CAUSES]))
+        more = f" and {len(pairs_hidden) - MAX_HIDDEN_CAUSES} more" if len(pairs_hidden) > MAX_HIDDEN_CAUSES else ""
+        shown = ", ".join(map(str, pairs_hidden[:MAX_HIDDEN_CAUSES]))
         lines.append(f"Probably with a hidden common cause at lag 0: {shown}{more}")
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'step')})" for name, count in answer.experiments.items())

@@ -131,8 +131,8 @@ def window(
     rows, index = rows[has_past], index[has_past]
     if len(rows) < MIN_ROWS:
         raise TableError(
-            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: the series is too short "
-            "for so many lags.",
+            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: the series is too "
+            "short for so many lags.",
             [Remedy("fewer lags")],
         )
     still = _constant_within(values, order, unit_of)
@@ -176,8 +176,8 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
     off = np.abs(since_start - since_start.round()) > SAME_STEP * np.maximum(since_start, 1.0)
     if off.any():
         raise TableError(
-            f"Expected equal steps of time, but {int(off.sum()):,} of {len(times):,} times lie between two steps of the "
-            "most frequent length.",
+            f"Expected equal steps of time, but {int(off.sum()):,} of {len(times):,} times lie between two steps of "
+            "the most frequent length.",
             [Remedy("resample")],
         )
     index = np.empty(len(times), dtype=np.int64)
