@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS
+from causal_arrow.discovery.pictures.style import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.responses import LEVEL, Response
 from causal_arrow.text import counted_share, in_digits, visible
@@ -137,8 +139,6 @@ class Curve:
         ax
             Axes to draw into; by default new ones.
         """
-        from causal_arrow.series.pictures import draw_curve
-
         return draw_curve(self, ax)
 
 
@@ -181,6 +181,44 @@ class Curves:
         axes
             Axes to draw into, one for each curve; by default new ones.
         """
-        from causal_arrow.series.pictures import draw_curves
-
         return draw_curves(self.curves[:PANELS], axes)
+
+
+# Pictures
+
+
+def draw_curve(curve: Curve, ax: Axes | None = None) -> Axes:
+    """Draw an effect over time with its interval."""
+    from matplotlib.ticker import MaxNLocator
+
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(5.6, 3.2), layout="constrained").add_subplot()
+    steps = np.arange(len(curve.estimate))
+    ax.axhline(0, color=QUIET_COLOR, linewidth=0.8)
+    ax.fill_between(steps, curve.low, curve.high, color=EDGE_COLOR, alpha=0.15, linewidth=0)
+    ax.plot(steps, curve.estimate, color=EDGE_COLOR, marker="o", markersize=4, linewidth=1.8)
+    how = "raised once by 1" if curve.kind == "pulse" else "kept 1 higher"
+    ax.set_title(visible(f"{curve.effect} if {curve.cause} is {how}"), fontsize=10, parse_math=False)
+    ax.set_xlabel("steps later")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.spines[["right", "top"]].set_visible(False)
+    return ax
+
+
+def draw_curves(curves: Sequence[Curve], axes: Any = None) -> Any:
+    """Draw several curves side by side."""
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        columns = min(3, max(1, len(curves)))
+        rows = -(-max(1, len(curves)) // columns)
+        figure = plt.figure(figsize=(3.6 * columns, 2.5 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for ax in axes[len(curves) :]:
+            ax.set_axis_off()
+    for curve, ax in zip(curves, np.ravel(axes), strict=False):
+        draw_curve(curve, ax)
+        ax.set_title(visible(curve.cause), fontsize=10, parse_math=False)
+    return axes

@@ -19,6 +19,7 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.curves import Curve, Curves
+from causal_arrow.series.options import SeriesOptions
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series, read_series
 from causal_arrow.series.responses import Steps, response
@@ -343,7 +344,7 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.exports import save
 
-        save(self, Path(path))
+        save(self.answer, self.series, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> SeriesDiscovery:
@@ -356,7 +357,9 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.exports import load
 
-        return load(Path(path))
+        answer, series = load(Path(path))
+        report = TableReport(series.table.observations, series.table.columns, answer.findings)
+        return cls(series, report, answer)
 
 
 def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
@@ -378,24 +381,25 @@ def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
 def discover_series(
     source: Any,
     settings: Settings,
+    options: SeriesOptions,
     *,
     before: Callable[[Workload], None] | None = None,
     progress: bool | None = None,
 ) -> SeriesDiscovery:
-    """The discovery for a series, with the settings of `discover`, of which `series` has lags."""
+    """The discovery for a series, with the settings of `discover`."""
     from causal_arrow.discovery.pipeline import as_knowledge
 
     with progress_bar(progress) as tell:
         knowledge = as_knowledge(settings.knowledge)
         network = ready_model(settings.model, settings.device, settings.precision)
         able = abilities(settings.model, network)
-        series = read_series(source, settings.series, settings.reading, able, tell)
+        series = read_series(source, options, settings.reading, able, tell)
         report = inspect_table(series.table, training_range(settings.model), able)
         answer, report = answer_series(
             network,
             series,
             report,
-            settings.series,
+            options,
             knowledge=knowledge,
             scale=settings.scale,
             decode=settings.decode,

@@ -18,14 +18,11 @@ from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, edge_record
 from causal_arrow.series.reading import Series
-from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-
-    from causal_arrow.series.discovery import SeriesDiscovery
 
 
 def all_edges(answer: SeriesAnswer) -> tuple[LaggedEdge, ...]:
@@ -151,20 +148,18 @@ TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
 MEMBERS = ("answer.json", "series.npz")
 
 
-def save(found: SeriesDiscovery, path: Path) -> None:
+def save(answer: SeriesAnswer, series: Series, path: Path) -> None:
     """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
-    table, arrays = found.series.table, io.BytesIO()
+    table, arrays = series.table, io.BytesIO()
     marks = np.zeros((0, 0), dtype=bool) if table.intervened is None else table.intervened
-    np.savez_compressed(arrays, values=table.values, tick=found.series.tick, unit=found.series.unit, intervened=marks)
+    np.savez_compressed(arrays, values=table.values, tick=series.tick, unit=series.unit, intervened=marks)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(MEMBERS[0], to_json(found.answer))
+        archive.writestr(MEMBERS[0], to_json(answer))
         archive.writestr(MEMBERS[1], arrays.getvalue())
 
 
-def load(path: Path) -> SeriesDiscovery:
+def load(path: Path) -> tuple[SeriesAnswer, Series]:
     """Read the file that `save` wrote."""
-    from causal_arrow.series.discovery import SeriesDiscovery
-
     try:
         with zipfile.ZipFile(path) as archive:
             answer = SeriesAnswer.from_dict(json.loads(archive.read(MEMBERS[0])))
@@ -173,9 +168,8 @@ def load(path: Path) -> SeriesDiscovery:
             table = Table(
                 arrays["values"], answer.columns, answer.findings, marks if marks.size else None, answer.environment
             )
-            series = Series(table, arrays["tick"], arrays["unit"])
+            return answer, Series(table, arrays["tick"], arrays["unit"])
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"'{path}' is not a .causal file of a series: {error}.") from error
-    return SeriesDiscovery(series, TableReport(table.observations, table.columns, answer.findings), answer)

@@ -1,4 +1,4 @@
-"""Pictures of an answer about a series: the summary graph, the window graph in columns of time, effect curves.
+"""Pictures of an answer about a series: the summary graph, and the window graph in columns of time.
 
 In both graphs wide dark lines are probable edges. Numbers on the edges of the summary graph are lags, and a line below
 a name has the lags of the variable's own past. A dashed line with two heads is a hidden common cause at lag 0.
@@ -8,7 +8,6 @@ a name has the lags of the variable's own past. A dashed line with two heads is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +32,9 @@ from causal_arrow.discovery.pictures.style import (
 from causal_arrow.errors import check_choice
 from causal_arrow.series.answer import LaggedEdge, SeriesAnswer
 from causal_arrow.series.exports import by_pair
-from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from causal_arrow.series.curves import Curve
 
 Floats = NDArray[np.float64]
 
@@ -260,43 +256,3 @@ class _Columns(_Picture):
             x = self.left + COLUMN * (answer.lags - lag)
             text = f"t−{lag}" if lag else "t"
             paint_text(ax, text, x, self.height - 4.0, SMALL * scale, ha="center", va="center", color=QUIET_COLOR)
-
-
-# Curves
-
-
-def draw_curve(curve: Curve, ax: Axes | None = None) -> Axes:
-    """Draw an effect over time with its interval."""
-    from matplotlib.ticker import MaxNLocator
-
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(5.6, 3.2), layout="constrained").add_subplot()
-    steps = np.arange(len(curve.estimate))
-    ax.axhline(0, color=QUIET_COLOR, linewidth=0.8)
-    ax.fill_between(steps, curve.low, curve.high, color=EDGE_COLOR, alpha=0.15, linewidth=0)
-    ax.plot(steps, curve.estimate, color=EDGE_COLOR, marker="o", markersize=4, linewidth=1.8)
-    how = "raised once by 1" if curve.kind == "pulse" else "kept 1 higher"
-    ax.set_title(visible(f"{curve.effect} if {curve.cause} is {how}"), fontsize=10, parse_math=False)
-    ax.set_xlabel("steps later")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.spines[["right", "top"]].set_visible(False)
-    return ax
-
-
-def draw_curves(curves: Sequence[Curve], axes: Any = None) -> Any:
-    """Draw several curves side by side."""
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        columns = min(3, max(1, len(curves)))
-        rows = -(-max(1, len(curves)) // columns)
-        figure = plt.figure(figsize=(3.6 * columns, 2.5 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax in axes[len(curves) :]:
-            ax.set_axis_off()
-    for curve, ax in zip(curves, np.ravel(axes), strict=False):
-        draw_curve(curve, ax)
-        ax.set_title(visible(curve.cause), fontsize=10, parse_math=False)
-    return axes
