@@ -1006,16 +1006,15 @@ enter_all(
             lambda world, arrow: arrow.sample_graphs(3, random_state=world.pick("x", -1, 2**70, 1.5, []))
         ),
         "no_such_variable": _fitted(
-            lambda world, arrow: arrow.path_probability("a", world.pick("z", "", 5, None, ["b"]), k=5)
+            lambda world, arrow: arrow.path_probability("a", world.pick("z", "", 5, None, ["b"]), n_graphs=5)
         ),
         "adjustment_kind": _fitted(
-            lambda world, arrow: arrow.adjustment_set_frequencies("a", "b", kind=world.pick("x", None, 5), k=5)
+            lambda world, arrow: arrow.adjustment_set_frequencies("a", "b", kind=world.pick("x", None, 5), n_graphs=5)
         ),
-        "bootstrap_count": _fitted(
-            lambda world, arrow: arrow.bootstrap(world.frame(columns=4), k=world.pick(0, -1, 1.5, "2", None))
-        ),
-        "bootstrap_of_another_table": _fitted(
-            lambda world, arrow: arrow.bootstrap(world.frame(columns=world.pick(3, 4)), k=1)
+        "bootstrap_count": _fitted(lambda world, arrow: arrow.stability(world.pick(0, -1, 1.5, "2", None))),
+        "former_argument": _fitted(lambda world, arrow: arrow.effects("a", k=world.pick(5, None, "x"))),
+        "refine_statements": _fitted(
+            lambda world, arrow: arrow.refine(**world.pick({"root": ["a"]}, {"roots": 5}, {"tiers": ["a"]}, {"k": 1}))
         ),
         "refine_threshold": _fitted(
             lambda world, arrow: arrow.refine(threshold=world.pick("x", -1, 2, float("nan"), []))
@@ -1047,14 +1046,14 @@ enter_all(
         ],
         "effect_between": _fitted(
             lambda world, arrow: arrow.effect(
-                "a", "b", k=5, between=world.pick((1, 1), (1,), 5, "ab", (None, 1), (1, [2]), (float("nan"), 1))
+                "a", "b", n_graphs=5, between=world.pick((1, 1), (1,), 5, "ab", (None, 1), (1, [2]), (float("nan"), 1))
             )
         ),
         "effect_estimator": _fitted(
-            lambda world, arrow: arrow.effect("a", "b", k=5, estimator=world.pick("x", None, 5, []))
+            lambda world, arrow: arrow.effect("a", "b", n_graphs=5, estimator=world.pick("x", None, 5, []))
         ),
         "effect_level": _fitted(
-            lambda world, arrow: arrow.effect("a", "b", k=5, level=world.pick("high", "", 5, ["x"], True))
+            lambda world, arrow: arrow.effect("a", "b", n_graphs=5, level=world.pick("high", "", 5, ["x"], True))
         ),
         "effect_level_of_numbers": lambda world: [
             *EFFECT,
@@ -1070,32 +1069,34 @@ enter_all(
         "experiment_picture": lambda world: [*EXPERIMENT, "--plot", world.pick("", "plan", "plan.doc", "TABLE")],
         "next_experiment_target": _fitted(
             lambda world, arrow: arrow.next_experiment(
-                world.pick("z", 5, ("a",), ("a", "a"), ("a", "z"), ("a", None), ["a", "b", "c"], {"a": "b"}), k=5
+                world.pick("z", 5, ("a",), ("a", "a"), ("a", "z"), ("a", None), ["a", "b", "c"], {"a": "b"}), n_graphs=5
             )
         ),
         "next_experiment_budget": _fitted(
-            lambda world, arrow: arrow.next_experiment(budget=world.pick(0, -1, 1.5, "2", None, True), k=5)
+            lambda world, arrow: arrow.next_experiment(budget=world.pick(0, -1, 1.5, "2", None, True), n_graphs=5)
         ),
         "next_experiment_observations": _fitted(
-            lambda world, arrow: arrow.next_experiment(rows=world.pick(0, -1, 1.5, "2", True), k=5)
+            lambda world, arrow: arrow.next_experiment(rows=world.pick(0, -1, 1.5, "2", True), n_graphs=5)
         ),
         "next_experiment_candidates": _fitted(
-            lambda world, arrow: arrow.next_experiment(candidates=world.pick([], "a", 5, ["z"], [None], [["a"]]), k=5)
+            lambda world, arrow: arrow.next_experiment(
+                candidates=world.pick([], "a", 5, ["z"], [None], [["a"]]), n_graphs=5
+            )
         ),
         "experiment_rows": _fitted(
             lambda world, arrow: arrow.learn_from_experiment(
                 world.pick("a", "z", None),
                 world.pick(None, 5, "no-such.csv", world.frame(columns=3), world.frame().head(2), []),
-                k=5,
+                n_graphs=5,
             )
         ),
         "experiment_that_set_nothing": _fitted(
-            lambda world, arrow: arrow.learn_from_experiment("a", world.frame().assign(a=1.0), k=5)
+            lambda world, arrow: arrow.learn_from_experiment("a", world.frame().assign(a=1.0), n_graphs=5)
         ),
         "example": lambda world: (
             lambda: load_example(world.pick("", "hospitals", "Sachs", None, 5, ["sachs"], b"sachs"))
         ),
-        "effects_on_nobody": _fitted(lambda world, arrow: arrow.effects(world.pick("z", None, 5, ["a"]), k=5)),
+        "effects_on_nobody": _fitted(lambda world, arrow: arrow.effects(world.pick("z", None, 5, ["a"]), n_graphs=5)),
         "falsify_count": _fitted(lambda world, arrow: arrow.falsify(permutations=world.pick(0, -1, 1.5, "2", None))),
         "falsify_another_table": _fitted(lambda world, arrow: arrow.falsify(world.frame(columns=3))),
     },

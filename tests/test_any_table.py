@@ -245,11 +245,13 @@ def test_nothing_causes_what_was_set_in_every_observation(able: Arrow, people: p
 def _renamed(arrow: Arrow, name: str, other: str) -> Arrow:
     """The same answer with another name for the environment."""
     renamed = arrow.refine()
-    renamed.answer_ = Answer(
-        tuple(other if each == name else each for each in arrow.answer_.names),
-        arrow.answer_.distribution,
-        arrangement=arrow.answer_.arrangement,
-        environment=other,
+    renamed.discovery_ = arrow.discovery_.with_answer(
+        Answer(
+            tuple(other if each == name else each for each in arrow.answer_.names),
+            arrow.answer_.distribution,
+            arrangement=arrow.answer_.arrangement,
+            environment=other,
+        )
     )
     return renamed
 
@@ -303,11 +305,9 @@ def test_resampled_tables_keep_kinds_holes_and_experiments(
     able: Arrow, people: pd.DataFrame, targets: list[Any]
 ) -> None:
     arrow = able.fit(people, interventions=targets, environments="smoker")
-    stability = arrow.bootstrap(people, k=4, progress=False)
+    stability = arrow.stability(n_resamples=4, progress=False)
     assert stability.names == tuple(people.columns)
     assert not stability.frequencies[:, 3].any()  # nothing causes the environment
-    with pytest.raises(TableError, match="another one"):
-        arrow.bootstrap(people.assign(city=people["city"].replace("Rome", "Paris")), k=2)
 
 
 def test_check_shows_kinds_and_every_detection_can_be_overruled(
@@ -631,7 +631,7 @@ def test_drawn_graphs_and_resampled_tables_treat_copies_alike(able: Arrow, peopl
     inside = drawn[:, places][:, :, places]
     assert (inside.any(axis=2).sum(axis=1) == 1).all()  # and causes the others
     assert (inside.sum(axis=(1, 2)) == 2).all()
-    stability = found.bootstrap(table, k=3, progress=False)
+    stability = found.stability(n_resamples=3, progress=False)
     np.testing.assert_allclose(stability.mean_probabilities[age], stability.mean_probabilities[months][swapped(found)])
 
 
@@ -787,11 +787,11 @@ def test_a_file_of_edges_says_that_hidden_causes_are_not_in_it(
 def test_paths_and_adjustment_sets_say_that_hidden_causes_are_left_aside(confounded: Arrow) -> None:
     pair = confounded.hidden_causes_[0]
     with pytest.warns(ArrowWarning, match=f"hidden common causes into account.*{pair.first} ↔ {pair.second}"):
-        confounded.adjustment_set_frequencies(pair.first, pair.second, k=50)
+        confounded.adjustment_set_frequencies(pair.first, pair.second, n_graphs=50)
     with pytest.warns(ArrowWarning, match="hidden common causes into account"):
-        confounded.path_probability(pair.first, pair.second, k=50)
+        confounded.path_probability(pair.first, pair.second, n_graphs=50)
     with pytest.warns(ArrowWarning, match=f"hidden common causes into account.*{pair.first} ↔ {pair.second}"):
-        confounded.ancestor_probabilities(k=50)
+        confounded.ancestor_probabilities(n_graphs=50)
 
 
 def test_hidden_causes_are_in_words_on_every_surface(

@@ -17,17 +17,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
+from causal_arrow import Arrow, Discovery
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import (
     ArrowError,
     ArrowWarning,
     CheckpointError,
     ConfigurationError,
     KnowledgeError,
-    TableError,
 )
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -57,7 +56,7 @@ def answer_for(adjacency: np.ndarray, certainty: float = 30.0, names: tuple[str,
 def fitted(answer: Answer) -> Arrow:
     """An Arrow with a given answer, to ask it questions whose answers are known."""
     arrow = Arrow()
-    arrow.answer_ = answer
+    arrow.discovery_ = Discovery(answer)
     return arrow
 
 
@@ -136,7 +135,7 @@ def test_exact_ties_do_not_depend_on_the_order_of_columns(table: pd.DataFrame) -
 
 def test_fit_leaves_the_table_alone(small_model_folder: Path, table: pd.DataFrame) -> None:
     before = table.copy(deep=True)
-    Arrow(small_model_folder).fit(table).bootstrap(table, k=2)
+    Arrow(small_model_folder).fit(table).stability(n_resamples=2)
     pd.testing.assert_frame_equal(table, before)
     values = table.to_numpy()
     values.flags.writeable = False
@@ -232,7 +231,7 @@ def test_questions_before_fit_are_refused(table: pd.DataFrame) -> None:
     with pytest.raises(NotFittedError):
         Arrow().sample_graphs(3)
     with pytest.raises(NotFittedError):
-        Arrow().bootstrap(table)
+        Arrow().stability()
 
 
 def test_a_fitted_arrow_survives_pickling(arrow: Arrow) -> None:
@@ -366,14 +365,14 @@ def test_a_random_state_is_whatever_scikit_learn_takes(arrow: Arrow, state: obje
 
 
 def test_path_probability_counts_direct_and_indirect_paths(arrow: Arrow) -> None:
-    ancestors = arrow.ancestor_probabilities(k=300, random_state=1)
-    assert arrow.path_probability("age", "d", k=300, random_state=1) == ancestors.loc["age", "d"]
+    ancestors = arrow.ancestor_probabilities(n_graphs=300, random_state=1)
+    assert arrow.path_probability("age", "d", n_graphs=300, random_state=1) == ancestors.loc["age", "d"]
     edges = arrow.sample_graphs(300, random_state=1).mean(axis=0)
     assert (ancestors.to_numpy() >= edges).all()
     chain = np.diag(np.ones(3, dtype=bool), k=1)
     certain = fitted(answer_for(chain))
-    assert certain.path_probability("v0", "v3", k=10) == 1
-    assert certain.path_probability("v3", "v0", k=10) == 0
+    assert certain.path_probability("v0", "v3", n_graphs=10) == 1
+    assert certain.path_probability("v3", "v0", n_graphs=10) == 0
     with pytest.raises(ConfigurationError, match="no variable 'v9'"):
         certain.path_probability("v0", "v9")
     with pytest.raises(ConfigurationError, match="two different variables as cause and effect, got 'v0' twice"):
@@ -381,7 +380,7 @@ def test_path_probability_counts_direct_and_indirect_paths(arrow: Arrow) -> None
 
 
 def test_parent_set_frequencies_add_up_to_one_and_to_the_edge_frequencies(arrow: Arrow) -> None:
-    sets = arrow.parent_set_frequencies("outcome", k=500, random_state=2)
+    sets = arrow.parent_set_frequencies("outcome", n_graphs=500, random_state=2)
     assert sets["frequency"].sum() == pytest.approx(1)
     assert sets["frequency"].is_monotonic_decreasing
     with_d = sum(share for parents, share in sets.itertuples(index=False) if "d" in parents)
@@ -402,11 +401,11 @@ def test_a_confounder_is_to_be_adjusted_for_and_a_mediator_is_not() -> None:
     ]:
         adjacency[place[cause], place[effect]] = True
     arrow = fitted(answer_for(adjacency, names=names))
-    optimal = arrow.adjustment_set_frequencies("treatment", "outcome", k=20)
+    optimal = arrow.adjustment_set_frequencies("treatment", "outcome", n_graphs=20)
     assert optimal.to_dict("list") == {"adjustment_set": [("confounder", "cause of outcome")], "frequency": [1.0]}
-    parents = arrow.adjustment_set_frequencies("treatment", "outcome", kind="parents", k=20)
+    parents = arrow.adjustment_set_frequencies("treatment", "outcome", kind="parents", n_graphs=20)
     assert parents["adjustment_set"].tolist() == [("confounder", "instrument")]
-    backwards = arrow.adjustment_set_frequencies("outcome", "treatment", k=20)
+    backwards = arrow.adjustment_set_frequencies("outcome", "treatment", n_graphs=20)
     assert backwards["adjustment_set"].tolist() == [None]
     with pytest.raises(ConfigurationError, match="kind"):
         arrow.adjustment_set_frequencies("treatment", "outcome", kind="best")
@@ -441,11 +440,12 @@ def test_bootstrap_counts_what_resampled_tables_would_answer(
     small_model_folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrow = Arrow(small_model_folder, scale="given").fit(table)
-    stability = arrow.bootstrap(table, k=6, random_state=1)
+    stability = arrow.stability(n_resamples=6, random_state=1)
     assert stability.resamples == 6
     assert np.isin(np.round(stability.frequencies * 6, 9), range(7)).all()
     assert (stability.frequencies + stability.frequencies.T <= 1).all()
-    again = arrow.bootstrap(table.sample(frac=1, random_state=2), k=6, random_state=1)
+    shuffled = Arrow(small_model_folder, scale="given").fit(table.sample(frac=1, random_state=2))
+    again = shuffled.stability(n_resamples=6, random_state=1)
     np.testing.assert_array_equal(stability.frequencies, again.frequencies)
 
     arranged = arrange(read_table(table))
@@ -459,12 +459,12 @@ def test_bootstrap_counts_what_resampled_tables_would_answer(
     np.testing.assert_allclose(stability.frequencies, by_hand)
 
     monkeypatch.setattr(inference, "CHUNK_BYTES", 2 * 120 * 6 * 4 * 16 * 16)  # two tables at a time
-    np.testing.assert_allclose(arrow.bootstrap(table, k=6, random_state=1).frequencies, stability.frequencies)
+    np.testing.assert_allclose(arrow.stability(n_resamples=6, random_state=1).frequencies, stability.frequencies)
 
 
 def test_bootstrap_lists_edges_by_frequency_and_obeys_knowledge(arrow: Arrow, table: pd.DataFrame) -> None:
     refined = arrow.refine(knowledge={"required": ["outcome -> age"], "forbidden": ["dose -> d"]})
-    frame = refined.bootstrap(table, k=4, progress=False).to_frame()
+    frame = refined.stability(n_resamples=4, progress=False).to_frame()
     assert frame["frequency"].is_monotonic_decreasing
     edges = {(row.source, row.target): row for row in frame.itertuples()}
     assert edges["outcome", "age"].frequency == 1
@@ -472,11 +472,12 @@ def test_bootstrap_lists_edges_by_frequency_and_obeys_knowledge(arrow: Arrow, ta
     assert ("dose", "d") not in edges
 
 
-def test_bootstrap_wants_the_fitted_table(arrow: Arrow, table: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match="was fitted"):
-        arrow.bootstrap(table.drop(columns="e"))
-    with pytest.raises(ConfigurationError):
-        arrow.bootstrap(table, k=0)
+def test_former_names_say_what_they_are_called_now(arrow: Arrow) -> None:
+    with pytest.raises(ConfigurationError, match="'k' is now called 'n_graphs'"):
+        arrow.effect("dose", "outcome", k=10)
+    with pytest.raises(AttributeError, match="is now stability"):
+        arrow.bootstrap(None)
+    assert not hasattr(arrow, "bootstrap")
 
 
 # Arrangement

@@ -878,12 +878,12 @@ def test_an_unknown_estimator_or_kind_of_set_is_refused() -> None:
 def test_arrow_estimates_effects_of_the_table_it_was_fitted_to(table: pd.DataFrame, small_model_folder: Path) -> None:
     arrow = Arrow(small_model_folder).fit(table)
     known = arrow.refine(knowledge={"required": ["dose -> outcome"]})
-    effect = known.effect("dose", "outcome", k=200)
+    effect = known.effect("dose", "outcome", n_graphs=200)
     assert effect.probability_of_none == 0
     assert effect.graphs == 200
     shuffled = Arrow(small_model_folder, knowledge={"required": ["dose -> outcome"]}).fit(table[table.columns[::-1]])
-    assert shuffled.effect("dose", "outcome", k=200).mean == pytest.approx(effect.mean, rel=1e-6)
-    assert len(known.effects("outcome", k=50).effects) == 5
+    assert shuffled.effect("dose", "outcome", n_graphs=200).mean == pytest.approx(effect.mean, rel=1e-6)
+    assert len(known.effects("outcome", n_graphs=50).effects) == 5
 
 
 def test_pictures_show_names_and_every_cause(medical: Table) -> None:
@@ -1152,9 +1152,9 @@ def mediated() -> pd.DataFrame:
 @pytest.mark.parametrize("copied", [["w"], ["x"], ["m"], ["y"], ["x", "y"]])
 @pytest.mark.filterwarnings("ignore:.*copies of each other")
 def test_a_copy_in_another_unit_changes_no_effect(mediated: pd.DataFrame, copied: list[str]) -> None:
-    plain = Arrow().fit(mediated).effect("x", "y", k=300)
+    plain = Arrow().fit(mediated).effect("x", "y", n_graphs=300)
     copies = {f"{name}_in_cents": -100 * mediated[name] for name in copied}
-    found = Arrow().fit(mediated.assign(**copies)).effect("x", "y", k=300)
+    found = Arrow().fit(mediated.assign(**copies)).effect("x", "y", n_graphs=300)
     assert found.median == pytest.approx(plain.median, abs=0.01)
     assert found.interval == pytest.approx(plain.interval, abs=0.02)
     assert found.probability_of_none == pytest.approx(plain.probability_of_none, abs=0.02)
@@ -1163,10 +1163,10 @@ def test_a_copy_in_another_unit_changes_no_effect(mediated: pd.DataFrame, copied
 @pytest.mark.filterwarnings("ignore:.*copies of each other")
 def test_a_copy_of_the_treatment_has_the_same_effect_and_the_same_hidden_causes(mediated: pd.DataFrame) -> None:
     hidden = mediated[["x", "y"]]  # whose common cause is left out
-    plain = Arrow().fit(hidden).effect("x", "y", k=1000)
+    plain = Arrow().fit(hidden).effect("x", "y", n_graphs=1000)
     arrow = Arrow().fit(hidden.assign(x2=2 * hidden["x"]))
     for name, unit in (("x", 1), ("x2", 2)):
-        found = arrow.effect(name, "y", k=1000)
+        found = arrow.effect(name, "y", n_graphs=1000)
         assert found.probability_of_none == pytest.approx(plain.probability_of_none, abs=0.05)
         assert found.probability_not_identified == pytest.approx(plain.probability_not_identified, abs=0.05)
         assert unit * found.median == pytest.approx(plain.median, rel=0.1)

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from causal_arrow import Arrow, Discovery
 from causal_arrow.discovery import exports
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.files import compatible, graph_from_edges, read_graph
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -414,7 +414,7 @@ def test_a_package_that_is_not_there_is_named(answer: Answer, monkeypatch: pytes
 
 def test_arrow_hands_over_what_exports_do(answer: Answer) -> None:
     arrow = Arrow()
-    arrow.answer_ = answer
+    arrow.discovery_ = Discovery(answer)
     assert arrow.to_json() == exports.to_json(answer)
     assert arrow.to_dot() == exports.to_dot(answer)
     assert arrow.to_gml() == exports.to_gml(answer)

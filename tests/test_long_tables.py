@@ -292,7 +292,7 @@ def test_a_table_of_as_many_observations_as_are_read_is_read_whole(small_model_f
 def test_resampled_long_tables_say_how_stable_edges_are(small_model_folder: Path) -> None:
     values = numbers(600)
     arrow = Arrow(small_model_folder, max_rows=100).fit(values)
-    stability = arrow.bootstrap(values, k=3)
+    stability = arrow.stability(n_resamples=3)
     assert stability.resamples == 3
     assert stability.frequencies.shape == (5, 5)
 

@@ -566,8 +566,8 @@ def test_a_torn_record_is_left_out_and_its_table_done_again(small_model_folder: 
 
 def test_who_shares_the_work_of_a_bootstrap_changes_nothing(small_model_folder: Path) -> None:
     arrow = Arrow(small_model_folder).fit(frame(0, skewed=True))
-    alone = arrow.bootstrap(frame(0, skewed=True), 40, 3)
-    shared = arrow.bootstrap(frame(0, skewed=True), 40, 3, jobs=2)
+    alone = arrow.stability(40, 3)
+    shared = arrow.stability(40, 3, jobs=2)
     assert alone.resamples == shared.resamples == 40
     np.testing.assert_allclose(alone.frequencies, shared.frequencies, rtol=0, atol=1e-12)
     np.testing.assert_allclose(alone.mean_probabilities, shared.mean_probabilities, rtol=0, atol=1e-5)

@@ -53,7 +53,7 @@ def test_rows_without_a_value_change_nothing_and_are_counted(
     assert not found(other, "missing")
     one, two = (Arrow(any_table_model_folder).fit(table) for table in (patients, longer))
     pd.testing.assert_frame_equal(one.edge_probabilities_, two.edge_probabilities_, check_exact=True)
-    two.bootstrap(longer, k=2, progress=False)  # the same table again
+    two.stability(n_resamples=2, progress=False)
 
 
 @pytest.mark.parametrize("long", [False, True])

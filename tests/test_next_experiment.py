@@ -317,18 +317,18 @@ def test_slopes_are_those_of_regressions() -> None:
 
 def test_arrow_plans_and_learns(table: pd.DataFrame, small_model_folder: Path) -> None:
     arrow = Arrow(small_model_folder).fit(table)
-    plan = arrow.next_experiment(budget=2, k=200)
+    plan = arrow.next_experiment(budget=2, n_graphs=200)
     frame = plan.to_frame()
     assert sorted(frame.variable) == sorted(table.columns)
     assert frame.gain.is_monotonic_decreasing
     assert sorted(frame.batch.dropna()) == [1, 2]
-    assert arrow.next_experiment(budget=2, k=200).to_dict() == plan.to_dict()
+    assert arrow.next_experiment(budget=2, n_graphs=200).to_dict() == plan.to_dict()
     json.dumps(plan.to_dict(), allow_nan=False)
     ax = plan.plot()
     assert len(ax.patches) == 6
-    only = arrow.next_experiment(("dose", "outcome"), candidates=["dose", "e"], k=200)
+    only = arrow.next_experiment(("dose", "outcome"), candidates=["dose", "e"], n_graphs=200)
     assert {each.name for each in only.experiments} == {"dose", "e"}
-    refined = arrow.learn_from_experiment("dose", table.sample(50, random_state=0), k=200)
+    refined = arrow.learn_from_experiment("dose", table.sample(50, random_state=0), n_graphs=200)
     assert set(refined.answer_.knowledge.forbidden) >= set(arrow.answer_.knowledge.forbidden)
     assert arrow.answer_.knowledge == Knowledge()
 
@@ -339,7 +339,7 @@ def test_the_command_says_what_python_says(
     file = tmp_path / "table.csv"
     table.to_csv(file, index=False)
     arrow = Arrow(small_model_folder).fit(file)
-    plan = arrow.next_experiment("outcome", budget=2, k=100)
+    plan = arrow.next_experiment("outcome", budget=2, n_graphs=100)
     asked = ("next-experiment", file, "--model", small_model_folder, "--samples", 100)
     status, out, _ = run(*asked, "--target", "outcome", "--budget", 2, "--plot", tmp_path / "plan.png")
     assert status == 0

@@ -15,9 +15,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Curve
 
+from causal_arrow import Arrow, Discovery
 from causal_arrow.discovery import exports, pictures
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.pictures import comparison, labels, scene, style
 from causal_arrow.discovery.pictures.labels import shortened
 from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
@@ -421,7 +421,7 @@ def test_pictures_of_any_size_can_be_saved(tmp_path: Path) -> None:
 
 def test_arrow_draws_into_the_axes_it_is_given() -> None:
     arrow = Arrow()
-    arrow.answer_ = random_answer(5, 6, seed=6)
+    arrow.discovery_ = Discovery(random_answer(5, 6, seed=6))
     first, second = Figure(figsize=(8, 4)).subplots(1, 2)
     assert arrow.plot(first) is first
     assert arrow.plot_probabilities(second) is second

@@ -15,6 +15,7 @@ from causal_arrow import (
     Answer,
     Arrow,
     ArrowWarning,
+    Discovery,
     Knowledge,
     ReadOptions,
     Settings,
@@ -84,7 +85,7 @@ def test_knowledge_is_compiled_once(
     assert len(compiled) == 1
     arrow = Arrow(small_model_folder, knowledge={"roots": ["age"]}).fit(table)
     compiled.clear()
-    arrow.bootstrap(table, k=5, progress=False)
+    arrow.stability(n_resamples=5, progress=False)
     assert not compiled
 
 
@@ -232,7 +233,7 @@ def test_a_count_is_a_whole_number(k: Any, small_model_folder: Path, table: pd.D
     with pytest.raises(ConfigurationError, match="whole number"):
         arrow.sample_graphs(k)
     with pytest.raises(ConfigurationError, match="whole number"):
-        arrow.bootstrap(table, k)
+        arrow.stability(k)
     with pytest.raises(ConfigurationError, match="whole number"):
         arrow.path_probability("d", "e", k)
 
@@ -245,13 +246,15 @@ def test_a_seed_out_of_range_is_one_sentence(seed: Any, small_model_folder: Path
 
 
 @quietly
-def test_bootstrap_refuses_another_table_with_the_same_columns(small_model_folder: Path, table: pd.DataFrame) -> None:
-    arrow = Arrow(small_model_folder).fit(table)
-    with pytest.raises(TableError, match="the table that was fitted"):
-        arrow.bootstrap(table.assign(dose=table["dose"] + 1), k=2)
-    shuffled = table.sample(frac=1, random_state=0)[table.columns[::-1]]
-    first, second = (arrow.bootstrap(each, k=2, progress=False) for each in (table, shuffled))
-    np.testing.assert_array_equal(first.frequencies, second.frequencies)
+def test_an_answer_with_another_table_has_no_stability(small_model_folder: Path, table: pd.DataFrame) -> None:
+    found = discover(table, Settings(small_model_folder))
+    other = read_table(table.assign(dose=table["dose"] + 1))
+    with pytest.raises(TableError, match="another one"):
+        Discovery(found.answer, other, settings=found.settings).stability(n_resamples=2)
+    shuffled = discover(table.sample(frac=1, random_state=0)[table.columns[::-1]], found.settings)
+    first, second = (each.stability(n_resamples=2, progress=False) for each in (found, shuffled))
+    again = [second.names.index(name) for name in first.names]
+    np.testing.assert_array_equal(first.frequencies, second.frequencies[np.ix_(again, again)])
 
 
 # In words

@@ -168,7 +168,7 @@ def test_resampled_tables_are_read_as_the_table_was() -> None:
     logarithms = pd.DataFrame(chain(np.random.default_rng(5), 150), columns=NAMES)
     raw = Arrow(scale="log").fit(np.exp(logarithms))
     assert raw.answer_.log_columns == NAMES
-    found = raw.bootstrap(np.exp(logarithms), k=4, random_state=0, progress=False)
+    found = raw.stability(n_resamples=4, random_state=0, progress=False)
     arranged = arrange(read_table(np.exp(logarithms)))
     draws = np.random.default_rng(0).integers(150, size=(4, 150))
     resampled = [pd.DataFrame(np.log(arranged.values[draw]), columns=list(arranged.names)) for draw in draws]

@@ -25,7 +25,7 @@ from causal_arrow.cli import check as check_module
 from causal_arrow.cli import discover as discover_module
 from causal_arrow.cli import options
 from causal_arrow.cli.program import build_app
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import (
     COMMAND_LINE,
     MAX_NAMED,

@@ -28,7 +28,8 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from bad_inputs import KINDS, Case, World
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pipeline import Settings, discover
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge

@@ -22,7 +22,7 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 from causal_arrow import Arrow
 from causal_arrow.batches import TableBatch
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.summary import decided_by, to_text
 from causal_arrow.errors import COMMAND_LINE, PYTHON, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -298,7 +298,7 @@ def test_stability_is_that_of_the_bootstrap_also_after_an_argument(
     said = {"forbidden": [[facts["graph"]["edges"][0]["source"], facts["graph"]["edges"][0]["target"]]]}
     started = client.page.queue.started
     for argued in (arrow, arrow.refine(knowledge=said)):
-        expected = argued.bootstrap(tmp_path / "table.csv", k=6, progress=False)
+        expected = argued.stability(n_resamples=6, progress=False)
         shares = {
             (edge["source"], edge["target"]): edge["frequency"]
             for edge in client.send("GET", f"/api/sessions/{session}/stability").json["edges"]
@@ -457,7 +457,7 @@ def test_the_python_lines_repeat_what_was_asked(
     names = run_python(client, session, table, tmp_path, monkeypatch)
     for size in sizes:
         assert size["words"] in names["said"]
-    frame = names["arrow"].bootstrap(names["table"], k=4, progress=False).to_frame()
+    frame = names["arrow"].stability(n_resamples=4, progress=False).to_frame()
     assert frame.to_string() in names["said"]
 
 

@@ -19,7 +19,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import sync_playwright
 
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share
 from causal_arrow.web.limits import Limits

@@ -20,7 +20,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.tables import Abilities, FileInMemory
 from causal_arrow.web import guard, server, uploads
 from causal_arrow.web.limits import MEGABYTE, Limits

@@ -12,7 +12,8 @@ import pytest
 from causal_arrow import storage
 from causal_arrow.discovery import workload
 from causal_arrow.discovery.inference import ready_model
-from causal_arrow.discovery.pipeline import Settings, discover
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import COMMAND_LINE, TableError
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import ready_model
-from causal_arrow.discovery.pipeline import Discovery
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.tables.reading import read_table
 from causal_arrow.web.app import create_app
@@ -88,7 +88,7 @@ class Client:
         session = self.page.sessions.get(self.upload(table).json["session"])
         read = read_table(session.file)
         answer = Answer(read.names, distribution, observations=len(table))
-        session.found = Discovery(read, session.report, answer, ready_model(self.page.settings.model))
+        session.found = Discovery(answer, read, session.report, network=ready_model(self.page.settings.model))
         session.answer, session.job = answer, Job.done(session.found)
         return session.key
 

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.arranged import OBSERVATIONS_READ
-from causal_arrow.discovery.pipeline import Settings, discover
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.metrics import average_precision, f1

@@ -12,8 +12,10 @@ from causal_arrow._version import __version__
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.estimator import Arrow
-    from causal_arrow.discovery.pipeline import Discovery, Settings, discover
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.errors import ArrowError, ArrowWarning
     from causal_arrow.examples.loading import load_example
     from causal_arrow.graphs.knowledge import Knowledge
@@ -28,11 +30,11 @@ _HOME = {
     "Arrow": "causal_arrow.discovery.estimator",
     "ArrowError": "causal_arrow.errors",
     "ArrowWarning": "causal_arrow.errors",
-    "Discovery": "causal_arrow.discovery.pipeline",
+    "Discovery": "causal_arrow.discovery.discovery",
     "Knowledge": "causal_arrow.graphs.knowledge",
     "ManyAnswers": "causal_arrow.many.folder",
     "ReadOptions": "causal_arrow.tables.options",
-    "Settings": "causal_arrow.discovery.pipeline",
+    "Settings": "causal_arrow.discovery.settings",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.many.run",
     "load_example": "causal_arrow.examples.loading",

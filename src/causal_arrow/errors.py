@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -246,6 +248,14 @@ class ArrowWarning(UserWarning):
     >>> from causal_arrow import ArrowWarning
     >>> warnings.simplefilter("ignore", ArrowWarning)  # once they have been read
     """
+
+
+def warn(message: str) -> None:
+    """Warn with an ArrowWarning that points at the caller's line, the first outside this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("causal_arrow."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ArrowWarning, stacklevel=level)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

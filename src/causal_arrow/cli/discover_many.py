@@ -61,7 +61,7 @@ def discover_many(
     table that cannot be answered is recorded with the reason, and the others continue. Exits with status 1 if there was
     one, else 0.
     """
-    from causal_arrow.discovery.pipeline import Settings
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.many.folder import OK, SUMMARY
     from causal_arrow.many.run import ManyRun
     from causal_arrow.progress import progress_bar

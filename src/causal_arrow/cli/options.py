@@ -23,7 +23,7 @@ from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery.pipeline import Discovery
+    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.workload import Workload
     from causal_arrow.graphs.knowledge import Knowledge
 
@@ -355,10 +355,11 @@ READING: Any = OptionList(tuple(map(_reading_option, READ_OPTIONS.values())), bu
 
 def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions) -> Discovery:
     """The discovery for a table, given what the options build."""
-    from causal_arrow.discovery import pipeline
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
 
-    everything = pipeline.Settings(**settings, knowledge=knowledge, reading=reading)
-    return pipeline.discover(table, everything, before=_announce_if_large)
+    everything = Settings(**settings, knowledge=knowledge, reading=reading)
+    return discover(table, everything, before=_announce_if_large)
 
 
 def _announce_if_large(work: Workload) -> None:

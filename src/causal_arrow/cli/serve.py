@@ -53,7 +53,7 @@ def serve(
             raise
         raise ConfigurationError(f"The page needs packages that are not installed: {INSTALL_WEB}.") from error
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.discovery.pipeline import Settings
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.web.limits import Limits
 
     limits = Limits()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
 from causal_arrow.discovery.pictures import layout_of
-from causal_arrow.errors import ArrowWarning, ConfigurationError
+from causal_arrow.errors import ConfigurationError, warn
 from causal_arrow.text import UNPRINTABLE, counted, visible
 
 if TYPE_CHECKING:
@@ -28,7 +27,14 @@ if TYPE_CHECKING:
 
 
 def to_json(answer: Answer) -> str:
-    """The answer as JSON text."""
+    """Write everything as JSON, by the documented schema; `Answer.from_dict` reads it back.
+
+    Examples
+    --------
+    >>> import json
+    >>> json.loads(found.to_json())["format"]
+    'causal-arrow-graph'
+    """
     return json_text(answer.to_dict()) + "\n"
 
 
@@ -94,10 +100,15 @@ def written_names(names: Sequence[str], hidden: re.Pattern[str] = UNPRINTABLE) -
 
 
 def to_networkx(answer: Answer) -> nx.DiGraph[str]:
-    """The graph for networkx: facts of edges on the edges, order scores on the nodes.
+    """Make the graph for networkx: probabilities on the edges, order scores on the nodes.
 
     Pairs that probably share a hidden cause are the attribute `hidden_causes` of the graph, each as (first, second,
     probability).
+
+    Examples
+    --------
+    >>> sorted(found.to_networkx().predecessors("stay"))
+    ['day3', 'ward']
     """
     import networkx as nx
 
@@ -116,14 +127,26 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_gml(answer: Answer) -> str:
-    """The graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
+    """Write the graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text.
+
+    Examples
+    --------
+    >>> found.to_gml().startswith("graph [")
+    True
+    """
     import networkx as nx
 
     return "\n".join(nx.generate_gml(_writable_networkx(answer))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
-    """The graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
+    """Write the graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text.
+
+    Examples
+    --------
+    >>> "<graphml" in found.to_graphml()
+    True
+    """
     import networkx as nx
 
     return "\n".join(nx.generate_graphml(_writable_networkx(answer))) + "\n"
@@ -142,9 +165,14 @@ def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_dot(answer: Answer) -> str:
-    """The graph in the language of Graphviz: probability as width, a weak direction dashed with an open head.
+    """Write the graph for Graphviz: probability as width, a weak direction dashed with an open head.
 
     A dashed line with heads at both ends is a hidden common cause.
+
+    Examples
+    --------
+    >>> found.to_dot().startswith("digraph")
+    True
     """
     styles = {"strong": "solid", "moderate": "solid", "weak": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
@@ -168,7 +196,13 @@ def to_dot(answer: Answer) -> str:
 
 
 def to_dagitty(answer: Answer) -> str:
-    """The graph as text for DAGitty (dagitty.net and the R package), with the positions of our pictures."""
+    """Write the graph for DAGitty (dagitty.net and the R package), with the positions of our pictures.
+
+    Examples
+    --------
+    >>> found.to_dagitty().startswith("dag {")
+    True
+    """
     layout = layout_of(answer)
     right, top = max(layout.width, 1.0), max(layout.height, 1.0)
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
@@ -201,9 +235,14 @@ TEXT_FORMATS: dict[str, Callable[[Answer], str]] = {
 
 
 def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
-    """The graph as DoWhy takes it, in `CausalModel(data, treatment, outcome, graph=...)` and in `gcm`.
+    """Make the graph for `dowhy.CausalModel(graph=...)` and `dowhy.gcm`.
 
     Without attributes: DoWhy puts its own on the graph it is given.
+
+    Examples
+    --------
+    >>> sorted(found.to_dowhy().successors("drug"))
+    ['day3']
     """
     import networkx as nx
 
@@ -215,7 +254,13 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_pgmpy(answer: Answer) -> Any:
-    """The graph as a `pgmpy.base.DAG`."""
+    """Make the graph as a `pgmpy.base.DAG`; pgmpy must be installed.
+
+    Examples
+    --------
+    >>> len(found.to_pgmpy().edges())
+    7
+    """
     graph = _package("pgmpy.base", "pgmpy").DAG()
     graph.add_nodes_from(answer.names)
     graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
@@ -224,7 +269,13 @@ def to_pgmpy(answer: Answer) -> Any:
 
 
 def to_causallearn(answer: Answer) -> Any:
-    """The graph as a causal-learn `Dag`, which is a `GeneralGraph`."""
+    """Make the graph as a causal-learn `Dag`, which is also a `GeneralGraph`; causal-learn must be installed.
+
+    Examples
+    --------
+    >>> found.to_causallearn().get_num_edges()
+    7
+    """
     node_type = _package("causallearn.graph.GraphNode", "causal-learn").GraphNode
     nodes = {name: node_type(name) for name in answer.names}
     graph = _package("causallearn.graph.Dag", "causal-learn").Dag(list(nodes.values()))
@@ -235,7 +286,13 @@ def to_causallearn(answer: Answer) -> Any:
 
 
 def to_lingam(answer: Answer) -> NDArray[np.float64]:
-    """The graph as lingam keeps adjacency matrices, transposed: [k, j] is 1 when j → k."""
+    """Make the graph as lingam keeps it, transposed: [k, j] is 1 where variable j causes variable k.
+
+    Examples
+    --------
+    >>> bool((found.to_lingam().T == found.graph).all(axis=None))
+    True
+    """
     _mention_left_out(answer, "to_lingam")
     return np.asarray(answer.adjacency.T, dtype=np.float64)
 
@@ -244,7 +301,7 @@ def _mention_left_out(answer: Answer, export: str) -> None:
     """An ArrowWarning if a graph is handed over without the hidden common causes that the answer has."""
     if answer.hidden_causes:
         message = f"{export} hands over directed edges alone. {left_out_sentence(answer)}"
-        warnings.warn(message, ArrowWarning, stacklevel=4)
+        warn(message)
 
 
 def left_out_sentence(answer: Answer) -> str:

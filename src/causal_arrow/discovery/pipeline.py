@@ -2,210 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
-from causal_arrow.discovery.directions import DIRECTIONS, direction_temperature
-from causal_arrow.discovery.inference import abilities, infer, is_model, model_name, ready_model, training_range
+from causal_arrow.discovery.directions import direction_temperature
+from causal_arrow.discovery.discovery import Discovery
+from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
+from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.discovery.workload import Workload, check_memory, workload
-from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, check_choice
-from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
+from causal_arrow.errors import Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.network.bundled import DEFAULT_MODEL
-from causal_arrow.network.protocol import PRECISIONS, Network
+from causal_arrow.network.protocol import Network
 from causal_arrow.progress import Progress, ignore, progress_bar
-from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
+from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.reading import check_readable, read_table
 from causal_arrow.tables.report import TableReport, groups_of_copies, inspect_table
-from causal_arrow.tables.scales import SCALES, chosen_reading, readings
-from causal_arrow.tables.table import MIN_ROWS, Abilities, Finding, Table
+from causal_arrow.tables.scales import chosen_reading, readings
+from causal_arrow.tables.table import Abilities, Finding, Table
 from causal_arrow.text import counted, listed
-
-KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to go from a table to an answer; invalid settings are refused here, before any work.
-
-    Parameters
-    ----------
-    model
-        The name of a bundled model, a folder or file of weights, or a network that `load_model` returned.
-    device
-        "auto" and "cpu" are the processor; "cuda" and "cuda:1" need causal-arrow-lab.
-    decode
-        How to take one graph from the distribution: "map", "shd" or "f1".
-    threshold
-        For "map": edges are shown when the two variables are adjacent with more than this probability.
-    knowledge
-        A `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's ExpertKnowledge.
-    scale
-        How to read skewed columns of one sign: "auto", "given" or "log".
-    directions
-        Which probabilities directions have: "tempered" as real tables bear them out, "network" as the network has them.
-    max_rows
-        How many rows of a long table the network reads one by one, 20,000 by default.
-    observations_per_chunk
-        How many observations to read at a time; by default chosen so that memory stays bounded.
-    precision
-        Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
-    reading
-        How to read the table.
-
-    See Also
-    --------
-    Arrow : The same parameters, described at length.
-
-    Examples
-    --------
-    >>> from causal_arrow import Settings
-    >>> settings = Settings(decode="f1", knowledge={"roots": ["age"]})
-    >>> settings.threshold
-    0.5
-    """
-
-    model: str | Path | Network = DEFAULT_MODEL
-    device: str = "auto"
-    decode: str = "map"
-    threshold: float = 0.5
-    knowledge: KnowledgeSource = None
-    scale: str = "auto"
-    directions: str = "network"
-    max_rows: int | None = None
-    observations_per_chunk: int | None = None
-    precision: str = "auto"
-    reading: ReadOptions = field(default_factory=ReadOptions)
-
-    def __post_init__(self) -> None:
-        if not is_model(self.model):
-            raise ConfigurationError(
-                f"Expected model to be the name of a bundled model, a path, or a network, got {self.model!r}."
-            )
-        if not isinstance(self.device, str) or not self.device:
-            raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
-        check_choice("decode", self.decode, DECODING_RULES)
-        check_choice("scale", self.scale, SCALES)
-        check_choice("directions", self.directions, DIRECTIONS)
-        check_choice("precision", self.precision, PRECISIONS)
-        check_threshold(self.threshold)
-        if self.max_rows is not None:
-            check_count("max_rows", self.max_rows, least=MIN_ROWS)
-        if self.observations_per_chunk is not None:
-            check_count("observations_per_chunk", self.observations_per_chunk)
-
-    def changed(self, **changes: Any) -> Settings:
-        """Change some of the settings or reading options; ConfigurationError for a name that is none of them.
-
-        Parameters
-        ----------
-        **changes
-            New values by name.
-
-        Returns
-        -------
-        Settings
-            A new object; this one stays as it is.
-
-        Examples
-        --------
-        >>> changed = settings.changed(decode="shd", drop=["id"])
-        >>> changed.decode, changed.reading.drop
-        ('shd', ('id',))
-        """
-        own = [entry.name for entry in fields(self)]
-        if former := [name for name in changes if name in FORMER_NAMES]:
-            raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
-        check_names(changes, [*READ_OPTIONS, *own])
-        reading = {name: value for name, value in changes.items() if name in READ_OPTIONS}
-        changes = {name: value for name, value in changes.items() if name in own}
-        if reading:
-            changes["reading"] = changes.get("reading", self.reading).changed(**reading)
-        return replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON can hold them; not for a model that is an object.
-
-        Returns
-        -------
-        dict
-            By the names of the parameters, with the reading options that are not the default; `from_dict` reads it
-            back.
-
-        Examples
-        --------
-        >>> settings.to_dict()["knowledge"]
-        {'roots': ['age']}
-        """
-        if not isinstance(self.model, str | Path):
-            raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
-        own = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "reading"}
-        known = as_knowledge(self.knowledge).to_dict()
-        return {**own, "model": str(self.model), "knowledge": known or None, **self.reading.to_dict()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Settings:
-        """Read settings from a mapping of their names.
-
-        Parameters
-        ----------
-        content
-            Some of the parameters and reading options, by name, which may be those of earlier versions. An unknown
-            name is a ConfigurationError.
-
-        Returns
-        -------
-        Settings
-            What is not given has its default.
-
-        Examples
-        --------
-        >>> Settings.from_dict({"decode": "shd"}).decode
-        'shd'
-        """
-        return cls().changed(**{FORMER_NAMES.get(name, name): value for name, value in content.items()})
-
-
-FORMER_NAMES = {"observations": "max_rows"}
-"""Of settings in earlier versions, which files may still have."""
-
-
-@dataclass(frozen=True, eq=False)
-class Discovery:
-    """An answer, the table it is about, the report card of that table, and the network that gave it.
-
-    Parameters
-    ----------
-    table
-        The table as it was read.
-    report
-        What was noticed about the table.
-    answer
-        The graph and all probabilities.
-    network
-        The network that read the table.
-
-    Examples
-    --------
-    >>> from causal_arrow import discover, load_example
-    >>> found = discover(load_example("hospital"))
-    >>> found.table.observations, found.answer.model
-    (800, 'arrow-base')
-    """
-
-    table: Table
-    report: TableReport
-    answer: Answer
-    network: Network
 
 
 def discover(
@@ -216,7 +34,7 @@ def discover(
     progress: bool | None = None,
     **changes: Any,
 ) -> Discovery:
-    """The causal graph of a table, with the table as it was read and what was noticed about it.
+    """Find the causal graph of a table.
 
     Parameters
     ----------
@@ -231,11 +49,6 @@ def discover(
         Whether to show a bar for a long table on standard error; by default only on a terminal.
     **changes
         Settings and reading options (`ReadOptions`) by name; they override those of `settings`.
-
-    Returns
-    -------
-    Discovery
-        The `answer`, the `table`, the `report` and the `network`.
 
     Examples
     --------
@@ -304,7 +117,7 @@ class ReadyTable:
             direction_temperature=direction_temperature(self.table),
             compiled=self.constraints,
         )
-        return Discovery(self.table, self.report, answer, self.network)
+        return Discovery(answer, self.table, self.report, self.settings, self.network)
 
     def _chosen_way(self, distributions: Sequence[GraphDistribution]) -> tuple[int, tuple[Finding, ...]]:
         """Which way of reading the table counts, and what there is to say about that."""
@@ -398,33 +211,3 @@ def _scale_finding(names: tuple[str, ...], chosen: int, doubts: Sequence[float])
     )
     message = f"{listed(names)}, of one sign and skewed, {reason}. The scale 'given' or 'log' decides it."
     return Finding("log_scale", "note", names, message)
-
-
-# Settings
-
-
-def as_knowledge(source: Any) -> Knowledge:
-    """Knowledge from whatever `Arrow` takes for it."""
-    if source is None:
-        return Knowledge()
-    if isinstance(source, Knowledge):
-        return source
-    if isinstance(source, str | Path):
-        return Knowledge.from_file(source)
-    if isinstance(source, Mapping):
-        return Knowledge.from_dict(source)
-    if hasattr(source, "required_edges"):
-        return Knowledge.from_pgmpy(source)
-    raise KnowledgeError(
-        "Expected knowledge as a Knowledge, a mapping, a TOML or JSON file, or pgmpy's ExpertKnowledge, "
-        f"got {type(source).__name__}."
-    )
-
-
-def check_count(name: str, value: Any, most: float = math.inf, least: int = 1) -> int:
-    """The value as a whole number of `least` or more; ConfigurationError for anything else."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-    if not whole or not least <= int(value) <= most:
-        limit = f"{least} or more" if math.isinf(most) else f"from {least} to {most:,.0f}"
-        raise ConfigurationError(f"Expected {name} to be a whole number, {limit}, got {value!r}.")
-    return int(value)

@@ -148,7 +148,7 @@ class EdgeStability:
     --------
     >>> from causal_arrow import Arrow, load_example
     >>> table = load_example("hospital")
-    >>> stability = Arrow().fit(table).bootstrap(table, k=4, progress=False)
+    >>> stability = Arrow().fit(table).stability(n_resamples=4, progress=False)
     >>> stability.frequencies.shape
     (7, 7)
     """

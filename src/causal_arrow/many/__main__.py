@@ -15,7 +15,8 @@ import numpy as np
 
 from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.inference import infer, infer_together, ready_model, tables_per_pass
-from causal_arrow.discovery.pipeline import Settings, discover
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.uncertainty import bootstrap
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from causal_arrow.discovery.pipeline import Settings, as_knowledge
+from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
 from causal_arrow.tables import ENDINGS
 from causal_arrow.tables.options import READ_OPTIONS

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from causal_arrow import storage
-from causal_arrow.discovery.pipeline import Discovery, Settings, check_count
+from causal_arrow.discovery.discovery import Discovery
+from causal_arrow.discovery.settings import Settings, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
 from causal_arrow.many import plan
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import infer, infer_together
-from causal_arrow.discovery.pipeline import Discovery, ReadyTable, prepare
+from causal_arrow.discovery.pipeline import ReadyTable, prepare
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.many.manifest import NamedTable
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.discovery.pipeline import Settings
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.discovery.workload import Workload
 
 Bools = NDArray[np.bool_]
@@ -133,7 +133,7 @@ class SeriesDiscovery:
         >>> any(edge.source == "growth" and edge.lag == 0 for edge in informed.answer.edges)
         False
         """
-        from causal_arrow.discovery.pipeline import as_knowledge
+        from causal_arrow.discovery.settings import as_knowledge
 
         if known and knowledge is not None:
             raise ConfigurationError(f"Give {next(iter(known))} inside knowledge, or leave out knowledge.")
@@ -387,7 +387,7 @@ def discover_series(
     progress: bool | None = None,
 ) -> SeriesDiscovery:
     """The discovery for a series, with the settings of `discover`."""
-    from causal_arrow.discovery.pipeline import as_knowledge
+    from causal_arrow.discovery.settings import as_knowledge
 
     with progress_bar(progress) as tell:
         knowledge = as_knowledge(settings.knowledge)

@@ -81,7 +81,7 @@ def _questions_in_python(session: Session) -> list[str]:
         options += [f"estimator={asked.estimator!r}"] if asked.estimator != "linear" else []
         lines.append(f"print(arrow.effect({', '.join(options)}))")
     if session.resampled is not None:
-        lines.append(f"print(arrow.bootstrap(table, k={len(session.resampled)}).to_frame().to_string())")
+        lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
     return lines
 
 

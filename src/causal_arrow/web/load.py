@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.web.app import create_app
 from causal_arrow.web.page import Page

@@ -9,8 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
-from causal_arrow.discovery.pipeline import Discovery, Settings, discover
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.uncertainty import resampled_distributions
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network

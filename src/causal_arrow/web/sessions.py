@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pipeline import Discovery, Settings
+from causal_arrow.discovery.discovery import Discovery
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.uncertainty import EdgeStability, edge_stability
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pictures.labels import shortened
-from causal_arrow.discovery.pipeline import Settings
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.summary import decided_by, remarks
 from causal_arrow.errors import ArrowError, is_out_of_memory
 from causal_arrow.graphs.knowledge import Knowledge

@@ -32,7 +32,8 @@ def speed(
 
     import numpy as np
 
-    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.discovery.workload import peak_memory_gb
     from causal_arrow.network.threads import thread_count
 

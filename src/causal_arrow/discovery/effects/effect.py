@@ -540,7 +540,7 @@ class Effects:
     --------
     >>> from causal_arrow import Arrow, load_example
     >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> effects = arrow.effects("stay", k=200)
+    >>> effects = arrow.effects("stay", n_graphs=200)
     >>> effects.not_estimated  # levels without an order have no single effect
     ('ward',)
     """

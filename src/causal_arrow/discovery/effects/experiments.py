@@ -27,7 +27,7 @@ class Experiment:
     --------
     >>> from causal_arrow import Arrow, load_example
     >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> experiment = arrow.next_experiment(("drug", "stay"), k=200).best
+    >>> experiment = arrow.next_experiment(("drug", "stay"), n_graphs=200).best
     >>> print(experiment)
     set drug
     """
@@ -89,7 +89,7 @@ class ExperimentPlan:
     --------
     >>> from causal_arrow import Arrow, load_example
     >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> plan = arrow.next_experiment(("drug", "stay"), k=200)
+    >>> plan = arrow.next_experiment(("drug", "stay"), n_graphs=200)
     >>> plan.target
     ('drug', 'stay')
     """

@@ -111,7 +111,8 @@ def infer(
 
     Records are about the network, so directions have its own probabilities unless they are asked for as users get them.
     """
-    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.discovery.uncertainty import ancestor_frequencies
 
     on_cpu = model.device == "cpu"

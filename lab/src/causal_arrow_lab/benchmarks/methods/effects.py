@@ -110,7 +110,8 @@ def _ready(source: str) -> Network:
 
 
 def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
-    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
 
     read, reading = as_far_as_it_reads(Observed(table), model.reads)
     return discover(read, Settings(model=model, directions="network")).answer, reading

@@ -93,7 +93,8 @@ def start_policy(source: str, choose: Choose) -> Any:
 
     from causal_arrow.discovery.effects.planning import knowledge_from
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.discovery.pipeline import Settings, discover
+    from causal_arrow.discovery.pipeline import discover
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.network.threads import set_thread_count
 
     set_thread_count(1)

@@ -1,0 +1,976 @@
+"""Discovery: an answer with its table, report, settings and network. Every question about the graph is a method of it.
+
+>>> from causal_arrow import discover, load_example
+>>> found = discover(load_example("hospital"))
+>>> graph = found.graph  # 1 where the row causes the column
+>>> informed = found.refine(roots=["age"])  # the network does not run again
+"""
+
+# K graphs, P variables
+
+from __future__ import annotations
+
+import copy
+import inspect
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery import exports, inference, saved, summary, uncertainty
+from causal_arrow.discovery.answer import Answer, edge_record
+from causal_arrow.discovery.settings import KnowledgeSource, Settings, as_knowledge, check_count
+from causal_arrow.errors import ArrowError, ConfigurationError, warn
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.network.protocol import Network
+from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
+    from causal_arrow.discovery.effects.falsification import Falsification
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+Bools = NDArray[np.bool_]
+Asked = ParamSpec("Asked")
+Given = TypeVar("Given")
+
+MAX_SEED = 2**63 - 1
+MAX_KEPT_BYTES = 2**28
+"""Of drawn graphs that are kept for the next question."""
+
+
+def _of_answer(
+    export: Callable[Concatenate[Answer, Asked], Given],
+) -> Callable[Concatenate[Discovery, Asked], Given]:
+    """The method that hands the answer to an export; it has the name and the documentation of the export."""
+
+    @wraps(export)
+    def method(self: Discovery, /, *args: Asked.args, **options: Asked.kwargs) -> Given:
+        return export(self.answer, *args, **options)
+
+    signature = inspect.signature(export)
+    _, *others = signature.parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__signature__ = signature.replace(parameters=[own, *others])  # type: ignore[attr-defined]
+    return method
+
+
+class Discovery:
+    """The graph that was found in a table, and everything that can be asked about it.
+
+    `discover` makes it; `arrow.discovery_` is the one behind a fitted `Arrow`.
+
+    Parameters
+    ----------
+    answer
+        The graph and all probabilities.
+    table
+        The table as it was read; without it, questions about the data are refused.
+    report
+        What was noticed about the table; by default it is inspected again.
+    settings
+        How the answer was found.
+    network
+        The network that read the table; by default it is loaded by its name when a question needs it.
+
+    Attributes
+    ----------
+    answer : Answer
+        The graph and all probabilities, without the data.
+    settings : Settings
+        How the answer was found, what was known, and which labels of rows were given with the table.
+
+    Notes
+    -----
+    Questions about many possible graphs draw them from the network's distribution. With a whole number as
+    `random_state` the same graphs are drawn every time, and only once for several questions.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import Settings, discover, load_example
+    >>> table = load_example("hospital")  # 800 patients; some cells are missing
+    >>> known = {"roots": ["age", "smoker", "ward"]}
+    >>> found = discover(table, Settings(knowledge=known))
+    >>> found.table.observations, found.answer.model
+    (800, 'arrow-base')
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        table: Table | None = None,
+        report: TableReport | None = None,
+        settings: Settings | None = None,
+        network: Network | None = None,
+    ) -> None:
+        self.answer, self.settings = answer, settings or Settings()
+        self._table, self._report, self._network = table, report, network
+        self._model_is_known = True
+        self._drawn: dict[tuple[int, int], tuple[Bools, np.random.Generator]] = {}
+        self._tested: dict[bool, Falsification | None] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for pickling: without drawn graphs, nor a network that can be loaded by its name."""
+        named = isinstance(self.settings.model, str | Path)
+        return {**vars(self), "_drawn": {}, "_network": None if named else self._network}
+
+    # What it is about
+
+    @property
+    def table(self) -> Table:
+        """The table as it was read; a ConfigurationError if the discovery was saved without it.
+
+        Examples
+        --------
+        >>> found.table.variables
+        7
+        """
+        if self._table is None:
+            raise ConfigurationError(
+                "This question needs the table, and the discovery was saved without it: run discover on the table, or "
+                "save the discovery with table=True."
+            )
+        return self._table
+
+    @property
+    def report(self) -> TableReport:
+        """What was noticed about the table, and what it means for trust in the answer.
+
+        Examples
+        --------
+        >>> found.report.title.startswith("800 observations of 7 variables")
+        True
+        """
+        if self._report is None:
+            self._report = inspect_table(self.table)
+        return self._report
+
+    @property
+    def network(self) -> Network:
+        """The network that read the table; that of a loaded discovery is loaded by its name.
+
+        Examples
+        --------
+        >>> found.network.device
+        'cpu'
+        """
+        if self._network is None:
+            settings = self.settings
+            if not self._model_is_known:
+                raise ConfigurationError(
+                    "This question needs the network, which was an object when the discovery was saved: load the file "
+                    "with Discovery.load(path, model=network)."
+                )
+            try:
+                self._network = inference.ready_model(settings.model, settings.device, settings.precision)
+            except ArrowError as error:
+                raise ConfigurationError(
+                    f"This question needs the network {str(settings.model)!r}, which cannot be loaded: {error.message}"
+                ) from error
+        return self._network
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables.  (P,)
+
+        Examples
+        --------
+        >>> found.names[-2:]
+        ('day3', 'stay')
+        """
+        return self.answer.names
+
+    # The graph, as frames
+
+    @property
+    def graph(self) -> pd.DataFrame:
+        """The causal graph: 1 where the variable of the row is a direct cause of the variable of the column.
+
+        Examples
+        --------
+        >>> found.graph.loc[["inflammation", "drug"], ["drug", "day3"]]
+                      drug  day3
+        inflammation     1     1
+        drug             0     1
+        """
+        return self._square(self.answer.adjacency.astype(int))
+
+    @property
+    def edges(self) -> pd.DataFrame:
+        """The edges of the graph as a data frame, the most probable first.
+
+        One row per edge: the cause as `source`, the effect as `target`, and the fields of `DirectedEdge`. Pairs that
+        probably share a hidden cause are in `answer.hidden_causes`.
+
+        Examples
+        --------
+        >>> list(found.edges.columns[:3])
+        ['source', 'target', 'probability']
+        """
+        import pandas as pd
+
+        return pd.DataFrame([edge_record(edge) for edge in self.answer.edges], columns=list(exports.EDGE_COLUMNS))
+
+    @property
+    def probabilities(self) -> pd.DataFrame:
+        """Probability that the variable of the row is a direct cause of the variable of the column.
+
+        Examples
+        --------
+        >>> found.probabilities.round(1).loc[["drug"], ["day3", "stay"]]
+              day3  stay
+        drug   1.0   0.0
+        """
+        return self._square(self.answer.edge_probabilities)
+
+    @property
+    def skeleton_probabilities(self) -> pd.DataFrame:
+        """Probability that two variables are adjacent, in whichever direction.
+
+        Examples
+        --------
+        >>> adjacent = found.skeleton_probabilities
+        >>> bool(adjacent.loc["drug", "day3"] == adjacent.loc["day3", "drug"])
+        True
+        """
+        return self._square(self.answer.skeleton_probabilities)
+
+    @property
+    def confounding_probabilities(self) -> pd.DataFrame:
+        """Probability that two variables share a cause that is not in the table.
+
+        A ConfigurationError if the model says nothing about hidden common causes, as arrow-strict does not.
+
+        Examples
+        --------
+        >>> found.confounding_probabilities.shape
+        (7, 7)
+        """
+        probabilities = self.answer.confounding_probabilities
+        if probabilities is None:
+            raise ConfigurationError(
+                f"The model {self.answer.model} says nothing of hidden common causes: it has no probabilities of them."
+            )
+        return self._square(probabilities)
+
+    @property
+    def order_scores(self) -> pd.Series:
+        """A score for each variable: j comes before k in the causal order with log-odds score_j − score_k.
+
+        Examples
+        --------
+        >>> bool(found.order_scores["age"] > found.order_scores["stay"])
+        True
+        """
+        import pandas as pd
+
+        return pd.Series(self.answer.order_scores, index=list(self.names), name="order_score")
+
+    @property
+    def cpdag(self) -> pd.DataFrame:
+        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways.
+
+        Examples
+        --------
+        >>> (found.cpdag >= found.graph).all(axis=None).item()
+        True
+        """
+        return self._square(self.answer.cpdag.astype(int))
+
+    # What is known
+
+    def refine(
+        self,
+        /,
+        *,
+        knowledge: KnowledgeSource = None,
+        threshold: float | None = None,
+        decode: str | None = None,
+        directions: str | None = None,
+        **statements: Any,
+    ) -> Discovery:
+        """Answer again under other knowledge, threshold or decoding; the network does not run again.
+
+        This discovery stays as it is, so that several refinements can be compared.
+
+        Parameters
+        ----------
+        knowledge
+            What is known now; it replaces what was known before. `Knowledge()` takes all knowledge away.
+        threshold
+            The new threshold, from 0 to 1.
+        decode
+            The new decoding rule: "map", "shd" or "f1".
+        directions
+            "tempered" or "network".
+        **statements
+            Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
+
+        Examples
+        --------
+        >>> careful = found.refine(threshold=0.99)
+        >>> len(careful.to_networkx().edges) < len(found.to_networkx().edges)
+        True
+        >>> found.refine(leaves=["drug"]).path_probability("drug", "stay")
+        0.0
+        """
+        known = None if knowledge is None else as_knowledge(knowledge)
+        if statements:
+            known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
+        answer = self.answer.refine(knowledge=known, decode=decode, threshold=threshold, directions=directions)
+        given = {"knowledge": known, "threshold": threshold, "decode": decode, "directions": directions}
+        settings = self.settings.changed(**{name: value for name, value in given.items() if value is not None})
+        return self.with_answer(answer, settings)
+
+    def with_answer(self, answer: Answer, settings: Settings | None = None) -> Discovery:
+        """The discovery with another answer about the same table, by the same network.
+
+        Parameters
+        ----------
+        answer
+            An answer about the same variables.
+        settings
+            How it was found; by default as before.
+
+        Examples
+        --------
+        >>> found.with_answer(found.answer).table is found.table
+        True
+        """
+        other = copy.copy(self)
+        other.answer, other.settings = answer, settings or self.settings
+        other._drawn, other._tested = {}, {}
+        return other
+
+    # Many possible graphs
+
+    def sample(self, n_graphs: int = 1000, random_state: RandomState = 0) -> Bools:
+        """Draw causal graphs from the network's distribution, none of which contradicts the knowledge.  (K, P, P)
+
+        Parameters
+        ----------
+        n_graphs
+            How many graphs.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> found.sample(n_graphs=100).shape  # [i, j, k]: graph i has j → k
+        (100, 7, 7)
+        """
+        return np.array(self._draw(n_graphs, random_state)[0])
+
+    def path_probability(self, cause: str, effect: str, n_graphs: int = 1000, random_state: RandomState = 0) -> float:
+        """Probability of a directed path from cause to effect: its share among drawn graphs.
+
+        Hidden common causes are no paths. Where variables along the way probably share one, an ArrowWarning says so.
+
+        Parameters
+        ----------
+        cause
+            The variable at which the path starts.
+        effect
+            The variable at which it ends.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> found.path_probability("drug", "stay") > 0.9  # directly or through day3
+        True
+        """
+        ends = self.answer.index_of(cause), self.answer.index_of(effect)
+        if ends[0] == ends[1]:
+            raise ConfigurationError(f"Expected two different variables as cause and effect, got {cause!r} twice.")
+        graphs, _ = self._draw(n_graphs, random_state)
+        self._mention_hidden_causes(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
+        return float(uncertainty.ancestor_frequencies(graphs)[ends])
+
+    def ancestor_probabilities(self, n_graphs: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
+        """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
+
+        Hidden common causes are no paths. Where some variables probably share one, an ArrowWarning says so.
+
+        Parameters
+        ----------
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> causes = found.ancestor_probabilities(n_graphs=100)
+        >>> causes.loc["stay", "age"].item()  # age is a root
+        0.0
+        """
+        graphs, _ = self._draw(n_graphs, random_state)
+        self._mention_hidden_causes(uncertainty.hidden_causes_sentence(self.answer.hidden_causes))
+        return self._square(uncertainty.ancestor_frequencies(graphs))
+
+    def parent_set_frequencies(
+        self, variable: str, n_graphs: int = 1000, random_state: RandomState = 0
+    ) -> pd.DataFrame:
+        """How often each set of direct causes of a variable occurs in drawn graphs: `parents` and `frequency`.
+
+        Given the network's output, edges of the skeleton are drawn independently of each other. So these sets cannot
+        express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
+        quarter of the graphs has both edges, and another quarter neither.
+
+        Parameters
+        ----------
+        variable
+            The variable whose causes are counted.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> found.parent_set_frequencies("stay", n_graphs=100)["parents"][0]
+        ('ward', 'day3')
+        """
+        index = self.answer.index_of(variable)
+        graphs, _ = self._draw(n_graphs, random_state)
+        return self._sets(uncertainty.parent_sets(graphs, index), "parents", len(graphs))
+
+    def adjustment_set_frequencies(
+        self,
+        treatment: str,
+        outcome: str,
+        kind: str = "optimal",
+        n_graphs: int = 1000,
+        random_state: RandomState = 0,
+    ) -> pd.DataFrame:
+        """What to adjust for when estimating the effect of treatment on outcome, in drawn graphs.
+
+        One row per set, the most frequent first: `adjustment_set` and `frequency`. The set None stands for graphs in
+        which the treatment has no effect on the outcome. Hidden common causes are not adjusted for; where variables on
+        the way probably share one, an ArrowWarning says so.
+
+        Parameters
+        ----------
+        treatment
+            The variable that is changed.
+        outcome
+            The variable whose change is of interest.
+        kind
+            "optimal" is the valid set with the smallest variance in linear models, "parents" the direct causes of the
+            treatment.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> sets = found.adjustment_set_frequencies("drug", "stay", n_graphs=100)
+        >>> sets["adjustment_set"][0]
+        ('ward', 'inflammation')
+        """
+        ends = self.answer.index_of(treatment), self.answer.index_of(outcome)
+        graphs, _ = self._draw(n_graphs, random_state)
+        counts = uncertainty.adjustment_sets(graphs, *ends, kind=kind)
+        self._mention_hidden_causes(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
+        return self._sets(counts, "adjustment_set", len(graphs))
+
+    def stability(
+        self,
+        /,
+        n_resamples: int = 100,
+        random_state: RandomState = 0,
+        progress: bool | None = None,
+        **workers: Any,
+    ) -> uncertainty.EdgeStability:
+        """How often each edge occurs when the observations are drawn again with replacement (bootstrap).
+
+        Parameters
+        ----------
+        n_resamples
+            How many resampled tables. They go through the network several at a time.
+        random_state
+            A seed or a numpy generator; None gives other tables every time.
+        progress
+            Whether to show a progress bar; by default only on a terminal.
+        **workers
+            `backend`, `jobs` and `cluster` as in `discover_many`: with jobs=4, four processes share the work, and the
+            result is the same.
+
+        Examples
+        --------
+        >>> stability = found.stability(n_resamples=4, progress=False)
+        >>> stability.resamples
+        4
+        """
+        return uncertainty.bootstrap(
+            self.answer,
+            self.network,
+            self.table,
+            check_count("n_resamples", n_resamples),
+            random_generator(random_state),
+            max_rows=self.settings.max_rows,
+            observations_per_chunk=self.settings.observations_per_chunk,
+            progress=progress,
+            **workers,
+        )
+
+    # Effects and experiments
+
+    def effect(
+        self,
+        treatment: str,
+        outcome: str,
+        *,
+        between: tuple[Any, Any] | None = None,
+        level: str | None = None,
+        estimator: str = "linear",
+        adjustment: str = "optimal",
+        n_graphs: int = 1000,
+        random_state: RandomState = 0,
+    ) -> Effect:
+        """Estimate what happens to the outcome when the treatment changes, averaged over drawn graphs.
+
+        Each graph is used with its own valid adjustment set. The interval contains both the uncertainty about the graph
+        and the sampling error. `print(effect)` says it in words.
+
+        Parameters
+        ----------
+        treatment
+            The variable that is changed.
+        outcome
+            The variable whose change is estimated.
+        between
+            Two values or levels of the treatment, from and to; by default the effect is per unit.
+        level
+            Of an outcome with levels, the one whose share is the outcome.
+        estimator
+            "linear" is least squares, "curved" the average slope of cubic curves; "forest" is cross-fitted, doubly
+            robust for a yes or no treatment and partially linear for a number.
+        adjustment
+            "optimal" or "parents", as in `adjustment_set_frequencies`.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> effect = found.effect("drug", "stay")
+        >>> low, high = effect.interval
+        >>> low < -1.8 < high  # the true effect is −1.8 days
+        True
+        """
+        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+
+        for name in (treatment, outcome):
+            self.answer.index_of(name)  # before the graphs are drawn
+        table = self.table
+        graphs, random = self._draw(n_graphs, random_state)
+        question = EffectQuestion(estimator, adjustment, level)
+        return estimate_effect(
+            self.answer, table, graphs, treatment, outcome, between=between, question=question, random=random
+        )
+
+    def effects(
+        self,
+        outcome: str,
+        *,
+        level: str | None = None,
+        estimator: str = "linear",
+        adjustment: str = "optimal",
+        n_graphs: int = 1000,
+        random_state: RandomState = 0,
+    ) -> Effects:
+        """Estimate the effects of all other variables on the outcome, the largest first, each as `effect` does.
+
+        Parameters
+        ----------
+        outcome
+            The variable whose change is estimated.
+        level
+            Of an outcome with levels, the one whose share is the outcome.
+        estimator
+            "linear", "curved" or "forest", as in `effect`.
+        adjustment
+            "optimal" or "parents", as in `adjustment_set_frequencies`.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> effects = found.effects("stay", n_graphs=100)
+        >>> "drug" in list(effects.to_frame()["cause"])
+        True
+        """
+        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
+
+        self.answer.index_of(outcome)
+        table = self.table
+        graphs, random = self._draw(n_graphs, random_state)
+        question = EffectQuestion(estimator, adjustment, level)
+        return estimate_effects(self.answer, table, graphs, outcome, question=question, random=random)
+
+    def next_experiment(
+        self,
+        target: str | tuple[str, str] | None = None,
+        budget: int = 1,
+        *,
+        candidates: Sequence[str] | None = None,
+        rows: int | None = None,
+        n_graphs: int = 1000,
+        random_state: RandomState = 0,
+    ) -> ExperimentPlan:
+        """Advise which variable to intervene on next, or which hidden cause to measure, to learn most.
+
+        The experiments come the best first; `print(plan)` says it in words.
+
+        Parameters
+        ----------
+        target
+            What the uncertainty is about: None for the whole graph, an outcome for its causes, or a pair (treatment,
+            outcome) for that effect.
+        budget
+            How many experiments are carried out together.
+        candidates
+            The variables that can be intervened on; by default all that experiments have not intervened on yet.
+        rows
+            How many rows each experiment will have; by default as many as the table.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> plan = found.next_experiment(("drug", "stay"), n_graphs=200)
+        >>> print(plan.best)
+        set drug
+        """
+        from causal_arrow.discovery.effects.planning import plan_experiments
+
+        budget = check_count("budget", budget)
+        if rows is not None:
+            rows = check_count("rows, those of the experiment,", rows)
+        table = self.table
+        graphs, random = self._draw(n_graphs, random_state)
+        return plan_experiments(
+            self.answer,
+            table,
+            graphs,
+            target=target,
+            budget=budget,
+            candidates=candidates,
+            rows=rows,
+            random=random,
+        )
+
+    def learn_from_experiment(
+        self, variable: str, rows: Any, n_graphs: int = 1000, random_state: RandomState = 0
+    ) -> Discovery:
+        """Refine the discovery by the outcome of an experiment; the network does not run again.
+
+        Edges that the experiment makes improbable are forbidden, in addition to what was known. A network that reads
+        experiments does better with all observations in one table: see the `interventions` of `discover`.
+
+        Parameters
+        ----------
+        variable
+            The variable that was randomized.
+        rows
+            The observations of the experiment, with the columns of the table, read in the same way. The column that
+            names environments may be missing.
+        n_graphs
+            How many graphs to draw.
+        random_state
+            A seed or a numpy generator; None gives other graphs every time.
+
+        Examples
+        --------
+        >>> trial = load_example("hospital-trial")  # a coin decided on the drug
+        >>> after = found.learn_from_experiment("drug", trial)
+        >>> after.path_probability("stay", "drug")
+        0.0
+        """
+        from causal_arrow.discovery.effects.planning import knowledge_from
+
+        self.answer.index_of(variable)
+        read = self._read_like(rows, needs_environments=False)
+        graphs, _ = self._draw(n_graphs, random_state)
+        return self.refine(knowledge=knowledge_from(self.answer, self.table, read, variable, graphs))
+
+    def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
+        """Test whether the graph is compatible with a table, by the independences that it implies.
+
+        The share of violated independences is compared with that of graphs whose names are shuffled. `print(...)` says
+        it in words.
+
+        Parameters
+        ----------
+        table
+            A table with the columns of the one that was read, which is tested by default; it is read in the same way,
+            and if environments were given with that one, it needs a column "environment". Its complete observations
+            are used; observations that the network has not seen make the stricter test.
+        permutations
+            How many graphs with shuffled names.
+        random_state
+            A seed or a numpy generator; None shuffles differently every time.
+
+        Examples
+        --------
+        >>> found.falsify(permutations=50).falsified
+        False
+        """
+        from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
+
+        answer, read = self.answer, self.table if table is None else self._read_like(table)
+        count = check_count("permutations", permutations)
+        random = random_generator(random_state)
+        return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.graph.bidirected)
+
+    def compatibility(self, thorough: bool = False) -> Falsification | None:
+        """Test quickly whether the graph is compatible with its table, as the summary says it; tested only once.
+
+        None where there is nothing to test with, or too many variables for a quick test.
+
+        Parameters
+        ----------
+        thorough
+            Whether to take the time for a table of many variables too.
+
+        Examples
+        --------
+        >>> found.compatibility().falsified
+        False
+        """
+        from causal_arrow.discovery.effects.falsification import compatibility
+
+        if thorough not in self._tested:
+            found = None if self._table is None else compatibility(self.answer, self._table, thorough)
+            self._tested[thorough] = found
+        return self._tested[thorough]
+
+    # In words and pictures
+
+    def summary(self) -> str:
+        """What was found, as plain text: edges, order, whether the data contradict the graph, and warnings.
+
+        Examples
+        --------
+        >>> print(found.summary().splitlines()[0])
+        800 observations of 7 variables, read by arrow-base
+        """
+        return summary.to_text(self.answer, more=self._tests_in_words())
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """The summary with a picture, for notebooks."""
+        return summary.to_html(self.answer, more=self._tests_in_words())
+
+    def draw(self, *paths: str | Path) -> None:
+        """Write a picture of the graph to files, by their endings: .png, .svg or .pdf.
+
+        Parameters
+        ----------
+        *paths
+            The files.
+
+        Examples
+        --------
+        >>> found.draw("graph.svg", "graph.png")
+        """
+        from causal_arrow.discovery import pictures
+
+        pictures.save_graph(self.answer, *paths)
+
+    def plot(self, /, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the graph on matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            The axes to draw on; by default those of a new figure of a fitting size.
+        **options
+            Those of `draw_graph`.
+
+        Examples
+        --------
+        >>> found.plot().figure.savefig("graph.svg")
+        """
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_graph(self.answer, ax=ax, **options)
+
+    def plot_comparison(
+        self, truth: Iterable[str | tuple[str, str]], ax: Axes | None = None, title: str | None = None
+    ) -> Axes:
+        """Draw the graph next to a known truth: which edges are right, reversed, missing or extra.
+
+        Causes are on top by the truth, so that right edges point down and reversed ones up.
+
+        Parameters
+        ----------
+        truth
+            The true edges, as pairs of a cause and its effect or as text such as "smoking -> cancer".
+        ax
+            The axes to draw on; by default those of a new figure of a fitting size.
+        title
+            The words above the picture; by default how many of the true edges were found.
+
+        Examples
+        --------
+        >>> truth = table.attrs["edges"]
+        >>> found.plot_comparison(truth).figure.savefig("comparison.svg")
+        """
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_comparison(self.answer, truth, ax, title=title)
+
+    def plot_probabilities(self, ax: Axes | None = None) -> Axes:
+        """Draw a heat map of the edge probabilities, along the causal order.
+
+        Parameters
+        ----------
+        ax
+            The axes to draw on; by default those of a new figure of a fitting size.
+
+        Examples
+        --------
+        >>> found.plot_probabilities().figure.savefig("probabilities.svg")
+        """
+        from causal_arrow.discovery import pictures
+
+        return pictures.draw_probabilities(self.answer, ax=ax)
+
+    # Files and other packages
+
+    def save(self, path: str | Path, *, table: bool = True, overwrite: bool = False) -> None:
+        """Save everything to one file that `Discovery.load` reads.
+
+        Parameters
+        ----------
+        path
+            The file, which ends in .causal.
+        table
+            Whether the table goes into the file; without it, questions about the data cannot be answered later.
+        overwrite
+            Whether to replace a file of this name.
+
+        Examples
+        --------
+        >>> found.save("hospital.causal")
+        """
+        saved.write(Path(path), self.answer, self.settings, self.report, self.table if table else None, overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, *, model: str | Path | Network | None = None) -> Discovery:
+        """Read a file that `save` wrote. A damaged file, or any other, is a ConfigurationError.
+
+        Parameters
+        ----------
+        path
+            The file. No part of it is ever run.
+        model
+            The network for `stability`; by default the one that read the table, loaded by its name.
+
+        Examples
+        --------
+        >>> from causal_arrow import Discovery
+        >>> again = Discovery.load("hospital.causal")
+        >>> again.effect("drug", "stay").median == found.effect("drug", "stay").median
+        True
+        """
+        parts = saved.read(Path(path))
+        settings = parts.settings if model is None else parts.settings.changed(model=model)
+        discovery = cls(parts.answer, parts.table, parts.report, settings)
+        discovery._model_is_known = parts.names_model or model is not None
+        return discovery
+
+    to_json = _of_answer(exports.to_json)
+    to_networkx = _of_answer(exports.to_networkx)
+    to_dot = _of_answer(exports.to_dot)
+    to_gml = _of_answer(exports.to_gml)
+    to_graphml = _of_answer(exports.to_graphml)
+    to_dagitty = _of_answer(exports.to_dagitty)
+    to_dowhy = _of_answer(exports.to_dowhy)
+    to_pgmpy = _of_answer(exports.to_pgmpy)
+    to_causallearn = _of_answer(exports.to_causallearn)
+    to_lingam = _of_answer(exports.to_lingam)
+
+    # Inside
+
+    def _draw(self, n_graphs: int, random_state: RandomState) -> tuple[Bools, np.random.Generator]:
+        """Graphs (K, P, P), and the generator as it is after them; those of the latest seed are drawn once."""
+        n_graphs = check_count("n_graphs", n_graphs)
+        random = random_generator(random_state)
+        seed = int(random_state) if isinstance(random_state, numbers.Integral) else None
+        if seed is not None and (kept := self._drawn.get((n_graphs, seed))):
+            return kept[0], copy.deepcopy(kept[1])
+        graphs = self.answer.sample(n_graphs, random).graphs
+        graphs.setflags(write=False)
+        if seed is not None and graphs.nbytes <= MAX_KEPT_BYTES:
+            self._drawn = {(n_graphs, seed): (graphs, copy.deepcopy(random))}
+        return graphs, random
+
+    def _read_like(self, rows: Any, needs_environments: bool = True) -> Table:
+        """Further rows, read as the table was."""
+        from causal_arrow.discovery.effects.further_tables import read_like
+
+        reading = self.settings.reading
+        labels = {name: getattr(reading, name) for name in ("interventions", "environments")}
+        labels = {name: value for name, value in labels.items() if value is not None}
+        return read_like(self.table, rows, reading.missing, labels, needs_environments)
+
+    def _tests_in_words(self) -> list[str]:
+        found = self.compatibility()
+        return [] if found is None else [str(found)]
+
+    def _mention_hidden_causes(self, sentence: str | None) -> None:
+        if sentence is not None:
+            warn(sentence)
+
+    def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
+        import pandas as pd
+
+        names = list(self.names)
+        return pd.DataFrame(np.array(matrix), index=names, columns=names)  # a copy, which the caller may change
+
+    def _sets(self, counts: Mapping[Any, int], label: str, n_graphs: int) -> pd.DataFrame:
+        import pandas as pd
+
+        ordered = sorted(counts.items(), key=lambda entry: (-entry[1], str(entry[0])))
+        sets = [None if members is None else tuple(self.names[member] for member in members) for members, _ in ordered]
+        return pd.DataFrame({label: sets, "frequency": [count / n_graphs for _, count in ordered]})
+
+
+def random_generator(random_state: RandomState) -> np.random.Generator:
+    """The generator that a user of scikit-learn means by a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if random_state is not None and (not whole or not 0 <= int(random_state) <= MAX_SEED):
+        raise ConfigurationError(
+            f"Expected random_state to be None, a numpy generator, or a whole number from 0 to 2**63 - 1, "
+            f"got {random_state!r}."
+        )
+    return np.random.default_rng(None if random_state is None else int(random_state))

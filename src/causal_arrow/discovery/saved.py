@@ -1,0 +1,171 @@
+"""The .causal file of a discovery: a zip archive with discovery.json, and with the table unless that is left out.
+
+Reading trusts nothing: names and sizes are checked before anything is unpacked, and no part of the file is ever run.
+"""
+
+# N observations, P variables
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from causal_arrow import storage
+from causal_arrow._version import __version__
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.exports import json_text
+from causal_arrow.discovery.settings import Settings
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.output import written_together
+from causal_arrow.tables.report import TableReport
+from causal_arrow.tables.table import Finding, Table
+from causal_arrow.text import reason
+
+ENDING = ".causal"
+FORMAT, VERSION = "causal-arrow-discovery", 1
+CONTENT, TABLE = "discovery.json", "table.safetensors"
+MAX_CONTENT_BYTES = 2**30
+"""Of discovery.json: an answer about 3,000 variables takes less."""
+MAX_HEADER_BYTES = 2**16
+"""Of the names and shapes in table.safetensors."""
+
+
+def write(
+    path: Path, answer: Answer, settings: Settings, report: TableReport, table: Table | None, overwrite: bool
+) -> None:
+    """Write the parts of a discovery to a file; it is complete or not there at all."""
+    if path.suffix.lower() != ENDING:
+        raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "causal_arrow": __version__,
+        "settings": _settings_to_dict(settings.changed(knowledge=answer.knowledge)),
+        "report": [finding.to_dict() for finding in report.findings],
+        "answer": answer.to_dict(),
+    }
+    tensors: dict[str, Any] = {} if table is None else {"values": table.values, "intervened": table.intervened}
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if tensor is not None}
+    with (
+        written_together(path.parent, [path.name], overwrite) as folder,
+        zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        archive.writestr(CONTENT, json_text(content).encode())
+        if tensors:
+            archive.writestr(TABLE, save(tensors), compresslevel=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts of a discovery as a file holds them."""
+
+    answer: Answer
+    settings: Settings
+    report: TableReport
+    table: Table | None
+    names_model: bool
+    """Whether the settings name the network; one that was an object is not in the file."""
+
+
+def read(path: Path) -> Parts:
+    """Read the parts of a discovery; ConfigurationError for a damaged file or any other."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _parts(archive)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot open '{path}': {error.strerror or error}.") from error
+    except zipfile.BadZipFile as error:
+        raise _damaged(path, reason(error)) from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"In '{path.name}': {error.message}") from error
+    except _DAMAGE as error:
+        raise _damaged(path, f"{type(error).__name__}: {reason(error)}") from error
+
+
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,  # of deep nesting, encryption, and compression that Python lacks
+    EOFError,
+    SafetensorError,
+    zlib.error,
+)
+"""What reading a damaged archive may raise."""
+
+
+def _damaged(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"Expected a {ENDING} file that Discovery.save wrote, got '{path.name}', which is damaged or something else "
+        f"({why})."
+    )
+
+
+def _parts(archive: zipfile.ZipFile) -> Parts:
+    members = {entry.filename: entry for entry in archive.infolist()}
+    if len(members) < len(archive.infolist()) or not {CONTENT} <= set(members) <= {CONTENT, TABLE}:
+        raise ValueError(f"it holds {', '.join(sorted(members)[:3]) or 'nothing'}")
+    if members[CONTENT].file_size > MAX_CONTENT_BYTES:
+        raise ValueError(f"{CONTENT} takes {storage.in_words(members[CONTENT].file_size)}")
+    content = json.loads(archive.read(CONTENT))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f'{CONTENT} has no "format": "{FORMAT}"')
+    if content["version"] != VERSION:
+        raise ConfigurationError(
+            f"Expected version {VERSION} of a saved discovery, got {content['version']!r}: it was written by another "
+            "version of causal-arrow."
+        )
+    answer = Answer.from_dict(content["answer"])
+    if not answer.columns or type(answer.observations) is not int or answer.observations < 1:
+        raise ValueError("the answer does not say what its columns hold")
+    findings = tuple(Finding.from_dict(finding) for finding in content["report"])
+    table = _table(archive, members[TABLE], answer, answer.observations) if TABLE in members else None
+    settings = Settings.from_dict({name: value for name, value in content["settings"].items() if value is not None})
+    report = TableReport(answer.observations, answer.columns, findings)
+    return Parts(answer, settings, report, table, content["settings"]["model"] is not None)
+
+
+def _settings_to_dict(settings: Settings) -> dict[str, Any]:
+    """The settings without what no file holds: a network that is an object, and labels of rows in an array."""
+    labels = {name: getattr(settings.reading, name) for name in ("interventions", "environments")}
+    arrays = {name: None for name, value in labels.items() if value is not None and not isinstance(value, str)}
+    if isinstance(settings.model, str | Path):
+        return settings.changed(**arrays).to_dict()
+    return {**settings.changed(**arrays, model="none").to_dict(), "model": None}
+
+
+def _table(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, answer: Answer, observations: int) -> Table:
+    """The table, checked against what the answer says of it."""
+    shape = observations, len(answer.names)
+    cells = observations * len(answer.names)
+    if not 8 * cells <= entry.file_size <= 9 * cells + MAX_HEADER_BYTES:  # a byte per cell says what experiments set
+        raise ValueError(f"{TABLE} does not have the size of the table that the answer is about")
+    free = storage.free_memory()
+    if free is not None and 2 * entry.file_size > free:
+        raise ConfigurationError(
+            f"The table takes {storage.in_words(2 * entry.file_size)} of memory, and {storage.in_words(free)} are free."
+        )
+    tensors = load(archive.read(TABLE))
+    kinds: Mapping[str, Any] = {"values": np.float64, **({"intervened": np.bool_} if "intervened" in tensors else {})}
+    if set(tensors) != set(kinds) or any(
+        tensors[name].shape != shape or tensors[name].dtype != kind for name, kind in kinds.items()
+    ):
+        raise ValueError(f"{TABLE} does not hold the table that the answer is about")
+    values = tensors["values"]
+    for column, cells_of in zip(answer.columns, values.T, strict=True):
+        given = cells_of[~np.isnan(cells_of)]
+        codes = not column.levels or bool(np.isin(given, np.arange(len(column.levels))).all())
+        if not np.isfinite(given).all() or not codes:
+            raise ValueError(f"the column {column.name!r} has values that no table has")
+    values.setflags(write=False)
+    return Table(values, answer.columns, answer.findings, tensors.get("intervened"), answer.environment)
