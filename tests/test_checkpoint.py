@@ -297,7 +297,7 @@ def test_other_encoders_and_files_of_torch_need_the_lab(saved: Path, tmp_path: P
 def test_the_lab_must_be_of_the_same_version(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = types.ModuleType("causal_arrow_lab")
     lab.__version__ = "0.0.1"  # type: ignore[attr-defined]
-    for name in ("causal_arrow_lab", "causal_arrow_lab.network", "causal_arrow_lab.network.inference"):
+    for name in ("causal_arrow_lab", "causal_arrow_lab.network", "causal_arrow_lab.network.checkpoint"):
         monkeypatch.setitem(sys.modules, name, lab)
     with pytest.raises(ConfigurationError, match=f"needs causal-arrow-lab {__version__}.*found 0.0.1"):
         load_model(saved, "cuda")

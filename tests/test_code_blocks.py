@@ -39,7 +39,7 @@ from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.statistics import CHANNELS
 from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.cli.commands import PROGRAM as LAB_PROGRAM
-from causal_arrow_lab.network.encoders.registry import ENCODERS
+from causal_arrow_lab.network.model import ENCODERS
 from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]

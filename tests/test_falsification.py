@@ -29,7 +29,7 @@ from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.table import Column, Table
-from causal_arrow_lab.benchmarks.equations import draw_equations
+from causal_arrow_lab.benchmarks.effects import draw_equations
 
 
 def numbered(values: np.ndarray) -> Table:

@@ -23,7 +23,7 @@ from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Column, Table
-from causal_arrow_lab.benchmarks.equations import draw_equations
+from causal_arrow_lab.benchmarks.effects import draw_equations
 
 mpl.use("Agg")
 

@@ -8,8 +8,7 @@ import inspect
 import textwrap
 from pathlib import Path
 
-from causal_arrow_lab.network.encoders.registry import ENCODERS
-from causal_arrow_lab.network.model import ArrowConfig
+from causal_arrow_lab.network.model import ENCODERS, ArrowConfig
 from causal_arrow_lab.pretraining.config import PretrainingConfig, shipped_configs
 
 PAGE = Path(__file__).parents[1] / "reference" / "pretraining-keys.md"

@@ -31,11 +31,17 @@ import scale
 from calibration_tables import calibration_blocks, pooled_by_tables, share_right, sure_directions
 from causal_arrow.network.bundled import DEFAULT_MODEL, bundled_models
 from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, to_markdown
-from causal_arrow_lab.benchmarks.published import published_results
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.report import calibration_errors
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import Entry, RowSummary, Summary, paired_difference, summarize
+from causal_arrow_lab.benchmarks.summaries import (
+    Entry,
+    RowSummary,
+    Summary,
+    paired_difference,
+    published_results,
+    summarize,
+)
 from causal_arrow_lab.benchmarks.training import LOG_FILE, draw_trajectory, read_trajectory
 from overview import (
     counts_of,

@@ -9,12 +9,12 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Paragraph
 from causal_arrow_lab.benchmarks.methods import title_of
-from causal_arrow_lab.benchmarks.published import PublishedResults
 from causal_arrow_lab.benchmarks.report import signed
 from causal_arrow_lab.benchmarks.summaries import (
     MEASURES,
     Entry,
     MeanEstimate,
+    PublishedResults,
     RowSummary,
     Summary,
     best_paired,

@@ -21,7 +21,6 @@ from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
 from causal_arrow_lab.benchmarks.figures import benchmark_figures
 from causal_arrow_lab.benchmarks.methods import title_of
-from causal_arrow_lab.benchmarks.published import PublishedResults, PublishedTable
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.remarks import readings, remarks_of_suite
 from causal_arrow_lab.benchmarks.report import (
@@ -38,6 +37,8 @@ from causal_arrow_lab.benchmarks.summaries import (
     INSTANT,
     MEASURES,
     Entry,
+    PublishedResults,
+    PublishedTable,
     RowSummary,
     Summary,
     paired_difference,

@@ -15,7 +15,8 @@ from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
 from causal_arrow_lab.benchmarks.document import Cell, Grid
 from causal_arrow_lab.benchmarks.methods import MethodOptions, Observed, prepare
-from causal_arrow_lab.benchmarks.methods.any_table import (
+from causal_arrow_lab.benchmarks.methods.arrow import as_far_as_it_reads
+from causal_arrow_lab.benchmarks.methods.packages import (
     CIRCLE,
     HEAD,
     TAIL,
@@ -25,7 +26,6 @@ from causal_arrow_lab.benchmarks.methods.any_table import (
     read_as_levels,
     regimes_of,
 )
-from causal_arrow_lab.benchmarks.methods.arrow import as_far_as_it_reads
 from causal_arrow_lab.benchmarks.records import Record, read_packed, write_packed
 from causal_arrow_lab.benchmarks.report import report_blocks
 from causal_arrow_lab.benchmarks.suites import suite

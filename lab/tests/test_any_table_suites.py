@@ -13,14 +13,14 @@ from sklearn.metrics import average_precision_score
 from causal_arrow.errors import ArrowError
 from causal_arrow.examples import sachs
 from causal_arrow.graphs import dag
-from causal_arrow_lab.benchmarks import any_table, drawn, networks
-from causal_arrow_lab.benchmarks.any_table import latent_projection
+from causal_arrow_lab.benchmarks import generated, networks
 from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables, unnamed
-from causal_arrow_lab.benchmarks.measures import FURTHER, compare_twins
+from causal_arrow_lab.benchmarks.generated import latent_projection
 from causal_arrow_lab.benchmarks.methods import Estimate
 from causal_arrow_lab.benchmarks.networks import DISCRETE_NETWORKS, convert, load_discrete_network
 from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES, suite
 from causal_arrow_lab.benchmarks.summaries import MEASURES
+from causal_arrow_lab.benchmarks.worker import FURTHER, compare_twins
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -124,21 +124,21 @@ def test_columns_hold_what_the_row_says_and_codes_are_codes_of_levels(mixture: s
 def test_causes_explain_the_share_of_variance_that_was_asked_for() -> None:
     adjacency = np.zeros((3, 3), dtype=bool)
     adjacency[[0, 1], 2] = True
-    shown = drawn.solve_equations(adjacency, 20_000, rng(), explained={2: 0.6})
+    shown = generated.solve_equations(adjacency, 20_000, rng(), explained={2: 0.6})
     design = np.column_stack([shown[0].values, shown[1].values, np.ones(20_000)])
     residual = shown[2].values - design @ np.linalg.lstsq(design, shown[2].values, rcond=None)[0]
     assert 1 - residual.var() / shown[2].values.var() == pytest.approx(0.6, abs=0.02)
 
 
-@pytest.mark.parametrize("noise", drawn.NOISES)
+@pytest.mark.parametrize("noise", generated.NOISES)
 def test_noise_has_mean_0_and_variance_1(noise: str) -> None:
-    values = drawn.NOISES[noise](rng(), 100_000)
+    values = generated.NOISES[noise](rng(), 100_000)
     assert values.mean() == pytest.approx(0, abs=0.02)
     assert values.var() == pytest.approx(1, abs=0.03)
 
 
 def test_random_graphs_are_acyclic_and_have_half_to_two_edges_per_variable() -> None:
-    graphs = [drawn.random_graph(20, rng(seed)) for seed in range(60)]
+    graphs = [generated.random_graph(20, rng(seed)) for seed in range(60)]
     edges = [int(graph.sum()) for graph in graphs]
     assert all(dag.is_acyclic(graph) for graph in graphs)
     assert 10 <= min(edges) < 16
@@ -148,10 +148,10 @@ def test_random_graphs_are_acyclic_and_have_half_to_two_edges_per_variable() -> 
 # Holes
 
 
-@pytest.mark.parametrize("reason", any_table.HOLES)
+@pytest.mark.parametrize("reason", generated.HOLES)
 def test_holes_are_as_many_as_the_row_says_and_change_nothing_else(reason: str) -> None:
-    whole = any_table.draw_missing_dataset(rng(3), reason=None, share=0.0)
-    holey = any_table.draw_missing_dataset(rng(3), reason=reason, share=0.3)
+    whole = generated.draw_missing_dataset(rng(3), reason=None, share=0.0)
+    holey = generated.draw_missing_dataset(rng(3), reason=reason, share=0.3)
     observed = ~np.isnan(holey.data)
     assert observed.mean() == pytest.approx(0.7, abs=0.02)
     np.testing.assert_array_equal(holey.data[observed], whole.data[observed])
@@ -159,7 +159,7 @@ def test_holes_are_as_many_as_the_row_says_and_change_nothing_else(reason: str) 
 
 def test_what_is_missing_depends_on_the_column_itself_only_where_the_row_says_so() -> None:
     data = rng(4).standard_normal((4000, 6))
-    for reason, draw in any_table.HOLES.items():
+    for reason, draw in generated.HOLES.items():
         holes = draw(data, 0.3, rng(5))
         related = [abs(stats.pointbiserialr(holes[:, k], data[:, k]).statistic) for k in range(6)]
         assert (min(related) > 0.3) if reason == "itself" else (max(related) < 0.07)
@@ -179,13 +179,13 @@ def test_a_variable_that_is_set_does_not_depend_on_its_causes() -> None:
     adjacency = np.array([[0, 1], [0, 0]], dtype=bool)
     intervened = np.zeros((4000, 2), dtype=bool)
     intervened[2000:, 1] = True
-    cause, effect = drawn.solve_equations(adjacency, 4000, rng(), intervened=intervened, explained={1: 0.8})
+    cause, effect = generated.solve_equations(adjacency, 4000, rng(), intervened=intervened, explained={1: 0.8})
     assert abs(np.corrcoef(cause.values[:2000], effect.values[:2000])[0, 1]) > 0.8
     assert abs(np.corrcoef(cause.values[2000:], effect.values[2000:])[0, 1]) < 0.08
 
 
 def test_in_class_tables_a_set_variable_follows_its_own_law_and_not_its_causes() -> None:
-    dataset = any_table.draw_class_dataset(rng(3), observations=20000, variables=4)
+    dataset = generated.draw_class_dataset(rng(3), observations=20000, variables=4)
     assert dataset.intervened is not None
     assert dataset.adjacency.any()
     free, data = ~dataset.intervened.any(axis=1), dataset.data
@@ -228,7 +228,7 @@ def projected_by_paths(adjacency: np.ndarray, kept: list[int]) -> tuple[np.ndarr
 
 def test_the_latent_projection_follows_paths_through_hidden_variables() -> None:
     for seed in range(20):
-        adjacency = drawn.random_graph(8, rng(seed))
+        adjacency = generated.random_graph(8, rng(seed))
         kept = sorted(rng(seed).choice(8, size=5, replace=False).tolist())
         graph = latent_projection(adjacency, kept)
         directed, bidirected = projected_by_paths(adjacency, kept)
@@ -250,22 +250,22 @@ def test_hidden_variables_are_gone_and_confounded_pairs_are_known(row: Any) -> N
 
 
 def test_instruments_read_one_variable_each_and_cause_nothing() -> None:
-    dataset = any_table.draw_instruments_dataset(rng(), instruments=2)
+    dataset = generated.draw_instruments_dataset(rng(), instruments=2)
     assert len(dataset.names) == 18
     assert not dataset.adjacency[6:].any()
     assert (dataset.adjacency[:, 6:].sum(axis=0) == 1).all()
     for instrument in range(6, 18):
         (cause,) = np.flatnonzero(dataset.adjacency[:, instrument])
         assert stats.spearmanr(dataset.data[:, cause], dataset.data[:, instrument]).statistic > 0.9
-    alone = any_table.draw_instruments_dataset(rng(), instruments=2, causes_shown=False)
+    alone = generated.draw_instruments_dataset(rng(), instruments=2, causes_shown=False)
     assert not alone.adjacency.any()
     assert alone.confounded is not None
     assert all(alone.confounded[place, place + 1] for place in range(0, 12, 2))
 
 
 def test_errors_of_measurement_are_the_share_of_variance_that_the_row_says() -> None:
-    true = any_table.draw_measured_dataset(rng(6), error=0.0)
-    measured = any_table.draw_measured_dataset(rng(6), error=0.3)
+    true = generated.draw_measured_dataset(rng(6), error=0.0)
+    measured = generated.draw_measured_dataset(rng(6), error=0.3)
     np.testing.assert_array_equal(true.adjacency, measured.adjacency)
     related = [np.corrcoef(a, b)[0, 1] for a, b in zip(true.data.T, measured.data.T, strict=True)]
     assert np.mean(related) == pytest.approx(np.sqrt(0.7), abs=0.01)
@@ -289,7 +289,7 @@ def test_independent_columns_have_the_laws_of_their_row_and_no_relation() -> Non
 
 
 def test_textbook_graphs_are_what_textbooks_call_so() -> None:
-    graphs = any_table.TEXTBOOK_GRAPHS
+    graphs = generated.TEXTBOOK_GRAPHS
     middle_first = np.ix_([1, 0, 2], [1, 0, 2])  # a fork starts at its middle
     assert dag.markov_equivalent(graphs["chain"], graphs["fork"][middle_first])
     assert graphs["collider"][:, 2].sum() == 2
@@ -395,7 +395,7 @@ def test_twins_are_compared_on_the_variables_they_share_whatever_their_order() -
 
 
 def test_shuffling_carries_kinds_experiments_and_hidden_pairs_with_their_variables() -> None:
-    dataset = any_table.draw_network_with_hidden_variables(rng(), name="ALARM", observations=200)
+    dataset = generated.draw_network_with_hidden_variables(rng(), name="ALARM", observations=200)
     shuffled = shuffle_variables(dataset, rng(1))
     assert dataset.columns is not None
     assert shuffled.columns is not None

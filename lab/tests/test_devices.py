@@ -11,7 +11,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.devices import resolve_device, resolve_precision
-from causal_arrow_lab.network.encoders.pairwise import PairwiseEncoder
+from causal_arrow_lab.network.pairwise import PairwiseEncoder
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

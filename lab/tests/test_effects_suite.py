@@ -16,12 +16,14 @@ from causal_arrow_lab.benchmarks.effects import (
     EFFECT_ROWS,
     EffectsDataset,
     EstimatedEffect,
+    ExperimentsDataset,
     Question,
+    draw_equations,
     effect_measures,
     effect_task,
+    experiment_measures,
+    experiment_task,
 )
-from causal_arrow_lab.benchmarks.equations import draw_equations
-from causal_arrow_lab.benchmarks.experiments import ExperimentsDataset, experiment_measures, experiment_task
 from causal_arrow_lab.benchmarks.methods import METHODS_FOR, MethodOptions, prepare
 from causal_arrow_lab.benchmarks.methods.effects import by_ida, possible_parents
 from causal_arrow_lab.benchmarks.suites import suite

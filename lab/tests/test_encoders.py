@@ -19,12 +19,11 @@ from causal_arrow.network import statistics
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab import load_model, save_model
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.network.encoders import registry
-from causal_arrow_lab.network.encoders.pairwise import PairwiseEncoder
-from causal_arrow_lab.network.encoders.paper import PaperConfig, PaperEncoder
-from causal_arrow_lab.network.encoders.protocol import Encoder, EncoderOutput
-from causal_arrow_lab.network.encoders.registry import register_encoder
-from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
+from causal_arrow_lab.network import model as registry
+from causal_arrow_lab.network.encoder import Encoder, EncoderOutput
+from causal_arrow_lab.network.model import ArrowConfig, ArrowModel, register_encoder
+from causal_arrow_lab.network.pairwise import PairwiseEncoder
+from causal_arrow_lab.network.paper import PaperConfig, PaperEncoder
 from causal_arrow_lab.pretraining.config import read_config
 from causal_arrow_lab.pretraining.train import pretrain
 

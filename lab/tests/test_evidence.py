@@ -22,12 +22,11 @@ from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import metrics
 from causal_arrow_lab.benchmarks.figures import benchmark_figures
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-from causal_arrow_lab.benchmarks.published import published_results
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.remarks import remarks_of_suite
 from causal_arrow_lab.benchmarks.report import write_report
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import graph_ap, summarize
+from causal_arrow_lab.benchmarks.summaries import graph_ap, published_results, summarize
 from causal_arrow_lab.benchmarks.worker import run_job
 from causal_arrow_lab.graphs import calibration
 from docs_scripts import DOCS, load_script

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from causal_arrow_lab.network.encoders.registry import ENCODERS
+from causal_arrow_lab.network.model import ENCODERS
 from causal_arrow_lab.pretraining import config
 from docs_scripts import DOCS, load_script
 

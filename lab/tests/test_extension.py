@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.dag import cpdag, is_acyclic, skeleton_of
-from causal_arrow_lab.graphs.extension import extend_cpdag
+from causal_arrow_lab.benchmarks.methods.protocol import extend_cpdag
 
 Graph = NDArray[np.bool_]
 Signature = tuple[bytes, frozenset[tuple[int, int, int]]]

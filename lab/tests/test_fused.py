@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow_lab.network.kernels import fused, gpu
+from causal_arrow_lab.network import devices
+from causal_arrow_lab.network.kernels import fused
 
 
 def normalized(x: Tensor) -> Tensor:
@@ -124,14 +125,14 @@ def test_weights_of_another_width_are_refused_with_both_shapes() -> None:
 
 
 def test_only_narrow_half_precision_layers_on_a_hopper_gpu_take_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "_HAS_TRITON", True)
-    monkeypatch.setattr(gpu, "_on_hopper", lambda: True)
+    monkeypatch.setattr(devices, "_HAS_TRITON", True)
+    monkeypatch.setattr(devices, "_on_hopper", lambda: True)
     good = {"is_cuda": True, "dtype": torch.bfloat16, "shape": (7, 64)}
     assert fused._kernels_apply(SimpleNamespace(**good), 128)
     for other in ({"is_cuda": False}, {"dtype": torch.float32}, {"shape": (7, 256)}, {"shape": (7, 40)}):
         assert not fused._kernels_apply(SimpleNamespace(**{**good, **other}), 128)
     assert not fused._kernels_apply(SimpleNamespace(**good), 100)
-    monkeypatch.setattr(gpu, "_on_hopper", lambda: False)
+    monkeypatch.setattr(devices, "_on_hopper", lambda: False)
     assert not fused._kernels_apply(SimpleNamespace(**good), 128)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.network.kernels.fused.checks import OPERATIONS as FUSED
+from causal_arrow_lab.network.kernels.checks import FUSED, MIXING, TRIANGLES
 from causal_arrow_lab.network.kernels.kernel_check import (
     Inputs,
     Operation,
@@ -18,8 +18,6 @@ from causal_arrow_lab.network.kernels.kernel_check import (
     check_results,
     with_gradients,
 )
-from causal_arrow_lab.network.kernels.mixing.checks import OPERATIONS as MIXING
-from causal_arrow_lab.network.kernels.triangles.checks import OPERATIONS as TRIANGLES
 
 pytestmark = pytest.mark.usefixtures("interpreter")
 

@@ -9,12 +9,11 @@ from scipy import integrate, stats
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
-from causal_arrow_lab.benchmarks.linear import LIMIT_MODELS, LIMIT_VARIABLES, draw_limit_dataset, normal_wishart_model
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-from causal_arrow_lab.benchmarks.methods.exact_bayes import DEGREES, all_dags, local_scores, posterior_of, subset_score
+from causal_arrow_lab.benchmarks.methods.references import DEGREES, all_dags, local_scores, posterior_of, subset_score
+from causal_arrow_lab.benchmarks.networks import LIMIT_MODELS, LIMIT_VARIABLES, draw_limit_dataset, normal_wishart_model
 from causal_arrow_lab.benchmarks.suites import suite
-from causal_arrow_lab.graphs.projection import edgewise_kl, kl_projection
-from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
+from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder, edgewise_kl, kl_projection
 
 
 def solve(data: np.ndarray) -> object:

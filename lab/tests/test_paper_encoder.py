@@ -1,4 +1,4 @@
-"""Laws of the paper's encoder. That it equals the authors' network is in test_lab_checkpoint.py, where files are read."""
+"""Laws of the paper's encoder. test_lab_checkpoint.py compares it with the authors' network."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from causal_arrow import Settings, discover
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.network.encoders import paper
-from causal_arrow_lab.network.encoders.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
-from causal_arrow_lab.network.encoders.protocol import EncoderOutput
+from causal_arrow_lab.network import paper
+from causal_arrow_lab.network.encoder import EncoderOutput
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
+from causal_arrow_lab.network.paper import Norm, PaperConfig, PaperEncoder, SelfAttentionBlock, SummaryBlock
 
 SMALL = PaperConfig(
     width=24,

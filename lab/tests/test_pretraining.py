@@ -28,9 +28,8 @@ from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
 from causal_arrow_lab.network.checkpoint import load_model, load_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
-from causal_arrow_lab.pretraining import clock, train, trainer
+from causal_arrow_lab.pretraining import processes, train, trainer
 from causal_arrow_lab.pretraining.__main__ import HELP, main
-from causal_arrow_lab.pretraining.clock import Clock, Decision, Pace
 from causal_arrow_lab.pretraining.config import (
     CONFIGS_FOLDER,
     OptimizationConfig,
@@ -40,8 +39,15 @@ from causal_arrow_lab.pretraining.config import (
     shipped_configs,
 )
 from causal_arrow_lab.pretraining.optimizer import Muon, build_optimizers, schedule
-from causal_arrow_lab.pretraining.shapes import MemoryModel, Shape, draw_shape, fit_memory_model, tasks_per_slot
-from causal_arrow_lab.pretraining.stream import TaskStream
+from causal_arrow_lab.pretraining.processes import Clock, Decision, Pace
+from causal_arrow_lab.pretraining.stream import (
+    MemoryModel,
+    Shape,
+    TaskStream,
+    draw_shape,
+    fit_memory_model,
+    tasks_per_slot,
+)
 from causal_arrow_lab.pretraining.train import pretrain
 from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import draw_validation, format_scores, task_scores, validate
@@ -388,7 +394,7 @@ def test_the_logged_learning_rate_is_that_of_the_step_logged(tmp_path: Path) -> 
 
 def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(clock.time, "monotonic", lambda: now)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now)
     pace = Pace(Clock(10), decay_minutes=2)
     assert pace.decide(0) == Decision()
     now = 301.0  # more than half of 600 seconds
@@ -466,10 +472,10 @@ def test_only_the_clock_of_the_first_process_counts(tmp_path: Path) -> None:
     program.write_text(
         """
 import os, sys
-from causal_arrow_lab.pretraining import clock, processes
+from causal_arrow_lab.pretraining import processes
 from causal_arrow_lab.pretraining.__main__ import main
 if os.environ["RANK"] == "1":
-    clock.Clock.seconds_left = lambda self: -1000.0
+    processes.Clock.seconds_left = lambda self: -1000.0
 broadcast = processes.dist.broadcast
 def counted(*arguments, **options):
     print("DECISION", flush=True)

@@ -15,17 +15,18 @@ import pytest
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.document import Cell, Grid, Paragraph, Picture, to_markdown
 from causal_arrow_lab.benchmarks.methods import METHODS
-from causal_arrow_lab.benchmarks.published import PublishedTable, published_results
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, read_packed, read_records, write_packed
 from causal_arrow_lab.benchmarks.report import report_blocks, suite_blocks, write_report
 from causal_arrow_lab.benchmarks.suites import SUITES, suite
 from causal_arrow_lab.benchmarks.summaries import (
     MEASURES,
     MeanEstimate,
+    PublishedTable,
     Summary,
     Variant,
     best_of,
     differing_datasets,
+    published_results,
     reliability_by_method,
     summarize,
 )

@@ -15,8 +15,13 @@ from torch import Tensor
 
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.dag import is_acyclic
-from causal_arrow_lab.graphs.network_output import NetworkOutput
-from causal_arrow_lab.graphs.skeleton_order import MAX_VARIABLES_EXACT, SkeletonOrder, order_consistency, orient
+from causal_arrow_lab.graphs.skeleton_order import (
+    MAX_VARIABLES_EXACT,
+    NetworkOutput,
+    SkeletonOrder,
+    order_consistency,
+    orient,
+)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -13,9 +13,9 @@ from scipy import stats
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.examples import sachs
 from causal_arrow.graphs import dag
-from causal_arrow_lab.benchmarks import linear, networks
+from causal_arrow_lab.benchmarks import networks
 from causal_arrow_lab.benchmarks.datasets import Dataset
-from causal_arrow_lab.benchmarks.linear import LinearGaussianModel
+from causal_arrow_lab.benchmarks.networks import LinearGaussianModel
 from causal_arrow_lab.benchmarks.suites import SUITES, Suite, SuiteRow, suite
 
 ALL_ROWS = [pytest.param(row, id=f"{row.suite}/{row.name}") for built in SUITES.values() for row in built.rows()]
@@ -245,13 +245,13 @@ def test_model_covariance_and_mean_are_those_of_its_observations() -> None:
 
 # Herman et al.
 
-GRAPHS = [linear.erdos_renyi_dag(8, edges, np.random.default_rng(edges)) for edges in (6, 14, 28)]
+GRAPHS = [networks.erdos_renyi_dag(8, edges, np.random.default_rng(edges)) for edges in (6, 14, 28)]
 
 
 def test_erdos_renyi_dags_have_the_edges_asked_for_or_all_there_can_be() -> None:
     generator = np.random.default_rng(2)
     for variables, edges in [(2, 0), (2, 8), (5, 7), (30, 120)]:
-        adjacency = linear.erdos_renyi_dag(variables, edges, generator)
+        adjacency = networks.erdos_renyi_dag(variables, edges, generator)
         assert adjacency.sum() == min(edges, variables * (variables - 1) // 2)
         assert dag.is_acyclic(adjacency)
 
@@ -275,11 +275,11 @@ def test_herman_shapes_are_those_of_section_4_1() -> None:
     assert (edges / variables)[wide].mean() == pytest.approx(2, abs=0.6)
 
 
-@pytest.mark.parametrize("name", linear.HERMAN_MODELS)
+@pytest.mark.parametrize("name", networks.HERMAN_MODELS)
 def test_every_herman_model_depends_on_the_parents_and_on_nothing_else(name: str) -> None:
     generator = np.random.default_rng(3)
     for adjacency in GRAPHS:
-        model = linear.HERMAN_MODELS[name](adjacency, generator)
+        model = networks.HERMAN_MODELS[name](adjacency, generator)
         np.testing.assert_array_equal(model.weights != 0, adjacency)
         data = model.observe(20_000, generator)
         for k in range(8):
@@ -293,7 +293,7 @@ def test_every_herman_model_depends_on_the_parents_and_on_nothing_else(name: str
 def test_unit_variance_noise_has_weights_of_a_half_to_two_and_noise_one() -> None:
     generator = np.random.default_rng(4)
     for adjacency in GRAPHS:
-        model = linear.unit_variance_noise(adjacency, generator)
+        model = networks.unit_variance_noise(adjacency, generator)
         magnitudes = np.abs(model.weights[adjacency])
         assert magnitudes.min() >= 0.5
         assert magnitudes.max() <= 2
@@ -306,7 +306,7 @@ def test_unit_variance_noise_has_weights_of_a_half_to_two_and_noise_one() -> Non
 
 @pytest.mark.parametrize(
     ("draw", "low", "high"),
-    [(linear.unit_variance_noise, 0.5, 2.0), (linear.iscm, 0.5, 2.0), (linear.fifty_fifty, 0.25, 1.0)],
+    [(networks.unit_variance_noise, 0.5, 2.0), (networks.iscm, 0.5, 2.0), (networks.fifty_fifty, 0.25, 1.0)],
 )
 def test_weights_are_uniform_in_size_and_even_in_sign(draw: object, low: float, high: float) -> None:
     complete = np.triu(np.ones((60, 60), dtype=bool), k=1)
@@ -318,7 +318,7 @@ def test_weights_are_uniform_in_size_and_even_in_sign(draw: object, low: float, 
 def test_iscm_variables_have_sample_deviation_one_when_their_children_see_them() -> None:
     generator = np.random.default_rng(6)
     for adjacency in GRAPHS:
-        model = linear.iscm(adjacency, generator)
+        model = networks.iscm(adjacency, generator)
         data = model.observe(20_000, generator)
         np.testing.assert_allclose(data.std(axis=0), 1, atol=1e-12)
         for k in range(8):
@@ -330,20 +330,20 @@ def test_iscm_variables_have_sample_deviation_one_when_their_children_see_them()
 def test_ipa_divides_weights_and_noise_by_the_root_of_one_plus_their_squares() -> None:
     generator = np.random.default_rng(7)
     for adjacency in GRAPHS:
-        model = linear.ipa(adjacency, generator)
+        model = networks.ipa(adjacency, generator)
         raw_weights = model.weights / model.noise_deviations
         np.testing.assert_allclose(model.noise_deviations, 1 / np.sqrt((raw_weights**2).sum(axis=0) + 1))
         magnitudes = np.abs(raw_weights[adjacency])
         assert magnitudes.min() >= 0.5
         assert magnitudes.max() <= 1.5
     collider = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], dtype=bool)
-    np.testing.assert_allclose(np.diag(linear.ipa(collider, generator).covariance()), 1)
+    np.testing.assert_allclose(np.diag(networks.ipa(collider, generator).covariance()), 1)
 
 
 def test_fifty_fifty_variables_with_parents_are_half_signal_half_noise() -> None:
     generator = np.random.default_rng(8)
     for adjacency in GRAPHS:
-        model = linear.fifty_fifty(adjacency, generator)
+        model = networks.fifty_fifty(adjacency, generator)
         data = model.observe(20_000, generator)
         for k in range(8):
             coefficients, noise = residuals(data, adjacency, k)
@@ -362,7 +362,7 @@ def test_fifty_fifty_variables_with_parents_are_half_signal_half_noise() -> None
 def test_uumc_variables_have_unit_variance() -> None:
     generator = np.random.default_rng(9)
     for adjacency in GRAPHS * 3:
-        np.testing.assert_allclose(np.diag(linear.uumc(adjacency, generator).covariance()), 1)
+        np.testing.assert_allclose(np.diag(networks.uumc(adjacency, generator).covariance()), 1)
 
 
 @pytest.mark.parametrize("parents", [1, 2, 5])
@@ -371,14 +371,14 @@ def test_uumc_explained_variance_is_a_power_of_a_uniform_number_for_independent_
     generator = np.random.default_rng(10)
     star = np.zeros((parents + 1, parents + 1), dtype=bool)
     star[:parents, parents] = True
-    explained = np.array([1 - linear.uumc(star, generator).noise_deviations[-1] ** 2 for _ in range(2000)])
+    explained = np.array([1 - networks.uumc(star, generator).noise_deviations[-1] ** 2 for _ in range(2000)])
     assert stats.kstest(explained ** (parents / 2), "uniform").pvalue > 0.01
 
 
 def test_uumc_noise_and_signal_follow_the_definition_for_correlated_parents() -> None:
     generator = np.random.default_rng(11)
     complete = np.triu(np.ones((4, 4), dtype=bool), k=1)
-    model = linear.uumc(complete, generator)
+    model = networks.uumc(complete, generator)
     among_parents = model.covariance()[:3, :3]
     weights, noise_variance = model.weights[:3, 3], model.noise_deviations[3] ** 2
     # weights = a'·r/C and noise variance = (1 − r²)·Σa'²/C², hence noise variance / Σ weights² = (1 − r²)/r².
@@ -392,7 +392,7 @@ def test_uumc_noise_and_signal_follow_the_definition_for_correlated_parents() ->
 def test_dao_as_derived_has_unit_variances() -> None:
     generator = np.random.default_rng(12)
     for adjacency in GRAPHS * 3:
-        model = linear.dao(adjacency, generator, variance_as_deviation=False)
+        model = networks.dao(adjacency, generator, variance_as_deviation=False)
         np.testing.assert_allclose(np.diag(model.covariance()), 1)
 
 
@@ -400,7 +400,7 @@ def test_dao_on_a_complete_dag_draws_correlation_matrices_uniformly() -> None:
     """Under the uniform law (LKJ, η = 1) every correlation r has (1 + r)/2 ~ Beta(p/2, p/2)."""
     generator = np.random.default_rng(13)
     complete = np.triu(np.ones((4, 4), dtype=bool), k=1)
-    draws = np.array([linear.dao(complete, generator, variance_as_deviation=False).covariance() for _ in range(2000)])
+    draws = np.array([networks.dao(complete, generator, variance_as_deviation=False).covariance() for _ in range(2000)])
     for j, k in zip(*np.triu_indices(4, k=1), strict=True):
         assert stats.kstest((1 + draws[:, j, k]) / 2, stats.beta(2, 2).cdf).pvalue > 0.005
 
@@ -409,14 +409,14 @@ def test_dao_counts_sources_before_all_other_variables() -> None:
     """0 → 1 beside a lone 2: variable 1 comes third of p = 3, so its explained variance is Beta(1/2, 1)."""
     generator = np.random.default_rng(14)
     adjacency = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=bool)
-    explained = [1 - linear.dao(adjacency, generator).noise_deviations[1] for _ in range(2000)]
+    explained = [1 - networks.dao(adjacency, generator).noise_deviations[1] for _ in range(2000)]
     assert stats.kstest(explained, stats.beta(0.5, 1).cdf).pvalue > 0.01
 
 
 def test_dao_as_published_uses_the_error_variance_as_a_deviation() -> None:
     for adjacency in GRAPHS:
-        published = linear.dao(adjacency, np.random.default_rng(15))
-        derived = linear.dao(adjacency, np.random.default_rng(15), variance_as_deviation=False)
+        published = networks.dao(adjacency, np.random.default_rng(15))
+        derived = networks.dao(adjacency, np.random.default_rng(15), variance_as_deviation=False)
         np.testing.assert_array_equal(published.weights, derived.weights)
         np.testing.assert_allclose(published.noise_deviations, derived.noise_deviations**2)
     assert suite("herman").row("DaO").dataset(0).details["error_variance_used_as_deviation"] is True

@@ -15,7 +15,7 @@ from scipy import special, stats
 from causal_arrow.graphs.dag import markov_equivalent
 from causal_arrow_lab.synthetic import TaskDistribution, discrete
 from causal_arrow_lab.synthetic.discrete import DirichletTables, DiscreteTasks, draw_levels
-from causal_arrow_lab.synthetic.equivalence import (
+from causal_arrow_lab.synthetic.tables import (
     causal_order,
     draw_equivalent_graphs,
     draw_observations,

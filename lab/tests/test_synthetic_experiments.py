@@ -11,10 +11,9 @@ from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
 from causal_arrow_lab.synthetic.discrete import LEVEL_SHIFT, draw_levels_in_experiment
-from causal_arrow_lab.synthetic.experiments import MAX_REGIMES, Regimes, draw_environments, draw_regimes
 from causal_arrow_lab.synthetic.noise import standardize
 from causal_arrow_lab.synthetic.recipes import CODES
-from causal_arrow_lab.synthetic.structure import Causes
+from causal_arrow_lab.synthetic.structure import MAX_REGIMES, Causes, Regimes, draw_environments, draw_regimes
 
 PLAIN = ("linear", "normal", "restandardized", "strong_signal", "additive_noise", "undistorted", "continuous")
 QUIET = ("numbers", "no_hidden_causes", "no_instruments", "exact_measurements", "complete")

@@ -7,10 +7,17 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
-from causal_arrow_lab.synthetic.experiments import MAX_CLASSES, draw_memberships, push_by_classes
-from causal_arrow_lab.synthetic.instruments import MAX_NOISE_SHARE, Instruments, draw_instruments, noisy_readings
 from causal_arrow_lab.synthetic.noise import standardize
 from causal_arrow_lab.synthetic.recipes import CODES
+from causal_arrow_lab.synthetic.structure import (
+    MAX_CLASSES,
+    MAX_NOISE_SHARE,
+    Instruments,
+    draw_instruments,
+    draw_memberships,
+    noisy_readings,
+    push_by_classes,
+)
 
 PLAIN = ("linear", "normal", "restandardized", "additive_noise", "undistorted", "continuous")
 TYPED = TaskDistribution.any().only("typed", "numbers", "no_experiments", "complete", *PLAIN)

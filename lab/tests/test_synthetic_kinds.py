@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
-from causal_arrow_lab.synthetic.kinds import (
+from causal_arrow_lab.synthetic.columns import (
     COLUMN_KINDS,
     SCORE_TABLES,
     Categories,

@@ -8,9 +8,9 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic.columns import DISTORTION_SHAPES, change_columns, ordinal, rounded
-from causal_arrow_lab.synthetic.experiments import MAX_CONDITIONS, push_by_conditions
 from causal_arrow_lab.synthetic.noise import NOISES, draw_noise, draw_noise_variances, standardize
 from causal_arrow_lab.synthetic.recipes import CODES
+from causal_arrow_lab.synthetic.structure import MAX_CONDITIONS, push_by_conditions
 from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
 # Dials 0.1 and 0.7: a law that took one for the other would be found out.

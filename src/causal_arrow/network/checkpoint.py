@@ -90,7 +90,7 @@ def from_lab(what: str, path: Path, device: Any, precision: str) -> Network:
     """A network of the lab; ConfigurationError if the lab is not here, or another version of it."""
     try:
         lab = importlib.import_module("causal_arrow_lab")
-        networks = importlib.import_module("causal_arrow_lab.network.inference")
+        networks = importlib.import_module("causal_arrow_lab.network.checkpoint")
     except ImportError as error:
         raise ConfigurationError(f"{what} needs torch: pip install causal-arrow-lab.") from error
     if lab.__version__ != __version__:

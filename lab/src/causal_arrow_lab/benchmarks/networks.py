@@ -3,21 +3,26 @@ them.
 
 The discrete networks are in one file, which `python -m causal_arrow_lab.benchmarks.networks FILE` makes from pgmpy's
 copies. Everything else here needs numpy only.
-"""
 
-# N observations, P variables
+Herman et al. (2025) compare six ways to draw the coefficients of linear equations. They differ in what the scale of the data reveals: in the raw model variances
+grow along the causal order, in the others some rule keeps them equal. The suite `limit` has small graphs, whose exact
+posterior can be computed; its rows differ in the distribution of the coefficients. For the normal–Wishart distribution
+a table identifies only the equivalence class of its graph, and the method exact-bayes is the exact posterior. The other
+distributions reveal more: the strength of causes differs between members of a class.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import comb, factorial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +30,289 @@ import numpy.typing as npt
 from causal_arrow.errors import check_choice
 from causal_arrow.graphs import dag
 from causal_arrow.tables.table import Column
-from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray
-from causal_arrow_lab.benchmarks.linear import LinearGaussianModel
+from causal_arrow_lab.benchmarks.datasets import (
+    PAPER_EDGES_PER_VARIABLE,
+    BoolArray,
+    Dataset,
+    FloatArray,
+    draw_shape,
+    unnamed,
+)
+
+# N observations, P variables, G graphs
+
+
+LIMIT_OBSERVATIONS = 500
+LIMIT_VARIABLES = (3, 5)
+MIN_DEGREES, MAX_DEGREES = 1.0, 15.0  # of the normal–Wishart distribution, even on a log scale
+
+
+class LinearModel(Protocol):
+    """A model of which observations can be drawn."""
+
+    def observe(self, observations: int, generator: np.random.Generator) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class LinearGaussianModel:
+    """x_k = intercept_k + Σ_j x_j · weights[j, k] + deviation_k · standard normal noise."""
+
+    weights: FloatArray  # (P, P), [j, k] nonzero exactly when j → k
+    noise_deviations: FloatArray  # (P,)
+    intercepts: FloatArray  # (P,)
+
+    def observe(self, observations: int, generator: np.random.Generator) -> FloatArray:
+        """Draw independent observations.  (N, P)"""
+        data = ancestral_observations(
+            self.weights, observations, generator, lambda k, signal, noise: signal + self.noise_deviations[k] * noise
+        )
+        means = np.linalg.solve(np.eye(len(self.weights)) - self.weights.T, self.intercepts)
+        return data + means
+
+    def covariance(self) -> FloatArray:
+        """Covariance matrix of the variables.  (P, P)"""
+        from_noise = np.linalg.inv(np.eye(len(self.weights)) - self.weights)  # x = noise · (I − W)⁻¹
+        return np.asarray(from_noise.T @ np.diag(self.noise_deviations**2) @ from_noise)
+
+
+@dataclass(frozen=True)
+class SampleScaledModel:
+    """A linear model that rescales each variable by statistics of its observations before its children see it."""
+
+    weights: FloatArray  # (P, P), [j, k] nonzero exactly when j → k
+    combine: Callable[[FloatArray, FloatArray], FloatArray]  # signal (N,), standard normal noise (N,) -> column (N,)
+
+    def observe(self, observations: int, generator: np.random.Generator) -> FloatArray:
+        """Draw observations, independent except for the shared scales.  (N, P)"""
+        return ancestral_observations(
+            self.weights, observations, generator, lambda k, signal, noise: self.combine(signal, noise)
+        )
+
+
+def ancestral_observations(
+    weights: FloatArray,
+    observations: int,
+    generator: np.random.Generator,
+    combine: Callable[[int, FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """Draw observations variable by variable, causes first.  (N, P)
+
+    `combine(k, signal, noise)` makes the column of variable k from its parents' weighted sum (0 for a root) and
+    standard normal noise, (N,) each.
+    """
+    variables = len(weights)
+    data = np.zeros((observations, variables))
+    for k in dag.topological_order(weights != 0):
+        parents = np.flatnonzero(weights[:, k])
+        signal = data[:, parents] @ weights[parents, k]
+        data[:, k] = combine(int(k), signal, generator.standard_normal(observations))
+    return data
+
+
+# Models of Herman et al.
+
+
+def unit_variance_noise(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """Weights ±U(0.5, 2), noise deviation 1: the raw model, whose variances grow along the causal order."""
+    weights = _signed_uniform(adjacency, 0.5, 2.0, generator)
+    return LinearGaussianModel(weights, np.ones(len(weights)), np.zeros(len(weights)))
+
+
+def iscm(adjacency: BoolArray, generator: np.random.Generator) -> SampleScaledModel:
+    """Internally standardized model: unit-variance-noise with each variable divided by its sample deviation."""
+    return SampleScaledModel(_signed_uniform(adjacency, 0.5, 2.0, generator), _divided_by_deviation)
+
+
+def ipa(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """Weights ±U(0.5, 1.5) and unit noise, both divided by √(Σ_parents weight² + 1).
+
+    Variances would be 1 if the parents were independent with unit variance.
+    """
+    weights = _signed_uniform(adjacency, 0.5, 1.5, generator)
+    scale = np.sqrt((weights**2).sum(axis=0) + 1)
+    return LinearGaussianModel(weights / scale, 1 / scale, np.zeros(len(weights)))
+
+
+def fifty_fifty(adjacency: BoolArray, generator: np.random.Generator) -> SampleScaledModel:
+    """Weights ±U(0.25, 1); the variance of a variable with parents is half signal, half noise."""
+    return SampleScaledModel(_signed_uniform(adjacency, 0.25, 1.0, generator), _half_signal_half_noise)
+
+
+def uumc(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """Unitless, unrestricted, Markov-consistent: unit variances from random directions and strengths.
+
+    In causal order, with R the correlations of the k parents: a' ~ N(0, 1), r = U(0, 1)^(1/k),
+    C² = r²·a'ᵀRa' + (1 − r²)·Σa'², weights a'·r/C, noise variance (1 − r²)·Σa'²/C². Every variance is then 1.
+    """
+
+    def draw(i: int, correlation: FloatArray) -> tuple[FloatArray, float]:
+        direction = generator.standard_normal(len(correlation))
+        strength = generator.uniform() ** (1 / len(correlation))
+        signal = strength**2 * direction @ correlation @ direction
+        noise = (1 - strength**2) * direction @ direction
+        return direction * strength / np.sqrt(signal + noise), np.sqrt(noise / (signal + noise))
+
+    return _unit_variance_model(adjacency, draw)
+
+
+def dao(
+    adjacency: BoolArray, generator: np.random.Generator, *, variance_as_deviation: bool = True
+) -> LinearGaussianModel:
+    """DAG-adapted onion: a uniform correlation matrix (LKJ, η = 1) restricted to the entries that the DAG leaves free.
+
+    In causal order, sources first, the i-th variable (from 0) with k parents takes q ~ Beta(k/2, (p − i + 1)/2) and
+    w = √q · (random unit vector); its weights are L⁻ᵀw, L the Cholesky factor of the parents' correlations, and its
+    error variance is 1 − q.
+
+    The published generator uses that error variance as a standard deviation, so its variables with parents have less
+    than unit variance. The paper's figures come from such data, hence the default; False is the model as derived.
+    """
+
+    def draw(i: int, correlation: FloatArray) -> tuple[FloatArray, float]:
+        explained = generator.beta(len(correlation) / 2, (len(adjacency) - i + 1) / 2)
+        direction = generator.standard_normal(len(correlation))
+        w = np.sqrt(explained) * direction / np.linalg.norm(direction)
+        weights = np.linalg.solve(np.linalg.cholesky(correlation).T, w)
+        return weights, 1 - explained if variance_as_deviation else np.sqrt(1 - explained)
+
+    return _unit_variance_model(adjacency, draw)
+
+
+HERMAN_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearModel]] = {
+    "UUMC": uumc,
+    "unit-variance-noise": unit_variance_noise,
+    "iSCM": iscm,
+    "IPA": ipa,
+    "50-50": fifty_fifty,
+    "DaO": dao,
+}
+
+
+def draw_herman_dataset(name: str, generator: np.random.Generator) -> Dataset:
+    """Draw a dataset of one of the six models on an Erdős–Rényi DAG, its shape as in the paper's section 4.1."""
+    observations, variables = draw_shape(generator)
+    edges = int(generator.integers(0, PAPER_EDGES_PER_VARIABLE * variables, endpoint=True))
+    adjacency = erdos_renyi_dag(variables, edges, generator)
+    model = HERMAN_MODELS[name](adjacency, generator)
+    details = {"error_variance_used_as_deviation": True} if name == "DaO" else {}
+    return unnamed(model.observe(observations, generator), adjacency, **details)
+
+
+def erdos_renyi_dag(variables: int, edges: int, generator: np.random.Generator) -> BoolArray:
+    """Draw a DAG with that many edges, at most p(p − 1)/2: random pairs, oriented by a random order.  (P, P)"""
+    first, second = np.triu_indices(variables, k=1)
+    chosen = generator.choice(first.size, size=min(edges, first.size), replace=False)
+    order = generator.permutation(variables)
+    adjacency = np.zeros((variables, variables), dtype=bool)
+    adjacency[order[first[chosen]], order[second[chosen]]] = True
+    return adjacency
+
+
+# Models of the suite `limit`
+
+
+def paper_model(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """Section 4.1: weights of random sign in [1 − a, 1 + a], an R² in [0.1, 0.9] for each effect, unit variances."""
+    spread = generator.uniform(0.0, 0.9)
+    shapes = generator.uniform(1.0, 10.0, size=2)
+
+    def draw(i: int, correlation: FloatArray) -> tuple[FloatArray, float]:
+        count = len(correlation)
+        drawn = generator.choice([-1.0, 1.0], size=count) * generator.uniform(1 - spread, 1 + spread, size=count)
+        explained = 0.1 + 0.8 * generator.beta(*shapes)
+        signal = float(drawn @ correlation @ drawn)
+        # Parents that cancel each other leave no signal to scale: then the column is noise, as in the generator.
+        return drawn * np.sqrt(explained / max(signal, 1e-12)), np.sqrt(1 - explained)
+
+    return _unit_variance_model(adjacency, draw)
+
+
+def normal_wishart_model(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """σ_k² = 1 / χ²(δ + m_k), β_k ~ Norm(0, σ_k² I): graphs of one class give the covariance the same distribution.
+
+    See `synthetic.equivalence`; here the columns keep the scale that this gives them.
+    """
+    degrees = MIN_DEGREES * (MAX_DEGREES / MIN_DEGREES) ** generator.uniform()
+    deviations = 1 / np.sqrt(generator.chisquare(degrees + adjacency.sum(axis=0)))
+    weights = np.where(adjacency, generator.standard_normal(adjacency.shape) * deviations, 0.0)
+    return LinearGaussianModel(weights, deviations, np.zeros(len(adjacency)))
+
+
+def onion_model(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
+    """The DAG-adapted onion as derived: every correlation matrix is equally likely for a complete graph."""
+    return dao(adjacency, generator, variance_as_deviation=False)
+
+
+LIMIT_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearGaussianModel]] = {
+    "normal-wishart": normal_wishart_model,
+    "paper": paper_model,
+    "UUMC": uumc,
+    "onion": onion_model,
+}
+
+
+def draw_limit_dataset(generator: np.random.Generator, *, law: str) -> Dataset:
+    """Draw a table of 500 observations of 3 to 5 variables; every possible number of edges is equally likely."""
+    variables = int(generator.integers(*LIMIT_VARIABLES, endpoint=True))
+    edges = int(generator.integers(0, variables * (variables - 1) // 2, endpoint=True))
+    adjacency = erdos_renyi_dag(variables, edges, generator)
+    return unnamed(LIMIT_MODELS[law](adjacency, generator).observe(LIMIT_OBSERVATIONS, generator), adjacency)
+
+
+def log_prior_of_graphs(edges: FloatArray, variables: int) -> FloatArray:
+    """Log probability of a graph in `draw_limit_dataset`, given its edges and one of its orders of variables.  (G,)"""
+    pairs = variables * (variables - 1) // 2
+    ways = np.array([comb(pairs, count) for count in range(pairs + 1)], dtype=np.float64)
+    return np.asarray(-np.log(ways[edges.astype(int)]) - np.log(pairs + 1) - np.log(factorial(variables)))
+
+
+# What they share
+
+
+def _unit_variance_model(
+    adjacency: BoolArray, draw: Callable[[int, FloatArray], tuple[FloatArray, float]]
+) -> LinearGaussianModel:
+    """Build a model in causal order. `draw(i, correlations of the parents)` returns weights and noise deviation."""
+    variables = len(adjacency)
+    weights, deviations, correlation = np.zeros((variables, variables)), np.ones(variables), np.eye(variables)
+    for i, k in enumerate(dag.topological_order(adjacency)):
+        parents = np.flatnonzero(adjacency[:, k])
+        if parents.size:
+            weights[parents, k], deviations[k] = draw(i, correlation[np.ix_(parents, parents)])
+            _extend_correlation(correlation, int(k), parents, weights[parents, k])
+    return LinearGaussianModel(weights, deviations, np.zeros(variables))
+
+
+def _extend_correlation(
+    correlation: FloatArray, variable: int, parents: npt.NDArray[np.intp], weights: FloatArray
+) -> None:
+    """Fill in the correlations of a unit-variance variable with all others, given its weights.
+
+    Variables later in the causal order still have correlation 0 with everything, and so get 0 here.
+    """
+    correlation[variable] = correlation[:, variable] = correlation[:, parents] @ weights
+    correlation[variable, variable] = 1.0
+
+
+def _signed_uniform(adjacency: BoolArray, low: float, high: float, generator: np.random.Generator) -> FloatArray:
+    """Random signs times uniform magnitudes on the edges, 0 elsewhere.  (P, P)"""
+    magnitudes = generator.uniform(low, high, size=adjacency.shape)
+    signs = generator.choice([-1.0, 1.0], size=adjacency.shape)
+    return np.where(adjacency, signs * magnitudes, 0.0)
+
+
+def _divided_by_deviation(signal: FloatArray, noise: FloatArray) -> FloatArray:
+    column = signal + noise
+    return np.asarray(column / column.std())
+
+
+def _half_signal_half_noise(signal: FloatArray, noise: FloatArray) -> FloatArray:
+    is_root = not signal.any()
+    return noise if is_root else signal / (np.sqrt(2) * signal.std()) + noise / np.sqrt(2)
+
+
+# N observations, P variables
+
 
 GAUSSIAN_NETWORKS = ("ECOLI70", "MAGIC-NIAB", "MAGIC-IRRI", "ARTH150")
 DISCRETE_NETWORKS = (

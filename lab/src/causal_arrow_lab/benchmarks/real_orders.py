@@ -347,7 +347,7 @@ def distinct_values(data: Floats) -> Floats:
 def start(method: str) -> tuple[Callable[[Any, np.random.Generator], Estimate], bool]:
     """A method that is ready to work, and whether it reads kinds of columns and missing cells."""
     from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-    from causal_arrow_lab.benchmarks.methods.baselines import explained_variances
+    from causal_arrow_lab.benchmarks.methods.references import explained_variances
 
     own: Mapping[str, Callable[[], Callable[[Any, np.random.Generator], Estimate]]] = {
         "flop": start_flop,

@@ -19,7 +19,6 @@ from causal_arrow_lab.benchmarks.document import (
     write_blocks,
 )
 from causal_arrow_lab.benchmarks.methods import Method
-from causal_arrow_lab.benchmarks.published import PublishedResults, published_results
 from causal_arrow_lab.benchmarks.records import Record, identity_of_method, read_records
 from causal_arrow_lab.benchmarks.remarks import (
     HOW_TO_READ,
@@ -39,10 +38,12 @@ from causal_arrow_lab.benchmarks.summaries import (
     PAPER_MEASURES,
     Entry,
     MeanEstimate,
+    PublishedResults,
     RowSummary,
     Summary,
     differing_datasets,
     paired_difference,
+    published_results,
     reliability_by_method,
     summarize,
 )

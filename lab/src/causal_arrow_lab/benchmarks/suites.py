@@ -19,41 +19,46 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import listed
-from causal_arrow_lab.benchmarks.any_table import (
+from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables
+from causal_arrow_lab.benchmarks.effects import (
+    EFFECT_ROWS,
+    EXPERIMENT_ROWS,
+    draw_effects_dataset,
+    draw_experiments_dataset,
+)
+from causal_arrow_lab.benchmarks.generated import (
     HOLES,
     INDEPENDENT_LAWS,
+    INDEPENDENT_NOISE,
+    MAX_HIDDEN,
     MIXTURES,
     TEXTBOOK_GRAPHS,
     TEXTBOOK_LAWS,
+    draw_broad_dataset,
     draw_class_dataset,
+    draw_confounded_dataset,
+    draw_held_out_dataset,
     draw_hidden_dataset,
     draw_independent_columns,
+    draw_independent_dataset,
     draw_instruments_dataset,
     draw_interventional_dataset,
     draw_measured_dataset,
     draw_missing_dataset,
     draw_mixed_dataset,
     draw_network_with_hidden_variables,
-    draw_textbook_dataset,
-)
-from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables
-from causal_arrow_lab.benchmarks.effects import EFFECT_ROWS, draw_effects_dataset
-from causal_arrow_lab.benchmarks.experiments import EXPERIMENT_ROWS, draw_experiments_dataset
-from causal_arrow_lab.benchmarks.generated import (
-    INDEPENDENT_NOISE,
-    MAX_HIDDEN,
-    draw_broad_dataset,
-    draw_confounded_dataset,
-    draw_held_out_dataset,
-    draw_independent_dataset,
     draw_paper_dataset,
     draw_shifted_dataset,
+    draw_textbook_dataset,
 )
-from causal_arrow_lab.benchmarks.linear import HERMAN_MODELS, LIMIT_MODELS, draw_herman_dataset, draw_limit_dataset
 from causal_arrow_lab.benchmarks.networks import (
     DISCRETE_NETWORKS,
     GAUSSIAN_NETWORKS,
+    HERMAN_MODELS,
+    LIMIT_MODELS,
     draw_discrete_dataset,
+    draw_herman_dataset,
+    draw_limit_dataset,
     draw_network_dataset,
 )
 from causal_arrow_lab.benchmarks.real_tables import (
@@ -532,8 +537,8 @@ SUITES = {
         Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
         Suite(
             "limit",
-            "Linear equations with normal noise between 3 to 5 variables, n = 500, four distributions of strengths: what "
-            "can be known",
+            "Linear equations with normal noise between 3 to 5 variables, n = 500, four distributions of strengths: "
+            "what can be known",
             tuple(_limit()),
             further_measures=("class_right",),
             shown=("nshd", "f1", "ap", "class_right", "seconds"),

@@ -54,9 +54,8 @@ def benchmark(
     environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
 ) -> None:
     """Run causal discovery methods over benchmark suites. It can be stopped: the same command continues."""
-    from causal_arrow_lab.benchmarks import environments as isolated
     from causal_arrow_lab.benchmarks.evaluate import plan, remaining, usable_cores
-    from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
+    from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated, prepare
     from causal_arrow_lab.benchmarks.records import read_records
     from causal_arrow_lab.benchmarks.report import tables_of
     from causal_arrow_lab.benchmarks.suites import judged_by, select_rows

@@ -10,8 +10,6 @@ so every graph it can produce is acyclic, and j precedes k with probability q_jk
 `causal_arrow.graphs.graph_distribution` holds the same parameters as arrays, for everything that needs no torch.
 """
 
-# P variables; "..." stands for any batch dimensions, none included
-
 from __future__ import annotations
 
 import math
@@ -23,9 +21,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from causal_arrow.errors import GraphError
+from causal_arrow.graphs.graph_distribution import GraphDistribution
+
+# P variables; "..." stands for any batch dimensions, none included
+
 
 # The exact likelihood visits 2^P sets of variables.
 MAX_VARIABLES_EXACT = 14
@@ -312,3 +314,83 @@ def _sets_by_size(variables: int) -> list[tuple[NDArray[np.intp], NDArray[np.int
         levels.append((np.array(sets), np.array(without), np.array(others, dtype=np.intp)))
         number_of = {each: number for number, each in enumerate(sets)}
     return levels
+
+
+# B tables, P variables
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkOutput:
+    """A distribution over DAGs for each table, and log-odds that two variables share a hidden cause."""
+
+    skeleton_order: SkeletonOrder
+    confounding_logits: Tensor | None = None  # (B, P, P) symmetric; None for a network without that head
+
+    @property
+    def variables(self) -> int:
+        """P"""
+        return self.skeleton_order.order_scores.shape[-1]
+
+    def __getitem__(self, table: int) -> NetworkOutput:
+        """The output for one table of a batch."""
+        confounding = None if self.confounding_logits is None else self.confounding_logits[table]
+        return NetworkOutput(self.skeleton_order[table], confounding)
+
+    def to(self, device: torch.device | str) -> NetworkOutput:
+        """The same on another device."""
+        confounding = None if self.confounding_logits is None else self.confounding_logits.to(device)
+        return NetworkOutput(self.skeleton_order.to(device), confounding)
+
+    def numpy(self) -> GraphDistribution:
+        """The same as arrays, without gradients, for everything that needs no torch."""
+        order, confounding = self.skeleton_order, self.confounding_logits
+        return GraphDistribution(
+            order.skeleton_logits.detach().cpu().float().numpy(),
+            order.order_scores.detach().cpu().float().numpy(),
+            None if confounding is None else confounding.detach().cpu().float().numpy(),
+        )
+
+
+# P variables
+
+
+MAX_ITERATIONS = 500
+
+
+def edgewise_kl(edge_marginals: Tensor, distribution: SkeletonOrder) -> Tensor:
+    """Σ_{j≠k} KL(Bern(η_jk) ‖ Bern(r_jk)), how far a distribution is from marginals η, in nats.  (...)"""
+    marginals = edge_marginals.double()
+    apart = ~torch.eye(marginals.shape[-1], dtype=torch.bool, device=marginals.device)
+    known = marginals.masked_fill(~apart, 0.5)
+    logits = distribution.edge_logits().double().masked_fill(~apart, 0.0)
+    entropy = -torch.xlogy(known, known) - torch.xlogy(1 - known, 1 - known)
+    excess = binary_cross_entropy_with_logits(logits, known, reduction="none") - entropy
+    return excess.masked_fill(~apart, 0.0).sum(dim=(-2, -1))
+
+
+def kl_projection(edge_marginals: Tensor) -> SkeletonOrder:
+    """The distribution nearest to directed edge marginals (..., P, P) in edgewise KL divergence, in double precision.
+
+    By L-BFGS from the least-squares one, so never farther than that.
+    """
+    start = SkeletonOrder.from_marginals(edge_marginals.double())
+    logits = start.skeleton_logits.detach().clone().requires_grad_()
+    scores = start.order_scores.detach().clone().requires_grad_()
+    search = torch.optim.LBFGS(
+        [logits, scores],
+        max_iter=MAX_ITERATIONS,
+        tolerance_grad=1e-10,
+        tolerance_change=1e-14,
+        line_search_fn="strong_wolfe",
+    )
+
+    def distance() -> Tensor:
+        search.zero_grad()
+        here = SkeletonOrder((logits + logits.mT) / 2, scores)
+        total = edgewise_kl(edge_marginals, here).sum()
+        total.backward()
+        return total
+
+    search.step(distance)
+    with torch.no_grad():
+        return SkeletonOrder((logits + logits.mT) / 2, scores - scores.mean(dim=-1, keepdim=True))

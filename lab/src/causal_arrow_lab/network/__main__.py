@@ -16,12 +16,10 @@ import torch
 from causal_arrow.network.basis import standardized
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.network.encoders.pairwise import PairwiseEncoder
+from causal_arrow_lab.network.devices import takes_kernels
 from causal_arrow_lab.network.kernels import kernel_check
-from causal_arrow_lab.network.kernels.fused.checks import OPERATIONS as FUSED
-from causal_arrow_lab.network.kernels.gpu import takes_kernels
-from causal_arrow_lab.network.kernels.mixing.checks import OPERATIONS as MIXING
-from causal_arrow_lab.network.kernels.triangles.checks import OPERATIONS as TRIANGLES
+from causal_arrow_lab.network.kernels.checks import FUSED, MIXING, TRIANGLES
+from causal_arrow_lab.network.pairwise import PairwiseEncoder
 
 # B tasks, N observations, P variables
 

@@ -40,8 +40,8 @@ from causal_arrow.network.checkpoint import (
 )
 from causal_arrow.output import make_folder, replace_file, sync_folder, write_through
 from causal_arrow_lab.network.devices import resolve_device
-from causal_arrow_lab.network.encoders.paper import from_arrowfm
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
+from causal_arrow_lab.network.paper import from_arrowfm
 
 STATE_FILE = "state.json"
 STORAGE_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -303,3 +303,8 @@ def _in_shards(tensors: Mapping[str, Tensor], shard_bytes: int) -> Iterator[dict
             piece_number += 1
     if shard:
         yield shard
+
+
+def load_network(path: Path, device: Any, precision: str) -> ArrowModel:
+    """The network in a file, on a device, in a precision."""
+    return load_model(path, resolve_device(device)).on("auto", precision)

@@ -1,11 +1,14 @@
-"""Devices by name, and the precision of a network's matrix products on them: float32, or bfloat16 on a GPU."""
+"""Devices and precisions: their names, their rates, and where our Triton kernels run."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import time
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.network.protocol import PRECISIONS
@@ -69,3 +72,24 @@ def synchronize(device: torch.device) -> None:
     """Wait until a GPU has done all that it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
+
+
+def takes_kernels(x: Tensor) -> bool:
+    """Whether a tensor is of the kind the kernels are written for. Nobody else needs triton installed."""
+    return x.is_cuda and x.dtype == torch.bfloat16 and _HAS_TRITON and _on_hopper()
+
+
+def _on_hopper() -> bool:
+    return torch.cuda.get_device_capability()[0] == 9
+
+
+# What torch.compiler.assume_constant_result sets, without the three seconds that importing the compiler takes.
+_on_hopper._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def save_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
+    """What autograd keeps of our operators: their inputs, and nothing computed on the way."""
+    ctx.save_for_backward(*inputs)

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,15 +21,57 @@ from causal_arrow.network.checkpoint import config_from
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.network.protocol import check_parts
 from causal_arrow.progress import Progress, ignore
+from causal_arrow.text import shown
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.graphs.network_output import NetworkOutput
-from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
+from causal_arrow_lab.graphs.skeleton_order import NetworkOutput, SkeletonOrder
 from causal_arrow_lab.network.devices import computing_in, resolve_device, resolve_precision
-from causal_arrow_lab.network.encoders.pairwise import PairwiseEncoder
-from causal_arrow_lab.network.encoders.paper import PaperConfig
-from causal_arrow_lab.network.encoders.protocol import Encoder
-from causal_arrow_lab.network.encoders.registry import ENCODERS, encoder_kind, encoder_name
+from causal_arrow_lab.network.encoder import Encoder
+from causal_arrow_lab.network.pairwise import PairwiseEncoder
+from causal_arrow_lab.network.paper import PaperConfig, PaperEncoder
 from causal_arrow_lab.network.replay import ReplayedModel
+
+
+class EncoderKind(NamedTuple):
+    """The two classes of an encoder."""
+
+    config: type[Any]
+    encoder: type[Encoder]
+
+
+ENCODERS: dict[str, EncoderKind] = {
+    "pairwise": EncoderKind(PairwiseConfig, PairwiseEncoder),
+    "paper": EncoderKind(PaperConfig, PaperEncoder),
+}
+
+
+def register_encoder(name: str, config: type[Any], encoder: type[Encoder]) -> None:
+    """Make an encoder known by a name, which configurations and files of weights then use."""
+    kind = EncoderKind(config, encoder)
+    if ENCODERS.get(name, kind) != kind:
+        raise ConfigurationError(f"There already is an encoder {name!r}: register the new one under another name.")
+    if not isinstance(config, type) or not dataclasses.is_dataclass(config):
+        raise ConfigurationError(f"Expected a dataclass for the configuration of {name!r}, got {config!r}.")
+    if not issubclass(encoder, Encoder):
+        raise ConfigurationError(f"Expected a class derived from Encoder for {name!r}, got {encoder!r}.")
+    ENCODERS[name] = kind
+
+
+def encoder_kind(name: Any) -> EncoderKind:
+    """The encoder of a name, or an error that lists the known ones."""
+    if name not in tuple(ENCODERS):  # a list in a file would be no key at all
+        raise ConfigurationError(f"Unknown encoder {shown(name)}: expected one of {', '.join(ENCODERS)}.")
+    return ENCODERS[name]
+
+
+def encoder_name(config: Any) -> str:
+    """The name under which the encoder of a configuration is known."""
+    for name, kind in ENCODERS.items():
+        if type(config) is kind.config:
+            return name
+    raise ConfigurationError(
+        f"{type(config).__name__} belongs to no known encoder: register it with register_encoder first."
+    )
+
 
 # B tables, N observations, P variables
 

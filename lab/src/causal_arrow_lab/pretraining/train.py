@@ -24,11 +24,10 @@ from torch import Tensor
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.output import make_folder, replace_file
 from causal_arrow_lab.network.checkpoint import STATE_FILE
-from causal_arrow_lab.pretraining.clock import Clock, Decision, Pace, Stopwatch
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import schedule
-from causal_arrow_lab.pretraining.processes import Processes, joined
-from causal_arrow_lab.pretraining.shapes import UNLIMITED, MemoryModel
+from causal_arrow_lab.pretraining.processes import Clock, Decision, Pace, Processes, Stopwatch, joined
+from causal_arrow_lab.pretraining.stream import UNLIMITED, MemoryModel
 from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import Score, draw_validation, format_scores, mean_score
 

@@ -12,16 +12,13 @@ from torch import Tensor, nn
 
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow_lab.batches import TensorBatch, Truth
-from causal_arrow_lab.graphs.network_output import NetworkOutput
+from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
 from causal_arrow_lab.network.checkpoint import load_model, load_state, save_model, save_state
-from causal_arrow_lab.network.encoders.registry import encoder_kind, encoder_name
-from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
-from causal_arrow_lab.pretraining.clock import Stopwatch
+from causal_arrow_lab.network.model import ArrowConfig, ArrowModel, encoder_kind, encoder_name
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import AveragedWeights, build_optimizers, set_learning_rates
-from causal_arrow_lab.pretraining.processes import Processes, without_averaging
-from causal_arrow_lab.pretraining.shapes import UNLIMITED, Shape, fit_memory_model
-from causal_arrow_lab.pretraining.stream import TaskStream
+from causal_arrow_lab.pretraining.processes import Processes, Stopwatch, without_averaging
+from causal_arrow_lab.pretraining.stream import UNLIMITED, Shape, TaskStream, fit_memory_model
 from causal_arrow_lab.pretraining.validation import Score, ValidationPart, validate
 
 MEMORY_SHARE = 0.8

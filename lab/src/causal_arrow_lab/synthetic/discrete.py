@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.kinds import Categories
+from causal_arrow_lab.synthetic.columns import Categories
 from causal_arrow_lab.synthetic.noise import standard_gamma, standardize
 from causal_arrow_lab.synthetic.structure import Causes, Solution
 

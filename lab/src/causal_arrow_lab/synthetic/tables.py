@@ -1,37 +1,549 @@
-"""Make tables from choices: the causal structure of each task, its variables in one of three ways, its columns."""
+"""Make tables from choices: the causal structure of each task, its variables in one of three ways, its columns.
 
-# B tasks, L hidden causes, P variables in generation order, N observations
+The discrete choices of a batch are one integer matrix, drawn, sorted and sent to the host in one piece. The host must
+know these choices (which mechanism, how wide, how many rows of which noise) to plan the computation. It
+asks once per batch; nothing else in the task stream makes it wait for the device.
+
+The data of some tasks identify the Markov equivalence class of the graph and nothing more.
+
+**Linear normal tasks.** Each variable k with m_k causes has, independently of all others,
+    σ_k² = 1 / χ²(δ + m_k),   β_k ~ Norm(0, σ_k² I),   x_k = β_kᵀ x_causes + σ_k ε,   ε ~ Norm(0, 1).
+This is the normal–Wishart prior of the score BGe (Geiger and Heckerman, 2002). If the covariance of all variables is
+inverse Wishart, Σ ~ IW(δ + p − 1, I), then that of m + 1 of them is IW(δ + m, I), and a variable given m others has the
+regression above, independently of their covariance. So for a complete graph Σ has that inverse Wishart distribution in
+every order, and because the regressions depend on the causes alone, two graphs of one equivalence class give Σ the same
+distribution. Observations are exactly normal given Σ (nothing is standardized along the way), so the likelihood of a
+table is equal within a class. δ sets the strength of effects: the squared correlation of two adjacent variables is
+Beta(1/2, δ/2). It is drawn once per task, from 1 to 15, even on a log scale.
+
+**Other members of a class.** Conditional probability tables can be reversed: whatever the tables of one graph, every
+graph of its equivalence class has tables with the same joint distribution. A network that has only seen mechanisms of
+certain forms takes their forms for directions, and is sure of them in tables whose forms mean nothing. In tasks whose
+truth is any member of the class, only the class can be learned.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.choices import DISCRETE, NORMAL, TaskChoices, count_codes, tasks_with
 from causal_arrow_lab.synthetic.columns import (
     DISTORTION_SHAPES,
     ROUNDINGS,
+    TYPED_SHARES,
+    Categories,
+    TypedColumns,
     change_columns,
     draw_observed,
     standardized_where_observed,
 )
-from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS, solve_discrete
-from causal_arrow_lab.synthetic.equations import solve_equations
-from causal_arrow_lab.synthetic.equivalence import causal_order, draw_equivalent_graphs, solve_normal
-from causal_arrow_lab.synthetic.experiments import EXPERIMENTS, MAX_ENVIRONMENTS, draw_environments, draw_regimes
+from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS, DiscreteMechanism, solve_discrete
 from causal_arrow_lab.synthetic.graph_families import (
     SPREAD_OVER_ROOM,
     draw_edge_counts,
+    max_hidden_causes,
     sample_graphs,
     sample_hidden_causes,
 )
-from causal_arrow_lab.synthetic.instruments import draw_instruments, noisy_readings
-from causal_arrow_lab.synthetic.kinds import Categories
-from causal_arrow_lab.synthetic.noise import standardize
-from causal_arrow_lab.synthetic.recipes import CODES
-from causal_arrow_lab.synthetic.structure import Causes, Solution
+from causal_arrow_lab.synthetic.mechanisms import (
+    ACTIVATIONS,
+    MECHANISMS,
+    Equations,
+    Mechanism,
+    WeightedSum,
+    draw_weight_bounds,
+)
+from causal_arrow_lab.synthetic.noise import NOISES, TINY, draw_noise, draw_noise_variances, standard_gamma, standardize
+from causal_arrow_lab.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, Recipe, Table
+from causal_arrow_lab.synthetic.structure import (
+    EXPERIMENTS,
+    MAX_ENVIRONMENTS,
+    Causes,
+    Solution,
+    draw_environments,
+    draw_instruments,
+    draw_regimes,
+    noisy_readings,
+    push_by_classes,
+    push_by_conditions,
+)
+
+# B tasks, P variables, L slots for hidden causes, R recipes, K names in a table
+
+
+# Drawn once per variable, not once per task.
+_BY_VARIABLE = ("noises", "distortion_shapes", "column_kinds")
+
+# Every mechanism by name, for its width and working memory.
+PLANS: Mapping[str, type[Mechanism] | type[DiscreteMechanism]] = {
+    **MECHANISMS,
+    **DISCRETE_MECHANISMS,
+    "normal_wishart": WeightedSum,
+}
+
+# How a task is solved. Tasks of one way are neighbors, so that those of plain numbers do not pay for the others.
+PLAIN, RICH, DISCRETE, NORMAL = range(4)
+
+# The share of changed columns of a distorted or rounded task is uniform from here to 1.
+MIN_CHANGED_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class TaskChoices:
+    """The codes chosen for each task (B,) or variable (B, ·) by name, on the device or the host.
+
+    Names are those of COMPONENTS, with `noises` (B, L + P), hidden causes first. Besides: `recipe`, `width`, `hidden`
+    (number of hidden causes), `way` (PLAIN, RICH, DISCRETE or NORMAL) for each task; `distortion`, `rounding`, `kind`
+    for each column (B, P), 0 for an unchanged column.
+    """
+
+    codes: Tensor  # (B, C) int16
+    columns: Mapping[str, slice | int]
+
+    @classmethod
+    def join(cls, parts: Mapping[str, Tensor]) -> TaskChoices:
+        """Join one (B,) or (B, ·) tensor of codes per name."""
+        columns: dict[str, slice | int] = {}
+        first = 0
+        for name, codes in parts.items():
+            columns[name] = first if codes.ndim == 1 else slice(first, first + codes.shape[1])
+            first += 1 if codes.ndim == 1 else codes.shape[1]
+        blocks = [codes[:, None] if codes.ndim == 1 else codes for codes in parts.values()]
+        return cls(torch.cat([block.to(torch.int16) for block in blocks], dim=1), columns)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.codes[:, self.columns[name]]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, tasks: slice | Tensor) -> TaskChoices:
+        """The choices of some of the tasks."""
+        return TaskChoices(self.codes[tasks], self.columns)
+
+    def on_host(self) -> TaskChoices:
+        """Copy the choices to the host. Waits for the device."""
+        return TaskChoices(self.codes.cpu(), self.columns)
+
+    def present(self, name: str) -> set[int]:
+        """The codes that occur, for choices on the host."""
+        return set(np.unique(self[name].numpy()).tolist())
+
+
+def count_codes(codes: Tensor, kinds: int) -> list[int]:
+    """Count each of 0..kinds−1 in codes on the host."""
+    counts: list[int] = np.bincount(codes.numpy().ravel(), minlength=kinds).tolist()
+    return counts
+
+
+def tasks_with(choices: TaskChoices, on_host: TaskChoices, table: str) -> Tensor:
+    """Indices of the tasks whose choice from a table is not its first name, the default.  (b,) int64"""
+    count = int((on_host[table] > 0).sum())
+    return choices[table].argsort(descending=True)[:count]
+
+
+def may_differ(recipes: Sequence[Recipe], table: str) -> bool:
+    """Whether any recipe can choose from a table something else than its first name, the default."""
+    return any(recipe.may_differ(table) for recipe in recipes if recipe.weight > 0)
+
+
+def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generator: torch.Generator) -> TaskChoices:
+    """Draw the choices of `tasks` tasks, each from one of the recipes."""
+    device = generator.device
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(tasks, *shape, generator=generator, device=device)
+
+    recipe = _choose(_cumulative([[recipe.weight for recipe in recipes]], device), uniform())
+    longest = max(map(len, COMPONENTS.values()))
+    weights = [
+        [_padded(recipe.table(name), names, longest) for name, names in COMPONENTS.items()] for recipe in recipes
+    ]
+    by_table = dict(zip(COMPONENTS, _cumulative(weights, device)[recipe].unbind(1), strict=True))  # each (B, K)
+    drawn = [name for name in COMPONENTS if name not in BEYOND_NUMBERS or may_differ(recipes, name)]
+    parts = {name: _choose(by_table[name], uniform()) for name in drawn if name not in _BY_VARIABLE}
+    nothing = torch.zeros(tasks, dtype=torch.int64, device=device)
+    parts |= {name: nothing for name in COMPONENTS if name not in drawn and name not in _BY_VARIABLE}
+
+    def by_variable(name: str, count: int, alike: Tensor) -> Tensor:
+        """Draw one code per variable; where `alike`, the same for all variables of the task."""
+        each = _choose(by_table[name][:, None], uniform(count))
+        return torch.where(alike[:, None], each[:, :1], each)
+
+    hidden_slots = max_hidden_causes(variables)
+    noises = by_variable("noises", hidden_slots + variables, parts["noise_settings"] == CODES["homogeneous"])
+    shapes = by_variable("distortion_shapes", variables, parts["distortions"] == CODES["alike_distortions"])
+    distorted = _some_columns(parts["distortions"] != CODES["undistorted"], uniform(variables), uniform(1))
+    rounded = _some_columns(parts["roundings"] != CODES["continuous"], uniform(variables), uniform(1))
+    hidden = 1 + (uniform() * hidden_slots).floor().clamp(max=hidden_slots - 1)
+    width, dial = torch.zeros(tasks, device=device), uniform()
+    possible = frozenset().union(*(recipe.components() for recipe in recipes))
+    for code, (name, plan) in enumerate(PLANS.items()):
+        if name in possible:
+            width = torch.where(parts["mechanisms"] == code, plan.draw_width(dial), width)
+
+    column_kinds = kind = nothing[:, None].expand(-1, variables)
+    if "kinds" in drawn:
+        column_kinds = by_variable("column_kinds", variables, parts["kinds"] == CODES["all_alike"])
+        kind = (1 + column_kinds) * (uniform(variables) < _typed_share(parts["kinds"], uniform()))
+    way = _way(parts)
+    # The first variable of a task with environments is the environment, a category, whatever was drawn for it.
+    is_first = torch.arange(variables, device=device) == 0
+    free = ~((parts["experiments"] == CODES["environments"])[:, None] & is_first)
+    kind = kind * (way[:, None] == RICH) * free
+    number = (way < DISCRETE)[:, None] & (kind == 0) & free
+    return TaskChoices.join(
+        {
+            **parts,
+            "recipe": recipe,
+            "way": way,
+            "width": width,
+            "hidden": hidden * (parts["hidden_variables"] == CODES["hidden_causes"]),
+            "noises": noises,
+            "distortion": (1 + shapes) * distorted * number,
+            "rounding": parts["roundings"][:, None] * rounded * number,
+            "column_kinds": column_kinds,
+            "kind": kind,
+        }
+    )
+
+
+def sorting_key(choices: TaskChoices) -> Tensor:
+    """Keys by way, mechanism, activation, then width: tasks that share computations become neighbors.  (B,)"""
+    mechanism = choices["way"].int() * 64 + choices["mechanisms"]
+    return (mechanism * 16 + choices["activations"]) * 256 + choices["width"]
+
+
+def _typed_share(kinds: Tensor, uniform: Tensor) -> Tensor:
+    """Share of typed columns.  (B, 1)"""
+    share = torch.zeros_like(uniform)
+    for code, (low, high) in enumerate(TYPED_SHARES.values()):
+        share = torch.where(kinds == code, low + (high - low) * uniform, share)
+    return share[:, None]
+
+
+def _way(parts: Mapping[str, Tensor]) -> Tensor:
+    """The way in which each task is solved.  (B,)"""
+    rich = parts["hidden_variables"] == CODES["hidden_classes"]
+    for name in ("kinds", "experiments", "instruments", "measurements"):
+        rich = rich | (parts[name] > 0)
+    way = torch.where(rich, RICH, PLAIN)
+    for name in DISCRETE_MECHANISMS:
+        way = torch.where(parts["mechanisms"] == CODES[name], DISCRETE, way)
+    return torch.where(parts["mechanisms"] == CODES["normal_wishart"], NORMAL, way)
+
+
+def _padded(table: Table, names: Sequence[str], length: int) -> list[float]:
+    """Weights of the given names, padded with zeros."""
+    return [table.get(name, 0.0) for name in names] + [0.0] * (length - len(names))
+
+
+def _cumulative(weights: object, device: torch.device) -> Tensor:
+    """Cumulative probabilities along the last dimension of nested lists of weights."""
+    table = torch.tensor(weights, dtype=torch.float64)
+    cumulative = table.cumsum(-1) / table.sum(-1, keepdim=True)
+    # From the last name with a weight on, above every uniform draw: rounding must not let a draw pass it.
+    later = table.sum(-1, keepdim=True) - table.cumsum(-1)
+    cumulative = torch.where(later > 1e-9 * table.sum(-1, keepdim=True), cumulative, 2.0).float()
+    # To a GPU by pinned memory, so that the host does not wait for it.
+    return cumulative.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else cumulative.to(device)
+
+
+def _choose(cumulative: Tensor, uniform: Tensor) -> Tensor:
+    """Codes with the given cumulative probabilities.  (..., K), (...) -> (...)"""
+    return (cumulative <= uniform[..., None]).sum(-1)
+
+
+def _some_columns(task: Tensor, uniform: Tensor, share: Tensor) -> Tensor:
+    """Choose columns of some tasks with a probability that `share` spreads over [MIN_CHANGED_SHARE, 1].  (B, P)"""
+    return task[:, None] & (uniform < MIN_CHANGED_SHARE + (1 - MIN_CHANGED_SHARE) * share)
+
+
+# B tasks, L hidden causes, P variables (in generation: the hidden ones first, then the others), N observations
+
+
+# A constant signal (all observations in one leaf) would leave its variable without any variance.
+MIN_NOISE_VARIANCE = 1e-9
+# Raw variances can grow exponentially with depth. Effects see a variable at most at this standard deviation: against
+# noise of about 1 that is R² = 1 − 1e-8, and the noise still has three digits in float32.
+MAX_SCALE = 1e4
+
+_SOFT_ACTIVATIONS = sum(not activation.hard for activation in ACTIVATIONS.values())
+
+
+def solve_equations(
+    choices: TaskChoices, on_host: TaskChoices, causes: Causes, observations: int, generator: torch.Generator
+) -> Solution:
+    """Solve tasks of numbers, sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
+    hidden = causes.hidden
+    parents = causes.parents(through_equations=True)
+    mechanisms = _mechanisms(choices, on_host, parents, generator)
+    typed = _typed_columns(choices, on_host, parents, hidden, observations, generator)
+    values, explained_variance, touched = _in_order(
+        choices, on_host, parents, causes, mechanisms, typed, observations, generator
+    )
+    # Where a signal is nearly constant, subtracting its mean in float32 has left a small mean behind.
+    values = standardize(values[:, hidden:])
+    if causes.instruments is not None:
+        task = tasks_with(choices, on_host, "instruments")
+        values[task] = causes.instruments.take(task).read(values[task], generator)
+    categories = None if typed is None else typed.categories(hidden)
+    return Solution(values, explained_variance[:, hidden:], categories, touched)
+
+
+def _typed_columns(
+    choices: TaskChoices,
+    on_host: TaskChoices,
+    parents: Tensor,
+    hidden: int,
+    observations: int,
+    generator: torch.Generator,
+) -> TypedColumns | None:
+    """The typed columns, None if no task has any. Hidden causes are numbers."""
+    if not on_host["kind"].any():
+        return None
+    kinds, kinds_on_host = (torch.nn.functional.pad(codes["kind"], (hidden, 0)) for codes in (choices, on_host))
+    alike = choices["kinds"] == CODES["all_alike"]
+    return TypedColumns(kinds, kinds_on_host, alike, parents, observations, generator)
+
+
+def _mechanisms(
+    choices: TaskChoices, on_host: TaskChoices, parents: Tensor, generator: torch.Generator
+) -> list[tuple[slice, Mechanism]]:
+    """Build the equations of each run of tasks that share a mechanism."""
+    low, high = draw_weight_bounds(choices["weight_ranges"], generator)
+    runs: list[tuple[slice, Mechanism]] = []
+    first = 0
+    for mechanism, count in zip(MECHANISMS.values(), count_codes(on_host["mechanisms"], len(MECHANISMS)), strict=True):
+        if count:
+            run = slice(first, first + count)
+            equations = Equations(
+                parents=parents[run],
+                min_weight=low[run],
+                max_weight=high[run],
+                activation=choices["activations"][run],
+                soft_tasks=int((on_host["activations"][run] < _SOFT_ACTIVATIONS).sum()),
+                width=choices["width"][run],
+                max_width=int(on_host["width"][run].max()),
+                generator=generator,
+            )
+            runs.append((run, mechanism(equations)))
+            first += count
+    return runs
+
+
+def _noise(
+    choices: TaskChoices, on_host: TaskChoices, slots: int, observations: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor | None]:
+    """Draw standardized noise, and tell which variables hidden conditions or classes touch.  (B, P, N), (B, P)
+
+    In the homogeneous setting all variables share one distribution and its parameters. There are `slots` variables,
+    counted from the last: a batch may have drawn distributions for more hidden causes than are needed here.
+    """
+    kinds = choices["noises"][:, -slots:]
+    kind_counts = count_codes(on_host["noises"][:, -slots:], len(NOISES))
+    dials = torch.rand(len(choices), slots, 2, generator=generator, device=generator.device)
+    homogeneous = (choices["noise_settings"] == CODES["homogeneous"])[:, None, None]
+    noise = draw_noise(kinds, kind_counts, torch.where(homogeneous, dials[:, :1], dials), observations, generator)
+    touched = None
+    for name, push in (("pooled_conditions", push_by_conditions), ("hidden_classes", push_by_classes)):
+        if CODES[name] in on_host.present("hidden_variables"):
+            noise, touched_here = push(noise, choices["hidden_variables"] == CODES[name], generator)
+            touched = touched_here if touched is None else touched | touched_here
+    return noise, touched
+
+
+def _couplings(
+    choices: TaskChoices, on_host: TaskChoices, has_causes: Tensor, generator: torch.Generator
+) -> Tensor | None:
+    """Draw κ, by which noise scales with the signal z as exp(κz), |κ| ~ Unif(0.3, 1); 0 for additive noise.  (B, P)"""
+    if on_host.present("noise_couplings") == {CODES["additive_noise"]}:
+        return None
+    uniform = torch.empty(has_causes.shape, device=generator.device).uniform_(-1, 1, generator=generator)
+    coupling = torch.copysign(0.3 + 0.7 * uniform.abs(), uniform)
+    coupled = has_causes & (choices["noise_couplings"][:, None] != CODES["additive_noise"])
+    return torch.where(coupled, coupling, 0.0)
+
+
+def _in_order(
+    choices: TaskChoices,
+    on_host: TaskChoices,
+    parents: Tensor,
+    causes: Causes,
+    mechanisms: Sequence[tuple[slice, Mechanism]],
+    typed: TypedColumns | None,
+    observations: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Standardized values, the signal's share of variance, and observed variables that hidden conditions touch.
+
+    The values of raw equations are kept standardized as well, with a separate scale: nothing overflows, and a small
+    noise loses no digits to a large variance.  (B, P, N), (B, P), (B, P) or None
+    """
+    variables, hidden = parents.shape[1], causes.hidden
+    # Variables overwrite their noise.
+    values, touched = _noise(choices, on_host, variables, observations, generator)
+    if causes.environments is not None:
+        values[:, hidden:] = causes.environments.changed_noise(values[:, hidden:])
+    if causes.regimes is not None:
+        values[:, hidden:] = causes.regimes.shifted(values[:, hidden:])
+    cause_count = parents.sum(2)  # (B, P)
+    has_causes = cause_count > 0
+    relative, absolute = draw_noise_variances(choices["signal_strengths"], choices["scales"], cause_count, generator)
+    if causes.instruments is not None:
+        quiet = causes.instruments.quiet(has_causes[:, hidden:])
+        noise_variance = causes.instruments.noise_variance()
+        relative[:, hidden:] = torch.where(quiet, noise_variance, relative[:, hidden:])
+        absolute[:, hidden:] = torch.where(quiet, 0.0, absolute[:, hidden:])
+    coupling = _couplings(choices, on_host, has_causes, generator)
+    raw = choices["scales"][:, None] != CODES["restandardized"]  # (B, 1)
+    scale = None
+    if on_host.present("scales") != {CODES["restandardized"]}:
+        scale = torch.where(raw, absolute.sqrt(), 1.0)  # (B, P), correct for roots; the others follow one by one
+
+    def settle(variable: int, value: Tensor, noise: Tensor) -> None:
+        """Store the value of a variable, or what an experiment sets it to, as the level that it belongs to."""
+        if causes.regimes is not None and variable >= hidden:
+            value = causes.regimes.set(variable - hidden, value, noise)
+        values[:, variable] = value
+        if typed is not None:
+            typed.settle(variable, values)
+
+    # Layer normalization divides by n instead of n−1.
+    bessel = observations / (observations - 1)
+    bessel_weight = torch.full((observations,), bessel**-0.5, device=values.device)
+    signal_variances, noise_variances = [], []
+    first = max(1, hidden)  # hidden causes and the first variable are roots: their values are their noise
+    if typed is not None or causes.regimes is not None:
+        for root in range(first):
+            settle(root, values[:, root].clone(), values[:, root].clone())
+    for child in range(first, variables):
+        felt = values[:, :child] if typed is None else typed.felt_by(child)
+        signal = torch.cat(
+            [
+                mechanism.signal(child, felt[run], None if scale is None else scale[run, :child])
+                for run, mechanism in mechanisms
+            ]
+        )  # (B, N)
+        if causes.environments is not None and child >= hidden:
+            signal = causes.environments.changed_signal(child - hidden, signal)
+        z, _, inverse_deviation = torch.native_layer_norm(signal, (observations,), None, None, TINY)
+        signal_variance = bessel * inverse_deviation.pow(-2)  # (B, 1)
+        noise = values[:, child]
+        if coupling is not None:
+            noise = standardize(noise * torch.exp(coupling[:, child, None] * z.clamp_(-3, 3)))
+        noise_variance = torch.addcmul(absolute[:, child, None], relative[:, child, None], signal_variance)
+        noise_variance.clamp_min_(MIN_NOISE_VARIANCE)
+        mixed = torch.addcmul(signal, noise, noise_variance.sqrt())
+        value, _, inverse_deviation = torch.native_layer_norm(mixed, (observations,), bessel_weight, None, TINY)
+        settle(child, value, noise)
+        if scale is not None:
+            deviation = (math.sqrt(bessel) / inverse_deviation).clamp_max_(MAX_SCALE)
+            scale[:, child, None] = torch.where(raw, deviation, 1.0)
+        signal_variances.append(signal_variance)
+        noise_variances.append(noise_variance)
+
+    explained = torch.zeros_like(absolute)
+    if signal_variances:
+        signal_variance, noise_variance = torch.cat(signal_variances, 1), torch.cat(noise_variances, 1)
+        explained[:, first:] = signal_variance / (signal_variance + noise_variance)
+    return values, explained * has_causes, None if touched is None else touched[:, hidden:]
+
+
+# B tasks, P variables, N observations
+
+
+MIN_DEGREES, MAX_DEGREES = 1.0, 15.0
+
+
+def draw_regressions(parents: Tensor, degrees: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw coefficients β, [b, k, j] for j → k, and noise deviations σ.  (B, P, P), (B, P)
+
+    `parents` (B, P, P) is 1 at [b, k, j] where j → k; `degrees` (B,) is δ.
+    """
+    chi_square = 2 * standard_gamma((degrees[:, None] + parents.sum(2)) / 2, generator)
+    deviation = chi_square.clamp_min(1e-12).rsqrt()
+    normal = torch.randn(parents.shape, generator=generator, device=parents.device)
+    return normal * deviation[:, :, None] * parents, deviation
+
+
+def draw_observations(
+    coefficients: Tensor, deviation: Tensor, observations: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw normal variables in generation order, with the share of variance explained.  (B, P, N), (B, P)"""
+    tasks, variables = deviation.shape
+    noise = torch.randn(tasks, variables, observations, generator=generator, device=deviation.device)
+    noise *= deviation[:, :, None]
+    equations = torch.eye(variables, device=deviation.device) - coefficients  # unit lower triangular
+    values = torch.linalg.solve_triangular(equations, noise, upper=False, unitriangular=True)
+    variance = (values - noise).var(2)
+    return values, variance / (variance + deviation.square())
+
+
+def solve_normal(causes: Causes, observations: int, generator: torch.Generator) -> Solution:
+    """Solve tasks of a graph alone: hidden causes or experiments would identify more than the equivalence class."""
+    parents = causes.adjacency.mT.float()
+    uniform = torch.rand(len(parents), generator=generator, device=parents.device)
+    degrees = MIN_DEGREES * (MAX_DEGREES / MIN_DEGREES) ** uniform
+    values, explained = draw_observations(*draw_regressions(parents, degrees, generator), observations, generator)
+    return Solution(standardize(values), explained)
+
+
+# Other members of a class
+
+
+MIN_STEPS, STEPS_PER_VARIABLE, MAX_STEPS = 20, 3, 150
+
+
+def draw_equivalent_graphs(adjacency: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw a member of each graph's equivalence class by a walk that is uniform on the class in the limit.
+
+    An edge j → k is covered if the causes of k are j and the causes of j; reversing it leads to another member, and any
+    two members are connected by such steps (Chickering, 1995). A covered edge is chosen uniformly, and the step is
+    taken with the probability of Metropolis and Hastings.  (B, P, P) bool
+    """
+    graphs = adjacency.float()
+    tasks, variables, _ = graphs.shape
+    covered = _covered(graphs)
+    # Half of the walks are one step shorter, so that even and odd numbers of reversed edges are equally likely.
+    waits = torch.rand(tasks, generator=generator, device=graphs.device) < 0.5
+    for step in range(min(MIN_STEPS + STEPS_PER_VARIABLE * variables, MAX_STEPS)):
+        dials = torch.rand(tasks, variables * variables + 1, generator=generator, device=graphs.device)
+        chosen = (dials[:, 1:] * covered.flatten(1)).argmax(1)
+        reversed_edge = torch.zeros_like(graphs).flatten(1).scatter_(1, chosen[:, None], 1.0).view_as(graphs)
+        reversed_edge = reversed_edge * covered  # nothing where no edge is covered
+        proposed = graphs - reversed_edge + reversed_edge.mT
+        covered_then = _covered(proposed)
+        taken = dials[:, 0] * covered_then.sum((1, 2)) < covered.sum((1, 2))
+        taken = taken & ~waits if step == 0 else taken
+        graphs = torch.where(taken[:, None, None], proposed, graphs)
+        covered = torch.where(taken[:, None, None], covered_then, covered)
+    return graphs > 0
+
+
+def causal_order(adjacency: Tensor) -> Tensor:
+    """Sort the variables of each graph by their number of ancestors: causes before effects.  (B, P)"""
+    reached = adjacency.float()
+    for _ in range(math.ceil(math.log2(adjacency.shape[1]))):
+        reached = ((reached + torch.bmm(reached, reached)) > 0).float()
+    return reached.sum(1).argsort(dim=1, stable=True)
+
+
+def _covered(graphs: Tensor) -> Tensor:
+    """1 for covered edges j → k, else 0.  (B, P, P)"""
+    causes = graphs.sum(1)  # (B, P)
+    shared = torch.bmm(graphs.mT, graphs)
+    alike = (causes[:, None, :] == causes[:, :, None] + 1) & (shared == causes[:, :, None])
+    return graphs * alike
+
+
+# B tasks, L hidden causes, P variables in generation order, N observations
+
 
 # The share of noisy columns, in a task with noisy measurements, is uniform from here to 1.
 MIN_NOISY_SHARE = 0.3

@@ -22,12 +22,9 @@ from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.batches import Batch, TensorBatch, Truth
-from causal_arrow_lab.synthetic.choices import PLAIN, PLANS, TaskChoices, draw_choices, may_differ, sorting_key
-from causal_arrow_lab.synthetic.columns import MISSING
+from causal_arrow_lab.synthetic.columns import MISSING, SCORE_TABLES, TYPED_SHARES
 from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS
-from causal_arrow_lab.synthetic.experiments import EXPERIMENTS
 from causal_arrow_lab.synthetic.graph_families import SPREAD_OVER_ROOM, random_permutations
-from causal_arrow_lab.synthetic.kinds import SCORE_TABLES, TYPED_SHARES
 from causal_arrow_lab.synthetic.recipes import (
     BEYOND_NUMBERS,
     COMPONENTS,
@@ -45,7 +42,17 @@ from causal_arrow_lab.synthetic.recipes import (
     typed,
     widened,
 )
-from causal_arrow_lab.synthetic.tables import MadeTables, make_tables
+from causal_arrow_lab.synthetic.structure import EXPERIMENTS
+from causal_arrow_lab.synthetic.tables import (
+    PLAIN,
+    PLANS,
+    MadeTables,
+    TaskChoices,
+    draw_choices,
+    make_tables,
+    may_differ,
+    sorting_key,
+)
 
 # Working memory of one pass, besides the batch itself. A GPU needs work in large pieces, a CPU in pieces that fit its
 # cache. Fixed numbers, so that the same seed gives the same tasks whatever memory is free.

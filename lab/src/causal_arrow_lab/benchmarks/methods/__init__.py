@@ -12,17 +12,7 @@ from functools import partial
 from typing import Any
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.methods import (
-    any_table,
-    arrow,
-    baselines,
-    causal_learn,
-    continuous,
-    effects,
-    exact_bayes,
-    experiments,
-    isolated,
-)
+from causal_arrow_lab.benchmarks.methods import arrow, effects, experiments, isolated, packages, references
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Estimate,
     Method,
@@ -75,8 +65,8 @@ def title_of(name: str) -> str:
 _arrow, _isolated = arrow.prepare_arrow, isolated.prepare_isolated
 
 
-def _search(search: Callable[[Mapping[str, Any]], causal_learn.Search], settings: Mapping[str, Any]) -> Prepare:
-    return method_of_package("causal-learn", partial(causal_learn.start_search, search), settings)
+def _search(search: Callable[[Mapping[str, Any]], packages.Search], settings: Mapping[str, Any]) -> Prepare:
+    return method_of_package("causal-learn", partial(packages.start_search, search), settings)
 
 
 _of_tables = partial(method_of_package, "causal-learn", reads_tables=True)
@@ -105,87 +95,87 @@ METHODS = {
     "boss": MethodKind(
         "BOSS",
         "Best order score search (causal-learn)",
-        _search(causal_learn.boss, causal_learn.BOSS_SETTINGS),
+        _search(packages.boss, packages.BOSS_SETTINGS),
     ),
     "boss-1": MethodKind(
         "BOSS, λ = 1",
         "BOSS with half the penalty on edges (causal-learn)",
-        _search(causal_learn.boss, causal_learn.BOSS_1_SETTINGS),
+        _search(packages.boss, packages.BOSS_1_SETTINGS),
     ),
     "grasp": MethodKind(
         "GRaSP",
         "Greedy relaxations of the sparsest permutation (causal-learn)",
-        _search(causal_learn.grasp, causal_learn.GRASP_SETTINGS),
+        _search(packages.grasp, packages.GRASP_SETTINGS),
     ),
     "pc": MethodKind(
         "PC",
         "Conditional independence tests (causal-learn)",
-        _search(causal_learn.pc, causal_learn.PC_SETTINGS),
+        _search(packages.pc, packages.PC_SETTINGS),
     ),
     "pc-0.01": MethodKind(
         "PC, α = 0.01",
         "PC with tests at a fifth of the level (causal-learn)",
-        _search(causal_learn.pc, causal_learn.PC_001_SETTINGS),
+        _search(packages.pc, packages.PC_001_SETTINGS),
     ),
     "ges": MethodKind(
         "GES",
         "Greedy equivalence search (causal-learn)",
-        _search(causal_learn.ges, causal_learn.GES_SETTINGS),
+        _search(packages.ges, packages.GES_SETTINGS),
     ),
     "ges-1": MethodKind(
         "GES, λ = 1",
         "GES with twice the penalty on edges (causal-learn)",
-        _search(causal_learn.ges, causal_learn.GES_1_SETTINGS),
+        _search(packages.ges, packages.GES_1_SETTINGS),
     ),
     "direct-lingam": MethodKind(
         "DirectLiNGAM",
         "Linear non-Gaussian models (causal-learn's copy of lingam)",
-        method_of_package("causal-learn", causal_learn.start_direct_lingam, causal_learn.DIRECT_LINGAM_SETTINGS),
+        method_of_package("causal-learn", packages.start_direct_lingam, packages.DIRECT_LINGAM_SETTINGS),
     ),
     "boss-indicators": MethodKind(
         "BOSS, indicators",
         "BOSS with the degenerate Gaussian score: categories as indicator columns (causal-learn)",
-        _of_tables(any_table.start_boss_on_indicators, any_table.BOSS_INDICATORS_SETTINGS),
+        _of_tables(packages.start_boss_on_indicators, packages.BOSS_INDICATORS_SETTINGS),
     ),
     "boss-imputed": MethodKind(
         "BOSS, imputed",
         "BOSS after missing cells were filled by linear predictions (causal-learn)",
-        _of_tables(any_table.start_boss_after, any_table.BOSS_IMPUTED_SETTINGS),
+        _of_tables(packages.start_boss_after, packages.BOSS_IMPUTED_SETTINGS),
     ),
     "boss-complete": MethodKind(
         "BOSS, complete cases",
         "BOSS on the observations without a missing cell (causal-learn)",
-        _of_tables(any_table.start_boss_after, any_table.BOSS_COMPLETE_SETTINGS),
+        _of_tables(packages.start_boss_after, packages.BOSS_COMPLETE_SETTINGS),
     ),
     "pc-chi2": MethodKind(
         "PC, χ²",
         "PC with χ² tests, for categories (causal-learn)",
-        _of_tables(any_table.start_pc_chi2, any_table.PC_CHI2_SETTINGS),
+        _of_tables(packages.start_pc_chi2, packages.PC_CHI2_SETTINGS),
     ),
     "fci": MethodKind(
         "FCI",
         "Fast causal inference, which allows for hidden causes (causal-learn)",
-        _of_tables(any_table.start_fci, any_table.FCI_SETTINGS),
+        _of_tables(packages.start_fci, packages.FCI_SETTINGS),
     ),
     "hc-bic": MethodKind(
         "Hill climbing, BIC",
         "Hill climbing for categories with the BIC (pgmpy)",
-        _of_pgmpy(any_table.start_hill_climbing, any_table.HILL_CLIMBING_BIC_SETTINGS),
+        _of_pgmpy(packages.start_hill_climbing, packages.HILL_CLIMBING_BIC_SETTINGS),
     ),
     "hc-bdeu": MethodKind(
         "Hill climbing, BDeu",
         "Hill climbing for categories with the BDeu score (pgmpy)",
-        _of_pgmpy(any_table.start_hill_climbing, any_table.HILL_CLIMBING_BDEU_SETTINGS),
+        _of_pgmpy(packages.start_hill_climbing, packages.HILL_CLIMBING_BDEU_SETTINGS),
     ),
     "gies": MethodKind(
         "GIES",
         "Greedy interventional equivalence search, which reads experiments (gies)",
-        method_of_package("gies", any_table.start_gies, any_table.GIES_SETTINGS, reads_tables=True),
+        method_of_package("gies", packages.start_gies, packages.GIES_SETTINGS, reads_tables=True),
     ),
     "dagma": MethodKind(
         "DAGMA",
         "Continuous optimization, linear (dagma)",
-        method_of_package("dagma", continuous.start_dagma, continuous.DAGMA_SETTINGS),
+        method_of_package("dagma", packages.start_dagma, packages.DAGMA_SETTINGS),
     ),
     "notears": MethodKind(
         "NOTEARS",
@@ -203,24 +193,26 @@ METHODS = {
         isolated.prepare_avici,
     ),
     "varsort": MethodKind(
-        "Variance sorting", "Orders variables by variance, then regresses", own_method(baselines.start_variance_sorting)
+        "Variance sorting",
+        "Orders variables by variance, then regresses",
+        own_method(references.start_variance_sorting),
     ),
     "r2sort": MethodKind(
         "R² sorting",
         "Orders variables by how well the others explain them, then regresses",
-        own_method(baselines.start_r2_sorting),
+        own_method(references.start_r2_sorting),
     ),
-    "random": MethodKind("Random graph", "A random graph with 2p edges", own_method(baselines.start_random)),
-    "empty": MethodKind("Empty graph", "No edges", own_method(baselines.start_empty)),
+    "random": MethodKind("Random graph", "A random graph with 2p edges", own_method(references.start_random)),
+    "empty": MethodKind("Empty graph", "No edges", own_method(references.start_empty)),
     "class-oracle": MethodKind(
         "Markov-equivalence oracle",
         "A random graph of the true equivalence class: all that independences can tell",
-        own_method(baselines.start_class_oracle, is_oracle=True),
+        own_method(references.start_class_oracle, is_oracle=True),
     ),
     "exact-bayes": MethodKind(
         "Exact posterior",
         "The posterior over all graphs of up to five variables, linear with normal noise: what can be known",
-        own_method(exact_bayes.start_exact_bayes, settings=exact_bayes.EXACT_BAYES_SETTINGS),
+        own_method(references.start_exact_bayes, settings=references.EXACT_BAYES_SETTINGS),
     ),
 }
 

@@ -20,7 +20,7 @@ from causal_arrow.graphs.dag import skeleton_of
 from causal_arrow.tables.table import Table
 from causal_arrow_lab.benchmarks.effects import UNKNOWN, EffectEstimates, EffectTask, EstimatedEffect, Question
 from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads
-from causal_arrow_lab.benchmarks.methods.causal_learn import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
+from causal_arrow_lab.benchmarks.methods.packages import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Method,
     MethodKind,

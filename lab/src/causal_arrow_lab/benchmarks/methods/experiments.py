@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.graphs.dag import skeleton_of
-from causal_arrow_lab.benchmarks.experiments import MAX_EXPERIMENTS, Course, ExperimentTask
+from causal_arrow_lab.benchmarks.effects import MAX_EXPERIMENTS, Course, ExperimentTask
 from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings
 from causal_arrow_lab.benchmarks.methods.protocol import Method, MethodKind, MethodOptions
 

@@ -1,11 +1,25 @@
-"""Methods that run in a separate environment: a process of it, which exchanges npz files with this one."""
+"""Methods that run in a separate environment: a process of it, which exchanges npz files with this one.
+
+Such environments are for methods whose packages conflict with ours:
+
+    folder/
+      sdcd/          a virtual environment
+        installed.json   written last: the installed versions. Without it the installation was interrupted.
+        install.log      the output of pip
+
+The folder is in the user's cache, unless `--environments` or CAUSAL_ARROW_ENVIRONMENTS names another.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +27,6 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.datasets import FloatArray
-from causal_arrow_lab.benchmarks.environments import installed_versions, worker_command, worker_variables
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Estimate,
     Method,
@@ -22,6 +35,185 @@ from causal_arrow_lab.benchmarks.methods.protocol import (
     file_checksum,
     refuse_argument,
 )
+
+WORKER_SCRIPT = Path(__file__).with_name("isolated_worker.py")
+FOLDER_VARIABLE = "CAUSAL_ARROW_ENVIRONMENTS"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The environment of a method. `{torch}` in a requirement is the torch version of this installation.
+
+    With the same version, pip reuses the build that it has already fetched instead of another of several gigabytes.
+    """
+
+    method: str
+    requirements: tuple[str, ...]
+    without_dependencies: tuple[str, ...] = ()  # packages that require far more than the method needs
+    reported: tuple[str, ...] = ()  # distributions whose versions belong in a record
+    pythons: str = ""  # versions that are known to work, in words
+
+
+ENVIRONMENTS = {
+    environment.method: environment
+    for environment in (
+        Environment(
+            "sdcd",
+            # wandb, which SDCD imports, needs pkg_resources, which setuptools 81 dropped.
+            ("sdcd==0.1.4", "setuptools<81", "torch=={torch}"),
+            reported=("sdcd", "torch", "numpy"),
+            pythons="3.9 to 3.11 (pandas 1)",
+        ),
+        Environment(
+            "avici",
+            (
+                "jax==0.4.35",
+                "jaxlib==0.4.35",
+                "dm-haiku==0.0.13",
+                "optax==0.2.4",
+                "numpy<2",
+                "pandas<3",
+                "pyarrow==10.0.1",  # avici imports its plasma, which pyarrow 12 dropped
+                "deepdiff",
+                "huggingface-hub",
+                "igraph",
+                "matplotlib",
+                "pyyaml",
+                "tqdm",
+            ),
+            # Its requirements include tensorflow and jupyter, which only training needs.
+            without_dependencies=("avici==1.0.7",),
+            reported=("avici", "jax", "numpy"),
+            pythons="3.10 and 3.11 (pyarrow 10)",
+        ),
+        Environment(
+            "notears",
+            ("gcastle==1.0.4", "torch=={torch}"),
+            reported=("gcastle", "numpy"),
+            pythons="3.10 and later",
+        ),
+    )
+}
+
+
+def default_folder() -> Path:
+    """The default folder of environments, in the cache folder of the platform."""
+    if chosen := os.environ.get(FOLDER_VARIABLE):
+        return Path(chosen).expanduser()
+    home = Path.home()
+    if sys.platform == "darwin":
+        cache = home / "Library" / "Caches"
+    elif sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return cache / "causal-arrow" / "environments"
+
+
+def installed_versions(method: str, folder: Path | None = None) -> Mapping[str, str]:
+    """The versions in the environment of a method, or a BenchmarkError with the command that installs it."""
+    directory = (folder or default_folder()) / method
+    try:
+        installed: dict[str, str] = json.loads((directory / "installed.json").read_text(encoding="utf-8"))["versions"]
+    except FileNotFoundError as error:
+        raise BenchmarkError(
+            f"The method {method} runs in a separate environment, and there is none at {directory}. "
+            f"Make it with: causal-arrow-lab benchmark --install {method}"
+        ) from error
+    return installed
+
+
+def worker_command(method: str, folder: Path | None = None) -> list[str]:
+    """The command that runs the worker script in the environment of a method."""
+    return [str(_interpreter((folder or default_folder()) / method)), "-I", str(WORKER_SCRIPT), method]
+
+
+def worker_variables() -> dict[str, str]:
+    """Environment variables of such a process: ours, except those that lead to our packages."""
+    return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+
+
+def install(
+    method: str, folder: Path | None = None, python: str | None = None, say: Callable[[str], None] = print
+) -> Path:
+    """Make the environment of a method, replacing an older one, and return its folder.
+
+    `python` is the interpreter to build on.
+    """
+    if method not in ENVIRONMENTS:
+        raise BenchmarkError(
+            f"The method {method!r} needs no separate environment. Those that do: {', '.join(ENVIRONMENTS)}."
+        )
+    environment = ENVIRONMENTS[method]
+    directory = (folder or default_folder()) / method
+    if directory.exists() and not (directory / "pyvenv.cfg").exists() and any(directory.iterdir()):
+        raise BenchmarkError(
+            f"Expected an environment in {directory}, found other files. Choose another --environments folder."
+        )
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    log = directory / "install.log"
+    say(f"Making an environment for {method} in {directory}")
+    _run([python or sys.executable, "-m", "venv", str(directory)], log, environment)
+    pip = [str(_interpreter(directory)), "-m", "pip", "install", "--disable-pip-version-check"]
+    requirements = [requirement.format(torch=_our_torch()) for requirement in environment.requirements]
+    say(f"Installing {', '.join([*environment.without_dependencies, *requirements])}")
+    _run([*pip, *requirements], log, environment)
+    if environment.without_dependencies:
+        _run([*pip, "--no-deps", *environment.without_dependencies], log, environment)
+    say("Trying to import it")
+    _run([*worker_command(method, directory.parent), "--check"], log, environment)
+    versions = _versions(directory, environment)
+    (directory / "installed.json").write_text(json.dumps({"versions": versions}), encoding="utf-8")
+    say(f"{method} is ready: {', '.join(f'{name} {version}' for name, version in versions.items())}")
+    return directory
+
+
+def _run(command: list[str], log: Path, environment: Environment) -> None:
+    with log.open("ab") as output:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=worker_variables(),
+                check=False,
+            )
+        except OSError as error:
+            raise BenchmarkError(f"Cannot run {command[0]}: {error.strerror}.") from error
+    if done.returncode:
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR") or "Error:" in line] or lines
+        reason = errors[-1].strip() if errors else f"exit status {done.returncode}"
+        raise BenchmarkError(
+            f"The environment for {environment.method} could not be made: {reason} (all of it in {log}). "
+            f"It is known to work with Python {environment.pythons}; another interpreter is chosen with --python."
+        )
+
+
+def _interpreter(directory: Path) -> Path:
+    return directory / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def _versions(directory: Path, environment: Environment) -> dict[str, str]:
+    """The versions of the reported distributions and of Python in an environment."""
+    program = (
+        "import json, platform, sys; from importlib.metadata import version; "
+        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
+    )
+    command = [str(_interpreter(directory)), "-I", "-c", program, *environment.reported]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    versions: dict[str, Any] = json.loads(answer.stdout)
+    return versions
+
+
+def _our_torch() -> str:
+    """The installed torch version without its local part: 2.13.0+cpu is published as 2.13.0."""
+    from importlib import metadata
+
+    return metadata.version("torch").partition("+")[0]
+
 
 SDCD_SETTINGS = {"standardized": True}
 AVICI_SETTINGS = {"threshold": 0.5}

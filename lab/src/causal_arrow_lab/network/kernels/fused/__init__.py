@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from causal_arrow.errors import ConfigurationError
+from causal_arrow_lab.network.devices import takes_kernels
 from causal_arrow_lab.network.kernels.fused.operators import fused_gated_feed_forward, fused_norm_linear
-from causal_arrow_lab.network.kernels.gpu import takes_kernels
 
 # D width, H hidden units, O outputs; leading dimensions (...) are tokens
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.network.kernels.gpu import save_inputs
+from causal_arrow_lab.network.devices import save_inputs
 
 # D width, H hidden units, O outputs, T tokens
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow_lab.network.kernels.gpu import save_inputs, takes_kernels
+from causal_arrow_lab.network.devices import save_inputs, takes_kernels
 
 # B tasks, N observations, P variables, D width, H heads
 

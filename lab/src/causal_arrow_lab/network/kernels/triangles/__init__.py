@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from causal_arrow_lab.network.devices import save_inputs, takes_kernels
 from causal_arrow_lab.network.kernels.fused import rms_norm
-from causal_arrow_lab.network.kernels.gpu import save_inputs, takes_kernels
 
 
 def triangle_products(sides: Tensor, incoming: bool) -> Tensor:

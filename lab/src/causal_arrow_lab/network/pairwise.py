@@ -3,8 +3,6 @@
 `causal_arrow.network.pairwise` explains how it works, and runs it on processors.
 """
 
-# B tasks, N observations, P variables, D width, H heads
-
 from __future__ import annotations
 
 import dataclasses
@@ -23,10 +21,13 @@ from causal_arrow.network.statistics import Measured, described, parts_read
 from causal_arrow.progress import READING_CELLS, Progress, ignore
 from causal_arrow.storage import slices
 from causal_arrow_lab.network import arrays
-from causal_arrow_lab.network.encoders.protocol import Encoder, EncoderOutput
+from causal_arrow_lab.network.encoder import Encoder, EncoderOutput
 from causal_arrow_lab.network.kernels.fused import gated_feed_forward, norm_linear, rms_norm
 from causal_arrow_lab.network.kernels.mixing import mix_cells
 from causal_arrow_lab.network.kernels.triangles import triangle_products
+
+# B tasks, N observations, P variables, D width, H heads
+
 
 arrays.register()
 

@@ -4,8 +4,6 @@ A new encoder is a frozen dataclass, its configuration, a class derived from `En
 `register_encoder`; docs/model/extend.md shows a whole one.
 """
 
-# B tables, N observations, P variables
-
 from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +12,8 @@ from torch import Tensor, nn
 
 from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.progress import Progress, ignore
+
+# B tables, N observations, P variables
 
 
 class EncoderOutput(NamedTuple):

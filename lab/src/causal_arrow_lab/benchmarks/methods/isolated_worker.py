@@ -23,13 +23,14 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
+
 if __name__ == "__main__":  # before numpy is imported: one core for each method
     for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[_threads] = "1"
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.environ["WANDB_MODE"] = "disabled"
 
-import numpy as np
 
 Solve = Callable[["np.ndarray[Any, Any]"], "dict[str, Any]"]
 

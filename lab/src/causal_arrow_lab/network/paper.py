@@ -7,8 +7,6 @@
 No positional codes anywhere: the answer does not depend on the order of observations and follows that of variables.
 """
 
-# B tasks, N observations, P variables, D width, H heads, M summary tokens; S sequences of L entries each
-
 from __future__ import annotations
 
 import re
@@ -23,7 +21,10 @@ from torch import Tensor, nn
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.network.protocol import check_chunk
-from causal_arrow_lab.network.encoders.protocol import Encoder, EncoderOutput
+from causal_arrow_lab.network.encoder import Encoder, EncoderOutput
+
+# B tasks, N observations, P variables, D width, H heads, M summary tokens; S sequences of L entries each
+
 
 WIDTHS_ALIVE = 16
 """Floats alive at once for each cell, in widths: the stream itself, queries, keys and values, the hidden layer.
