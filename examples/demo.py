@@ -95,7 +95,7 @@ def hospital(model: str, output: Path) -> None:
 
 
 def report(arrow: Arrow, truth: float) -> None:
-    """The effect of the drug beside the truth."""
+    """Print the effect of the drug and compare it with the truth."""
     effect = arrow.effect("drug", "stay")
     low, high = effect.interval
     print(effect.sentence)

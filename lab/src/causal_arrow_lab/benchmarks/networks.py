@@ -4,11 +4,12 @@ them.
 The discrete networks are in one file, which `python -m causal_arrow_lab.benchmarks.networks FILE` makes from pgmpy's
 copies. Everything else here needs numpy only.
 
-Herman et al. (2025) compare six ways to draw the coefficients of linear equations. They differ in what the scale of the data reveals: in the raw model variances
-grow along the causal order, in the others some rule keeps them equal. The suite `limit` has small graphs, whose exact
-posterior can be computed; its rows differ in the distribution of the coefficients. For the normal–Wishart distribution
-a table identifies only the equivalence class of its graph, and the method exact-bayes is the exact posterior. The other
-distributions reveal more: the strength of causes differs between members of a class.
+Herman et al. (2025) compare six ways to draw the coefficients of linear equations. They differ in what the scale of the
+data reveals: in the raw model variances grow along the causal order, in the others some rule keeps them equal. The
+suite `limit` has small graphs, whose exact posterior can be computed; its rows differ in the distribution of the
+coefficients. For the normal–Wishart distribution a table identifies only the equivalence class of its graph, and the
+method exact-bayes is the exact posterior. The other distributions reveal more: the strength of causes differs between
+members of a class.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ A typed variable is computed as a number first, from its causes and its noise, a
 levels, or into a count with many zeros. The number is then discarded. Each effect sees a level as a score that the
 level has for this effect: increasing with the level if levels are ordered, else any number.
 
-After the equations are solved, columns are changed: monotone distortions, rounding, few levels, missing cells. Effects see their causes undistorted, so a distorted task is an exact post-nonlinear structural equation model and the
-direct causes stay the same.
+After the equations are solved, columns are changed: monotone distortions, rounding, few levels, missing cells. Effects
+see their causes undistorted, so a distorted task is an exact post-nonlinear structural equation model and the direct
+causes stay the same.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ variables: it *sets* them, and their causes have no influence, or it *shifts* th
 environment is a column of the table: a category that nothing in the table causes and that changes the equations of a
 few variables.
 
-Instruments are groups of columns that measure the same causes by different curves. They are effects of their causes, not of each other, and cause nothing. In half of the tasks with
-groups each instrument has its own weights of the causes; in the other half all instruments of a group measure one
-quantity, an effect of the causes that appears in the table only through these readings. If that quantity has noise, or
-has no cause in the table, the readings share a hidden cause.
+Instruments are groups of columns that measure the same causes by different curves. They are effects of their causes,
+not of each other, and cause nothing. In half of the tasks with groups each instrument has its own weights of the
+causes; in the other half all instruments of a group measure one quantity, an effect of the causes that appears in the
+table only through these readings. If that quantity has noise, or has no cause in the table, the readings share a hidden
+cause.
 
 With noisy measurements the table holds readings of a variable, while effects depend on the variable itself.
 """

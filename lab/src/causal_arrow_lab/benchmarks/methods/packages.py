@@ -1,7 +1,7 @@
 """Rival methods of installed packages: causal-learn, pgmpy, gies, and DAGMA.
 
-Methods for tables with categories, holes, experiments and hidden causes read an `Observed`; `Estimate.reading` describes
-how they read what they cannot read exactly.
+Methods for tables with categories, holes, experiments and hidden causes read an `Observed`; `Estimate.reading`
+describes how they read what they cannot read exactly.
 """
 
 from __future__ import annotations
