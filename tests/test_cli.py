@@ -419,9 +419,14 @@ def test_help_teaches_with_examples(run: Run) -> None:
     assert run("--version")[1].startswith("causal-arrow 0.")
 
 
-@pytest.mark.parametrize("command", ["benchmark", "report", "pretrain", "simulate", "speed"])
+@pytest.mark.parametrize("command", ["benchmark", "pretrain", "simulate"])
 def test_a_command_that_is_now_the_labs_says_what_to_type(command: str, run: Run) -> None:
     assert_refused(run(command, "--help"), f"is now `causal-arrow-lab {command}`: install it with `pip install")
+
+
+@pytest.mark.parametrize(("command", "instead"), [("report", "docs/tools/report.py"), ("speed", "gone")])
+def test_a_command_that_is_no_longer_one_says_what_to_do(command: str, instead: str, run: Run) -> None:
+    assert_refused(run(command), instead)
 
 
 # As the shell sees it

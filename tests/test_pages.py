@@ -17,9 +17,9 @@ import torch
 from calibration_tables import calibration_blocks
 from causal_arrow import load_example
 from causal_arrow.cli.program import PROGRAM, Program
-from causal_arrow_lab.benchmarks.document import to_markdown
 from causal_arrow_lab.cli.commands import PROGRAM as LAB_PROGRAM
 from docs_scripts import DOCS, load_script
+from document import to_markdown
 
 outputs = load_script("make_outputs")
 PAGES = [page.relative_to(DOCS).as_posix() for page in outputs.pages()]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from causal_arrow_lab.benchmarks.remarks import STEERED
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.summaries import DEVELOPMENT
+from remarks import STEERED
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,7 @@ from statistics import fmean
 import scale
 from calibration_tables import calibration_blocks, pooled_by_tables, share_right, sure_directions
 from causal_arrow.network.bundled import DEFAULT_MODEL, bundled_models
-from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, to_markdown
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
-from causal_arrow_lab.benchmarks.report import calibration_errors
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.summaries import (
     Entry,
@@ -42,7 +40,7 @@ from causal_arrow_lab.benchmarks.summaries import (
     published_results,
     summarize,
 )
-from causal_arrow_lab.benchmarks.training import LOG_FILE, draw_trajectory, read_trajectory
+from document import Block, Cell, Grid, Heading, Paragraph, to_markdown
 from overview import (
     counts_of,
     datasets_and_errors,
@@ -53,7 +51,9 @@ from overview import (
     shift_blocks,
     worst_shifts,
 )
+from report import calibration_errors
 from suite_pages import pictures_of, span, suite_csv, suite_page
+from training_report import LOG_FILE, draw_trajectory, read_trajectory
 from wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table
 
 DOCS = Path(__file__).parents[1]
@@ -218,7 +218,7 @@ def write_pages() -> None:
 
 def draw_figures() -> None:
     """Draw the figures of the pages, and remove those that no page shows any more."""
-    from causal_arrow_lab.benchmarks.figures import benchmark_figures, save_figure
+    from figures import benchmark_figures, save_figure
 
     shown = set()
     for summary in summaries().values():

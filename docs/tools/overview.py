@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import counted
-from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Paragraph
 from causal_arrow_lab.benchmarks.methods import title_of
-from causal_arrow_lab.benchmarks.report import signed
 from causal_arrow_lab.benchmarks.summaries import (
     MEASURES,
     Entry,
@@ -19,6 +17,8 @@ from causal_arrow_lab.benchmarks.summaries import (
     Summary,
     best_paired,
 )
+from document import Block, Cell, Grid, Paragraph
+from report import signed
 from suite_pages import STRICT_METHOD, extent, labeled, span, unbroken
 
 MAIN_ROWS = (

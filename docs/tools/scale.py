@@ -37,8 +37,8 @@ from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.metrics import average_precision, f1
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray, unnamed
-from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
 from causal_arrow_lab.benchmarks.evaluate import WORKER_VARIABLES
+from document import Block, Cell, Grid, Heading, Paragraph, Picture
 from overview import ARROW, network_name
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
@@ -213,7 +213,7 @@ def exponents(records: Sequence[ScaleRecord]) -> tuple[int, int, float, float]:
 
 def draw_wide(records: Sequence[ScaleRecord]) -> None:
     """Draw processor time and peak memory over the number of variables, on logarithmic scales."""
-    from causal_arrow_lab.benchmarks.figures import panels, save_figure
+    from figures import panels, save_figure
 
     figure, axes = panels(2, width=8.0)
     labels = {"processor_seconds": "processor time (s)", "peak_gb": "peak memory (GB)"}

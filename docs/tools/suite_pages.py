@@ -18,19 +18,8 @@ from typing import TypeVar
 
 from about_suites import ABOUT, MEASURES_EXPLAINED, role_of
 from causal_arrow.text import counted
-from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture
-from causal_arrow_lab.benchmarks.figures import benchmark_figures
 from causal_arrow_lab.benchmarks.methods import title_of
 from causal_arrow_lab.benchmarks.records import Record
-from causal_arrow_lab.benchmarks.remarks import readings, remarks_of_suite
-from causal_arrow_lab.benchmarks.report import (
-    ARROWS,
-    compared_with,
-    format_estimate,
-    measures_of_suite,
-    signed,
-    title_of_measure,
-)
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.summaries import (
     BETTER_OF,
@@ -41,7 +30,18 @@ from causal_arrow_lab.benchmarks.summaries import (
     PublishedTable,
     RowSummary,
     Summary,
+    format_estimate,
+    measures_of_suite,
     paired_difference,
+    title_of_measure,
+)
+from document import Block, Cell, Grid, Heading, Paragraph, Picture
+from figures import benchmark_figures
+from remarks import readings, remarks_of_suite
+from report import (
+    ARROWS,
+    compared_with,
+    signed,
 )
 
 MAX_COLUMNS = 5

@@ -9,9 +9,7 @@ from statistics import fmean
 
 from about_suites import ABOUT, short_role
 from calibration_tables import pooled_by_tables, share_right
-from causal_arrow_lab.benchmarks.document import Cell, Grid
 from causal_arrow_lab.benchmarks.records import Record
-from causal_arrow_lab.benchmarks.report import ARROWS, compared_with, measures_of_suite, signed
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.summaries import (
     BETTER_OF,
@@ -22,8 +20,10 @@ from causal_arrow_lab.benchmarks.summaries import (
     RowSummary,
     Summary,
     leads,
+    measures_of_suite,
     paired_difference,
 )
+from document import Cell, Grid
 from overview import (
     ARROW,
     known_entry,
@@ -31,6 +31,7 @@ from overview import (
     our_entry,
     row_named,
 )
+from report import ARROWS, compared_with, signed
 from suite_pages import labeled, span, unbroken
 
 

@@ -13,7 +13,6 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
-from causal_arrow_lab.benchmarks.document import Cell, Grid
 from causal_arrow_lab.benchmarks.methods import MethodOptions, Observed, prepare
 from causal_arrow_lab.benchmarks.methods.arrow import as_far_as_it_reads
 from causal_arrow_lab.benchmarks.methods.packages import (
@@ -27,10 +26,11 @@ from causal_arrow_lab.benchmarks.methods.packages import (
     regimes_of,
 )
 from causal_arrow_lab.benchmarks.records import Record, read_packed, write_packed
-from causal_arrow_lab.benchmarks.report import report_blocks
 from causal_arrow_lab.benchmarks.suites import suite
 from causal_arrow_lab.benchmarks.summaries import best_paired, paired_difference, summarize
 from causal_arrow_lab.benchmarks.worker import options_to_json, run_job
+from document import Cell, Grid
+from report import report_blocks
 
 CATEGORIES = ["pc-chi2", "hc-bic", "hc-bdeu", "boss-indicators", "fci"]
 PACKAGES = {"hc-bic": "pgmpy", "hc-bdeu": "pgmpy", "gies": "gies"}

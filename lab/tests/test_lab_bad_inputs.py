@@ -54,20 +54,6 @@ KINDS: dict[str, dict[str, Maker]] = {
             world.pick("tpu", "", "cuda:99", "x" * 300),
         ],
         "benchmark_scale": lambda world: ["benchmark", "limit", "--scale", world.pick("raw", "", "LOG", "a\nb")],
-        "report_source": lambda world: ["report", world.pick("none", "TABLE", ".", "/dev/null", "a" * 300)],
-        "report_title": lambda world: [
-            "report",
-            world.pick("none", ".", "TABLE"),
-            world.pick("--title", "--note"),
-            world.pick("", "\n", "a" * 5000, "|", "<b>", "\udcff"),
-        ],
-        "speed_shape": lambda world: [
-            "speed",
-            "--model",
-            "MODEL",
-            "--shape",
-            world.pick("5", "x", "0x0", "1x1", "axb", "5x5x5", "-5x5", "²x²", ""),
-        ],
         "install": lambda world: ["benchmark", "--install", world.pick("none", "", "arrow")],
         "suites_of_two_kinds": _arguments("benchmark", "effects/linear", "networks/ECOLI70"),
         "method_of_another_suite": lambda world: [
@@ -82,7 +68,6 @@ KINDS: dict[str, dict[str, Maker]] = {
     },
     EITHER: {
         "output": _arguments("simulate", "--observations", "20", "--variables", "3", "--output", "NAME"),
-        "speed_repeats": _arguments("speed", "--model", "MODEL", "--shape", "20x3", "--repeats", "NUMBER"),
         "benchmark_numbers": _arguments("benchmark", "networks/none", "--datasets", "NUMBER", "--timeout", "NUMBER"),
         "pretrain_minutes": _arguments("pretrain", "none", "--minutes", "NUMBER", "--decay-minutes", "NUMBER"),
     },

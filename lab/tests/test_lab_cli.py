@@ -133,8 +133,6 @@ def test_the_largest_seed_is_a_seed(run: Run, tmp_path: Path) -> None:
     [
         ("simulate", "--output"),
         ("benchmark", "networks", "--output"),
-        ("report", "records", "--output"),
-        ("report", "records", "--pack"),
     ],
     ids=" ".join,
 )
@@ -161,9 +159,7 @@ COMMANDS_THAT_PRINT = {
     "help": ["--help"],
     "version": ["--version"],
     "simulate": ["simulate", "--help"],
-    "speed": ["speed", "--shape", "20x2", "--repeats", "1", "--model", "MODEL"],
     "benchmark": ["benchmark"],
-    "report": ["report", "--help"],
     "pretrain": ["pretrain", "--help"],
 }
 

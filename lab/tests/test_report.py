@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.document import Cell, Grid, Paragraph, Picture, to_markdown
 from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, read_packed, read_records, write_packed
-from causal_arrow_lab.benchmarks.report import report_blocks, suite_blocks, write_report
 from causal_arrow_lab.benchmarks.suites import SUITES, suite
 from causal_arrow_lab.benchmarks.summaries import (
     MEASURES,
@@ -31,6 +29,8 @@ from causal_arrow_lab.benchmarks.summaries import (
     summarize,
 )
 from causal_arrow_lab.graphs.calibration import edge_reliability
+from document import Cell, Grid, Paragraph, Picture, to_markdown
+from report import report_blocks, suite_blocks, write_report
 
 RUN = {
     "machine": {"cpu": "Test CPU", "cores": 2},
@@ -364,7 +364,7 @@ def test_pictures_are_linked_from_where_the_report_lies(tmp_path: Path) -> None:
 
 
 def test_the_frontier_holds_exactly_the_points_that_none_dominates() -> None:
-    from causal_arrow_lab.benchmarks.figures import pareto_frontier
+    from figures import pareto_frontier
 
     generator = np.random.default_rng(4)
     for lower_is_better in (True, False):
@@ -386,7 +386,7 @@ def test_the_frontier_holds_exactly_the_points_that_none_dominates() -> None:
 
 
 def test_every_method_has_a_style_of_its_own() -> None:
-    from causal_arrow_lab.benchmarks.figures import STYLES, style_of
+    from figures import STYLES, style_of
 
     assert set(STYLES) == set(METHODS)
     assert len(set(STYLES.values())) == len(STYLES)
@@ -398,7 +398,7 @@ def test_every_method_has_a_style_of_its_own() -> None:
 
 def test_each_panel_of_a_suite_gets_its_figure_and_the_same_records_the_same_file(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.figures import benchmark_figures, save_figure
+    from figures import benchmark_figures, save_figure
 
     summary = summarize(random_records(["in-distribution", "controls"], ["arrow", "boss"], 2))
     plans = {plan.name: plan for plan in benchmark_figures(summary)}
@@ -411,7 +411,7 @@ def test_each_panel_of_a_suite_gets_its_figure_and_the_same_records_the_same_fil
 
 def test_accuracy_and_runtime_over_several_rows_show_methods_that_were_run_in_all_of_them() -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.figures import benchmark_figures
+    from figures import benchmark_figures
 
     everywhere = [record(row, 0, method) for row in ("ECOLI70", "ARTH150") for method in ("arrow", "boss")]
     summary = summarize([*everywhere, record("ECOLI70", 0, "ges")])
@@ -425,7 +425,7 @@ def test_methods_that_take_no_time_are_drawn_without_their_time(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.figures import benchmark_figures, save_figure
+    from figures import benchmark_figures, save_figure
 
     plans = {
         plan.name: plan
@@ -459,7 +459,7 @@ def validation(number: int, nll: float) -> dict[str, object]:
 
 def test_what_an_interrupted_run_did_after_its_last_save_is_forgotten(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import read_trajectory
+    from training_report import read_trajectory
 
     events = [{"event": "start", "step": 0}, step(10, 3.0), step(20, 2.0), validation(20, 1.9), step(30, 9.0)]
     events += [{"event": "start", "step": 20}, step(25, 1.5)]
@@ -474,7 +474,7 @@ def test_what_an_interrupted_run_did_after_its_last_save_is_forgotten(tmp_path: 
 @pytest.mark.parametrize(("every", "records"), [(1, 25), (4, 6), (5, 5), (10, 2), (20, 1), (50, 1)])
 def test_a_rolling_mean_is_of_the_records_that_come_nearest_to_its_iterations(every: int, records: int) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import rolling_mean
+    from training_report import rolling_mean
 
     values = np.random.default_rng(5).standard_normal(60)
     means, covered = rolling_mean(values, np.full(60, every), 25)
@@ -484,7 +484,7 @@ def test_a_rolling_mean_is_of_the_records_that_come_nearest_to_its_iterations(ev
 
 def test_in_a_rolling_mean_every_iteration_counts_the_same() -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import rolling_mean
+    from training_report import rolling_mean
 
     means, covered = rolling_mean(np.array([1.0, 4.0, 2.0]), np.array([20, 4, 20]), 25)
     np.testing.assert_allclose(means, [1.0, (20 * 1.0 + 4 * 4.0) / 24, (4 * 4.0 + 20 * 2.0) / 24])
@@ -493,7 +493,7 @@ def test_in_a_rolling_mean_every_iteration_counts_the_same() -> None:
 
 def test_a_loss_is_of_the_iterations_since_the_last_start_validation_or_loss(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import read_trajectory
+    from training_report import read_trajectory
 
     events = [{"event": "start", "step": 500}, step(520, 3.0), step(540, 2.0), validation(548, 1.9), step(560, 1.8)]
     events += [validation(574, 1.7), {"event": "start", "step": 574}, step(580, 1.5)]
@@ -514,7 +514,7 @@ def test_the_legend_says_over_how_many_iterations_each_line_is_a_mean(
     every: int, said: list[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import draw_trajectory, read_trajectory
+    from training_report import draw_trajectory, read_trajectory
 
     events = [step(every * number, 1 + 1 / number) for number in range(1, 60)]
     axis = draw_trajectory(read_trajectory(write_log(tmp_path, events) / "log.jsonl")).axes[0]
@@ -523,7 +523,7 @@ def test_the_legend_says_over_how_many_iterations_each_line_is_a_mean(
 
 def test_runs_are_compared_by_what_differs_and_where_they_ended(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import write_comparison
+    from training_report import write_comparison
 
     configs = {
         "base": {"seed": 0, "model": {"encoder": "pairwise", "stages": 4}, "tasks": {"without": []}},
@@ -557,7 +557,7 @@ def test_runs_are_compared_by_what_differs_and_where_they_ended(tmp_path: Path) 
 
 
 def test_only_validated_pretraining_runs_can_be_compared(tmp_path: Path) -> None:
-    from causal_arrow_lab.benchmarks.training import write_comparison
+    from training_report import write_comparison
 
     good = write_log(tmp_path / "good", [validation(10, 1.0)])
     young = write_log(tmp_path / "young", [step(10, 1.0)])
@@ -572,7 +572,7 @@ def test_only_validated_pretraining_runs_can_be_compared(tmp_path: Path) -> None
 @pytest.mark.parametrize("validations", [True, False])
 def test_a_run_gets_its_trajectory_and_its_last_validation(validations: bool, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
-    from causal_arrow_lab.benchmarks.training import is_training_run, write_training_report
+    from training_report import is_training_run, write_training_report
 
     events = [step(10 * number, 1 + 1 / number) for number in range(1, 40)]
     folder = write_log(tmp_path / "run", events + ([validation(390, 1.05)] if validations else []))

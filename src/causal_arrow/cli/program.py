@@ -37,6 +37,8 @@ class Program:
     """Options that commands had under another name, and their names now."""
 
 
+INSTALL_LAB = "install it with `pip install causal-arrow-lab`"
+
 PROGRAM = Program(
     name="causal-arrow",
     help="Causal discovery in one forward pass: a pretrained network reads a table and returns a causal graph.",
@@ -51,7 +53,11 @@ PROGRAM = Program(
         "compare": "causal_arrow.cli.compare",
         "models": "causal_arrow.cli.models",
     },
-    moved={name: f"causal-arrow-lab {name}" for name in ("benchmark", "report", "pretrain", "simulate", "speed")},
+    moved={
+        **{name: f"`causal-arrow-lab {name}`: {INSTALL_LAB}" for name in ("benchmark", "pretrain", "simulate")},
+        "report": "`python docs/tools/report.py` in the source tree",
+        "speed": "gone: `causal-arrow discover` prints how long it took",
+    },
     renamed={
         "discover": {"--observations": "--max-rows"},
         "discover-many": {"--observations": "--max-rows"},
@@ -110,10 +116,7 @@ def run(program: Program, arguments: Sequence[str] | None) -> int:
     _prepare_streams()
     wanted = sys.argv[1:] if arguments is None else arguments
     if wanted and wanted[0] in program.moved:
-        raise ArrowError(
-            f"`{program.name} {wanted[0]}` is now `{program.moved[wanted[0]]}`: install it with "
-            "`pip install causal-arrow-lab`."
-        )
+        raise ArrowError(f"`{program.name} {wanted[0]}` is now {program.moved[wanted[0]]}.")
     renamed = program.renamed.get(wanted[0], {}) if wanted else {}
     if former := [option for option in (word.partition("=")[0] for word in wanted) if option in renamed]:
         raise ArrowError(f"The option {former[0]} of `{wanted[0]}` is now {renamed[former[0]]}.")

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from causal_arrow_lab.benchmarks.effects import MAX_EXPERIMENTS
-from causal_arrow_lab.benchmarks.methods import METHODS_FOR, title_of
-from causal_arrow_lab.benchmarks.records import Record, count_by_status
-from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
+from causal_arrow_lab.benchmarks.methods import METHODS_FOR, Method, title_of
+from causal_arrow_lab.benchmarks.records import Record, count_by_status, identity_of_method
+from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES, SuiteRow
 from causal_arrow_lab.graphs.calibration import Reliability, pool
 
 if sys.version_info >= (3, 11):
@@ -548,3 +548,61 @@ def _rank_of_row(suite: str, row: str) -> tuple[int, int, str, str]:
         return len(suites), 0, suite, row
     rows = [member.name for member in SUITES[suite].rows()]
     return suites.index(suite), rows.index(row) if row in rows else len(rows), suite, row
+
+
+# Tables of means
+
+# If every true graph is empty, the question is how many false edges a method finds.
+CONTROL_MEASURES = ("shd", "f1", "seconds")
+CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
+
+
+def title_of_measure(name: str, only_empty: bool) -> str:
+    """The title of a measure, which may differ if every true graph is empty."""
+    return CONTROL_TITLES.get(name, MEASURES[name].title) if only_empty else MEASURES[name].title
+
+
+def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:
+    """The measures of a suite's main table, or those of empty graphs."""
+    shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
+    return CONTROL_MEASURES if only_empty and shown == PAPER_MEASURES else shown
+
+
+def format_estimate(estimate: MeanEstimate, measure: str, min_decimals: int = 0) -> str:
+    """Format mean and standard error as in the paper, 0.59 (0.01); short times have one digit more."""
+    if math.isnan(estimate.mean):
+        return "–"
+    decimals = max(MEASURES[measure].decimals, min_decimals)
+    if measure == "seconds" and estimate.mean < 0.1:
+        decimals = 3
+    error = "–" if math.isnan(estimate.standard_error) else f"{estimate.standard_error:.{decimals}f}"
+    return f"{estimate.mean:.{decimals}f} ({error})"
+
+
+def only_empty(rows: Sequence[RowSummary]) -> bool:
+    """Whether no true graph of these rows has an edge."""
+    return all(entry.empty_truths == len(entry.finished) for row in rows for entry in row.entries)
+
+
+def tables_of(records: Iterable[Record], rows: Iterable[SuiteRow], methods: Iterable[Method]) -> str:
+    """The means of these rows and methods as plain text; * marks the best."""
+    wanted_rows = {(row.suite, row.name) for row in rows}
+    wanted = {identity_of_method(method.name, method.settings, method.versions) for method in methods}
+    summary = summarize(
+        [one for one in records if (one.suite, one.row) in wanted_rows and one.method_identity in wanted]
+    )
+    return "\n\n".join(_table_of_suite(suite, summary.of_suite(suite)) for suite in summary.suites)
+
+
+def _table_of_suite(suite: str, rows: Sequence[RowSummary]) -> str:
+    empty = only_empty(rows)
+    names = measures_of_suite(suite, empty)
+    lines = [(suite, "method", *(title_of_measure(name, empty) for name in names), "datasets")]
+    for row in rows:
+        best = {name: row.best(name) for name in names}
+        for entry in row.entries:
+            label = entry.variant.label
+            means = (format_estimate(entry.estimate(name), name) + "*" * (label in best[name]) for name in names)
+            lines.append((row.row, label, *means, entry.describe_datasets()))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

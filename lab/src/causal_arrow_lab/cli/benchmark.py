@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from causal_arrow.cli.console import file, folder
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.cli.console import folder
 
 if TYPE_CHECKING:
     from causal_arrow_lab.benchmarks.evaluate import BenchmarkJob
@@ -57,8 +56,8 @@ def benchmark(
     from causal_arrow_lab.benchmarks.evaluate import plan, remaining, usable_cores
     from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated, prepare
     from causal_arrow_lab.benchmarks.records import read_records
-    from causal_arrow_lab.benchmarks.report import tables_of
     from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
+    from causal_arrow_lab.benchmarks.summaries import tables_of
     from causal_arrow_lab.network.devices import resolve_device
 
     if install:
@@ -82,52 +81,8 @@ def benchmark(
     )
     if to_do:
         _run(to_do, len(planned), output, options, timeout, jobs or usable_cores())
-    typer.echo(tables_of(output, rows, [method for _, method in prepared]))
-    typer.echo(f"More in a report with figures: causal-arrow-lab report {output}", err=True)
-
-
-def report(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Folder written by benchmark, a file of packed records, or the folder of a pretraining run. "
-            "Several pretraining runs are compared.",
-        ),
-    ],
-    figures: Annotated[bool, typer.Option(help="Draw figures.")] = True,
-    figure_format: Annotated[Literal["png", "svg"], typer.Option(help="Format of the figures.")] = "png",
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where to write; by default report.md in the folder.", parser=file),
-    ] = None,
-    pack: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the records to this .jsonl.gz file, small enough to commit, instead of a report.", parser=file
-        ),
-    ] = None,
-) -> None:
-    """Turn benchmark records, or the logs of pretraining runs, into tables and figures."""
-    from causal_arrow_lab.benchmarks.records import read_records, write_packed
-    from causal_arrow_lab.benchmarks.report import write_report
-    from causal_arrow_lab.benchmarks.training import is_training_run, write_comparison, write_training_report
-
-    source = sources[0]
-    if pack is not None:
-        if len(sources) > 1:
-            raise BenchmarkError(f"Expected one folder of records to pack, got {len(sources)}.")
-        records = read_records(source)
-        write_packed(records, pack)
-        typer.echo(f"{len(records)} records in {pack.stat().st_size:,} bytes: {pack}")
-        return
-    if len(sources) > 1:
-        written = write_comparison(sources, figure_format=figure_format, output=output)
-    elif is_training_run(source):
-        written = write_training_report(source, figure_format=figure_format, output=output)
-    else:
-        written = write_report(source, figures=figures, figure_format=figure_format, output=output)
-    typer.echo(f"Wrote {written}")
+    typer.echo(tables_of(read_records(output), rows, [method for _, method in prepared]))
+    typer.echo(f"A report with figures: python docs/tools/report.py {output}, in the source tree", err=True)
 
 
 def _list_suites_and_methods() -> None:
@@ -202,18 +157,5 @@ EXAMPLES = {
 `causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50`
 
 `causal-arrow-lab benchmark --install sdcd`
-""",
-    "report": """
-**Examples**
-
-`causal-arrow-lab report results --figure-format svg`
-
-`causal-arrow-lab report results --no-figures`
-
-`causal-arrow-lab report results --pack results.jsonl.gz`
-
-`causal-arrow-lab report runs/base`
-
-`causal-arrow-lab report runs/base runs/deeper --output comparison.md`
 """,
 }

@@ -15,8 +15,8 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.datasets import FloatArray
-from causal_arrow_lab.benchmarks.document import Block, Cell, Grid, Heading, Paragraph, Picture, write_blocks
-from causal_arrow_lab.benchmarks.figures import panels, save_figure
+from document import Block, Cell, Grid, Heading, Paragraph, Picture, write_blocks
+from figures import panels, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

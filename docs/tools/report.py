@@ -1,35 +1,20 @@
-"""Make a report of records: the paper's tables, calibration, failures, and figures."""
+"""Tables and figures from benchmark records, or from logs of pretraining: `python docs/tools/report.py SOURCE`.
+
+A report of records has the paper's tables, calibration, failures and figures. Several pretraining runs are compared.
+"""
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.document import (
-    Block,
-    Cell,
-    Grid,
-    Heading,
-    Paragraph,
-    Picture,
-    to_markdown,
-    write_blocks,
-)
-from causal_arrow_lab.benchmarks.methods import Method
-from causal_arrow_lab.benchmarks.records import Record, identity_of_method, read_records
-from causal_arrow_lab.benchmarks.remarks import (
-    HOW_TO_READ,
-    STEERED,
-    asked_for,
-    circumstances,
-    development_remarks,
-    readings,
-    remarks_of_suite,
-)
-from causal_arrow_lab.benchmarks.suites import SUITES, SuiteRow
+from causal_arrow_lab.benchmarks.records import Record, identity_of_method, read_records, write_packed
+from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.summaries import (
     BETTER_OF,
     DEVELOPMENT,
@@ -42,16 +27,35 @@ from causal_arrow_lab.benchmarks.summaries import (
     RowSummary,
     Summary,
     differing_datasets,
+    format_estimate,
+    measures_of_suite,
+    only_empty,
     paired_difference,
     published_results,
     reliability_by_method,
     summarize,
+    title_of_measure,
 )
 from causal_arrow_lab.graphs.calibration import CALIBRATION_BINS, CALIBRATION_FLOOR
-
-# If every true graph is empty, the question is how many false edges a method finds.
-CONTROL_MEASURES = ("shd", "f1", "seconds")
-CONTROL_TITLES = {"shd": "False edges", "f1": "Share of empty answers"}
+from causal_arrow_lab.programs import run_program
+from document import (
+    Block,
+    Cell,
+    Grid,
+    Heading,
+    Paragraph,
+    Picture,
+    write_blocks,
+)
+from remarks import (
+    HOW_TO_READ,
+    STEERED,
+    asked_for,
+    circumstances,
+    development_remarks,
+    readings,
+    remarks_of_suite,
+)
 
 # The same network with different rules: these do not compete with each other.
 ARROWS = ("arrow", "arrow-shd", "arrow-f1", "arrow-tempered", "arrow-unmarked")
@@ -107,48 +111,24 @@ def report_blocks(
     return blocks
 
 
-def tables_of(folder: Path, rows: Iterable[SuiteRow], methods: Iterable[Method]) -> str:
-    """The main tables of these rows and methods from the records of a folder, as Markdown."""
-    wanted_rows = {(row.suite, row.name) for row in rows}
-    wanted = {identity_of_method(method.name, method.settings, method.versions) for method in methods}
-    records = [
-        record
-        for record in read_records(folder)
-        if (record.suite, record.row) in wanted_rows and record.method_identity in wanted
-    ]
-    summary = summarize(records)
-    return to_markdown([block for suite in summary.suites for block in suite_blocks(summary, suite, None)], folder)
-
-
 def suite_blocks(summary: Summary, suite: str, paper: PublishedResults | None) -> list[Block]:
     """Title, main table and remarks of one suite."""
     rows = summary.of_suite(suite)
-    only_empty = all(row_entry.empty_truths == len(row_entry.finished) for row in rows for row_entry in row.entries)
-    names = measures_of_suite(suite, only_empty)
+    without_edges = only_empty(rows)
+    names = measures_of_suite(suite, without_edges)
     lines = [line for row in rows for line in _lines_of_row(row, names, paper)]
     arrows = {True: " ↓", False: " ↑", None: ""}
-    header = tuple(title_of_measure(name, only_empty) + arrows[MEASURES[name].lower_is_better] for name in names)
+    header = tuple(title_of_measure(name, without_edges) + arrows[MEASURES[name].lower_is_better] for name in names)
     blocks: list[Block] = [Heading(suite)]
     if suite in SUITES:
         blocks.append(Paragraph(f"{SUITES[suite].description}."))
         if SUITES[suite].steered:
             blocks.append(Paragraph(STEERED))
     blocks.append(Grid(("Data", "Method", *header, "Datasets"), tuple(lines), text_columns=2))
-    blocks += [Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, paper)]
+    blocks += [Paragraph(remark) for remark in remarks_of_suite(rows, without_edges, paper)]
     if read := readings(rows):
         blocks.append(Paragraph(f"How tables were read: {read}."))
     return blocks
-
-
-def title_of_measure(name: str, only_empty: bool) -> str:
-    """The title of a measure, which may differ if every true graph is empty."""
-    return CONTROL_TITLES.get(name, MEASURES[name].title) if only_empty else MEASURES[name].title
-
-
-def measures_of_suite(suite: str, only_empty: bool) -> tuple[str, ...]:
-    """The measures of a suite's main table, or those of empty graphs."""
-    shown = SUITES[suite].shown if suite in SUITES else PAPER_MEASURES
-    return CONTROL_MEASURES if only_empty and shown == PAPER_MEASURES else shown
 
 
 def _lines_of_row(row: RowSummary, names: Sequence[str], paper: PublishedResults | None) -> list[tuple[Cell, ...]]:
@@ -245,17 +225,6 @@ def _further_blocks(summary: Summary, suite: str) -> list[Block]:
     return [Heading(f"{suite}: further measures", 3), Grid(header, tuple(lines), text_columns=2)]
 
 
-def format_estimate(estimate: MeanEstimate, measure: str, min_decimals: int = 0) -> str:
-    """Format mean and standard error as in the paper, 0.59 (0.01); short times have one digit more."""
-    if math.isnan(estimate.mean):
-        return "–"
-    decimals = max(MEASURES[measure].decimals, min_decimals)
-    if measure == "seconds" and estimate.mean < 0.1:
-        decimals = 3
-    error = "–" if math.isnan(estimate.standard_error) else f"{estimate.standard_error:.{decimals}f}"
-    return f"{estimate.mean:.{decimals}f} ({error})"
-
-
 def _methods_table(summary: Summary, records: Sequence[Record]) -> Grid:
     counts = Counter((record.method_identity, record.status) for record in records)
     lines = []
@@ -338,7 +307,7 @@ def _number(value: float) -> str:
 
 def _draw(summary: Summary, output: Path, figure_format: str) -> dict[str, list[Picture]]:
     """Write all figures next to the report, and return them by suite, or "calibration"."""
-    from causal_arrow_lab.benchmarks.figures import benchmark_figures, save_figure
+    from figures import benchmark_figures, save_figure
 
     folder = output.parent / f"{output.stem}-figures"
     pictures: dict[str, list[Picture]] = {}
@@ -347,3 +316,50 @@ def _draw(summary: Summary, output: Path, figure_format: str) -> dict[str, list[
         save_figure(figure.draw(), path)
         pictures.setdefault(figure.section, []).append(Picture(path, figure.caption))
     return pictures
+
+
+# The program
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        type=Path,
+        help="a folder written by causal-arrow-lab benchmark, a file of packed records, or folders of pretraining runs",
+    )
+    parser.add_argument("--no-figures", dest="figures", action="store_false", help="draw no figures")
+    parser.add_argument("--figure-format", choices=("png", "svg"), default="png", help="format of the figures [png]")
+    parser.add_argument("--output", type=Path, help="where to write [report.md in the folder]")
+    parser.add_argument(
+        "--pack", type=Path, help="write the records to this .jsonl.gz file, small enough to commit, and no report"
+    )
+    return run_program(parser, run, arguments)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write what was asked for and say where it is."""
+    from training_report import is_training_run, write_comparison, write_training_report
+
+    source: Path = options.sources[0]
+    look = {"figure_format": options.figure_format, "output": options.output}
+    if options.pack is not None:
+        if len(options.sources) > 1:
+            raise BenchmarkError(f"Expected one folder of records to pack, got {len(options.sources)}.")
+        records = read_records(source)
+        write_packed(records, options.pack)
+        print(f"{len(records)} records in {options.pack.stat().st_size:,} bytes: {options.pack}")
+        return
+    if len(options.sources) > 1:
+        written = write_comparison(options.sources, **look)
+    elif is_training_run(source):
+        written = write_training_report(source, **look)
+    else:
+        written = write_report(source, figures=options.figures, **look)
+    print(f"Wrote {written}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
