@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from causal_arrow_lab.benchmarks.records import read_records
-from causal_arrow_lab.benchmarks.summaries import RowSummary, paired_difference, summarize
+from summaries import RowSummary, paired_difference, summarize
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "docs" / "evidence" / "records" / "benchmarks.jsonl.gz"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import DEVELOPMENT
 from remarks import STEERED
+from summaries import DEVELOPMENT
 
 
 @dataclass(frozen=True)

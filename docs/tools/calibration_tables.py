@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import DEVELOPMENT, summarize
 from causal_arrow_lab.graphs.calibration import FINE_BINS, Reliability, pool
 from document import Block, Cell, Grid, Heading, Paragraph
+from summaries import DEVELOPMENT, summarize
 
 MIN_PAIRS = 20
 """Shares of fewer pairs are not shown."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_arrow_lab.benchmarks.summaries import (
+from causal_arrow_lab.graphs.calibration import Reliability
+from summaries import (
     BETTER_OF,
     INSTANT,
     MEASURES,
@@ -27,7 +28,6 @@ from causal_arrow_lab.benchmarks.summaries import (
     Variant,
     reliability_by_method,
 )
-from causal_arrow_lab.graphs.calibration import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

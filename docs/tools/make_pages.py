@@ -32,14 +32,6 @@ from calibration_tables import calibration_blocks, pooled_by_tables, share_right
 from causal_arrow.network.bundled import DEFAULT_MODEL, bundled_models
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import (
-    Entry,
-    RowSummary,
-    Summary,
-    paired_difference,
-    published_results,
-    summarize,
-)
 from document import Block, Cell, Grid, Heading, Paragraph, to_markdown
 from overview import (
     counts_of,
@@ -53,6 +45,14 @@ from overview import (
 )
 from report import calibration_errors
 from suite_pages import pictures_of, span, suite_csv, suite_page
+from summaries import (
+    Entry,
+    RowSummary,
+    Summary,
+    paired_difference,
+    published_results,
+    summarize,
+)
 from training_report import LOG_FILE, draw_trajectory, read_trajectory
 from wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.methods import title_of
-from causal_arrow_lab.benchmarks.summaries import (
+from document import Block, Cell, Grid, Paragraph
+from report import signed
+from suite_pages import STRICT_METHOD, extent, labeled, span, unbroken
+from summaries import (
     MEASURES,
     Entry,
     MeanEstimate,
@@ -17,9 +20,6 @@ from causal_arrow_lab.benchmarks.summaries import (
     Summary,
     best_paired,
 )
-from document import Block, Cell, Grid, Paragraph
-from report import signed
-from suite_pages import STRICT_METHOD, extent, labeled, span, unbroken
 
 MAIN_ROWS = (
     ("networks", "ECOLI70"),

@@ -9,8 +9,8 @@ from typing import Any
 from causal_arrow_lab.benchmarks.methods import title_of
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import BETTER_OF, DEVELOPMENT, PublishedResults, RowSummary, Summary
 from document import Block, Paragraph
+from summaries import BETTER_OF, DEVELOPMENT, PublishedResults, RowSummary, Summary
 
 SUITES_OF_REAL_DATA = ("sachs",)
 

@@ -15,27 +15,6 @@ from pathlib import Path
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.records import Record, identity_of_method, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import (
-    BETTER_OF,
-    DEVELOPMENT,
-    FURTHER_MEASURES,
-    MEASURES,
-    PAPER_MEASURES,
-    Entry,
-    MeanEstimate,
-    PublishedResults,
-    RowSummary,
-    Summary,
-    differing_datasets,
-    format_estimate,
-    measures_of_suite,
-    only_empty,
-    paired_difference,
-    published_results,
-    reliability_by_method,
-    summarize,
-    title_of_measure,
-)
 from causal_arrow_lab.graphs.calibration import CALIBRATION_BINS, CALIBRATION_FLOOR
 from causal_arrow_lab.programs import run_program
 from document import (
@@ -55,6 +34,27 @@ from remarks import (
     development_remarks,
     readings,
     remarks_of_suite,
+)
+from summaries import (
+    BETTER_OF,
+    DEVELOPMENT,
+    FURTHER_MEASURES,
+    MEASURES,
+    PAPER_MEASURES,
+    Entry,
+    MeanEstimate,
+    PublishedResults,
+    RowSummary,
+    Summary,
+    differing_datasets,
+    format_estimate,
+    measures_of_suite,
+    only_empty,
+    paired_difference,
+    published_results,
+    reliability_by_method,
+    summarize,
+    title_of_measure,
 )
 
 # The same network with different rules: these do not compete with each other.

@@ -21,7 +21,15 @@ from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.methods import title_of
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import (
+from document import Block, Cell, Grid, Heading, Paragraph, Picture
+from figures import benchmark_figures
+from remarks import readings, remarks_of_suite
+from report import (
+    ARROWS,
+    compared_with,
+    signed,
+)
+from summaries import (
     BETTER_OF,
     INSTANT,
     MEASURES,
@@ -34,14 +42,6 @@ from causal_arrow_lab.benchmarks.summaries import (
     measures_of_suite,
     paired_difference,
     title_of_measure,
-)
-from document import Block, Cell, Grid, Heading, Paragraph, Picture
-from figures import benchmark_figures
-from remarks import readings, remarks_of_suite
-from report import (
-    ARROWS,
-    compared_with,
-    signed,
 )
 
 MAX_COLUMNS = 5

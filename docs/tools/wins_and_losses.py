@@ -11,7 +11,17 @@ from about_suites import ABOUT, short_role
 from calibration_tables import pooled_by_tables, share_right
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import (
+from document import Cell, Grid
+from overview import (
+    ARROW,
+    known_entry,
+    mean_of,
+    our_entry,
+    row_named,
+)
+from report import ARROWS, compared_with, signed
+from suite_pages import labeled, span, unbroken
+from summaries import (
     BETTER_OF,
     MEASURES,
     ORACLES,
@@ -23,16 +33,6 @@ from causal_arrow_lab.benchmarks.summaries import (
     measures_of_suite,
     paired_difference,
 )
-from document import Cell, Grid
-from overview import (
-    ARROW,
-    known_entry,
-    mean_of,
-    our_entry,
-    row_named,
-)
-from report import ARROWS, compared_with, signed
-from suite_pages import labeled, span, unbroken
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from causal_arrow_lab.benchmarks.methods.packages import (
 )
 from causal_arrow_lab.benchmarks.records import Record, read_packed, write_packed
 from causal_arrow_lab.benchmarks.suites import suite
-from causal_arrow_lab.benchmarks.summaries import best_paired, paired_difference, summarize
 from causal_arrow_lab.benchmarks.worker import options_to_json, run_job
 from document import Cell, Grid
 from report import report_blocks
+from summaries import best_paired, paired_difference, summarize
 
 CATEGORIES = ["pc-chi2", "hc-bic", "hc-bdeu", "boss-indicators", "fci"]
 PACKAGES = {"hc-bic": "pgmpy", "hc-bdeu": "pgmpy", "gies": "gies"}

@@ -19,8 +19,8 @@ from causal_arrow_lab.benchmarks.generated import latent_projection
 from causal_arrow_lab.benchmarks.methods import Estimate
 from causal_arrow_lab.benchmarks.networks import DISCRETE_NETWORKS, convert, load_discrete_network
 from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES, suite
-from causal_arrow_lab.benchmarks.summaries import MEASURES
 from causal_arrow_lab.benchmarks.worker import FURTHER, compare_twins
+from summaries import MEASURES
 
 
 def rng(seed: int = 0) -> np.random.Generator:

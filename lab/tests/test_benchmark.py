@@ -258,8 +258,8 @@ def test_killing_the_program_loses_at_most_the_datasets_in_hand(tmp_path: Path) 
     records = read_records(tmp_path)
     assert len(records) == 120
     assert line_count(path) == 120
-    assert "| ECOLI70 " in stdout
-    assert "Variance sorting" in stdout
+    assert "networks/ECOLI70  " in stdout
+    assert "varsort" in stdout
 
     third = program(*arguments)
     assert "0 to do" in third.communicate(timeout=60)[1]

@@ -23,13 +23,13 @@ from causal_arrow.graphs import metrics
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import graph_ap, published_results, summarize
 from causal_arrow_lab.benchmarks.worker import run_job
 from causal_arrow_lab.graphs import calibration
 from docs_scripts import DOCS, load_script
 from figures import benchmark_figures
 from remarks import remarks_of_suite
 from report import write_report
+from summaries import graph_ap, published_results, summarize
 
 OPTIONS = {"avici_weights": None, "environments": None, "device": "cpu", "scale": "auto"}
 

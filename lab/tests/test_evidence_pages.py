@@ -13,11 +13,11 @@ import pytest
 from about_suites import ABOUT, role_of, short_role
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.benchmarks.summaries import Summary, published_results, summarize
 from docs_scripts import DOCS, load_script
 from document import Grid, Heading, to_markdown
 from overview import main_result, networks_compared, shift_blocks
 from suite_pages import MAX_COLUMNS, even_parts, short_seconds, suite_csv, suite_page
+from summaries import Summary, published_results, summarize
 from wins_and_losses import suites_table, tallies, tally, tally_table
 
 STRICT = "arrow:arrow-strict"

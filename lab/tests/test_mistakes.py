@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+import mistakes
 from causal_arrow_lab.benchmarks.datasets import unnamed
 from causal_arrow_lab.benchmarks.methods.protocol import Estimate
-from causal_arrow_lab.benchmarks.mistakes import KINDS, count_mistakes, dependences, main
+from mistakes import KINDS, count_mistakes, dependences, main
 
 CHAIN = np.zeros((5, 5), dtype=bool)  # 0 → 1 → 2, 1 → 3; 4 says the same as 3 and is its effect
 CHAIN[0, 1] = CHAIN[1, 2] = CHAIN[1, 3] = CHAIN[3, 4] = True
@@ -90,7 +91,7 @@ def test_the_command_prints_a_line_for_each_row(capsys: pytest.CaptureFixture[st
 
 def test_unknown_rows_and_weights_get_one_sentence() -> None:
     for arguments in (["--rows", "discreet"], ["no-such-weights"]):
-        command = [sys.executable, "-m", "causal_arrow_lab.benchmarks.mistakes", *arguments]
+        command = [sys.executable, mistakes.__file__, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import latency
 from causal_arrow.batches import TableBatch
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE, Measured, described
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.network import latency
 from causal_arrow_lab.network.replay import Function, Replay, Replayed, ReplayedModel
 from test_pairwise_encoder import distance, shaken, tables
 

@@ -16,7 +16,10 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, read_packed, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES, suite
-from causal_arrow_lab.benchmarks.summaries import (
+from causal_arrow_lab.graphs.calibration import edge_reliability
+from document import Cell, Grid, Paragraph, Picture, to_markdown
+from report import report_blocks, suite_blocks, write_report
+from summaries import (
     MEASURES,
     MeanEstimate,
     PublishedTable,
@@ -28,9 +31,6 @@ from causal_arrow_lab.benchmarks.summaries import (
     reliability_by_method,
     summarize,
 )
-from causal_arrow_lab.graphs.calibration import edge_reliability
-from document import Cell, Grid, Paragraph, Picture, to_markdown
-from report import report_blocks, suite_blocks, write_report
 
 RUN = {
     "machine": {"cpu": "Test CPU", "cores": 2},

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from causal_arrow.tables.scales import SCALES
-from causal_arrow_lab.benchmarks.evaluate import plan, record_jobs, remaining, usable_cores
+from causal_arrow_lab.benchmarks.evaluate import plan, record_jobs, remaining, table_of_means, usable_cores
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
 from causal_arrow_lab.benchmarks.records import Record, read_records
 from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
-from causal_arrow_lab.benchmarks.summaries import tables_of
 from causal_arrow_lab.network.devices import resolve_device
 from causal_arrow_lab.programs import run_program
 
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
             print(f"{done}/{len(jobs)} done", file=sys.stderr)
 
     record_jobs(jobs, options.output, show, options=choices, timeout=options.timeout, processes=options.jobs)
-    print(tables_of(read_records(options.output), rows, [method for _, method in methods]))
+    print(table_of_means(read_records(options.output), rows, [method for _, method in methods]))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import signal
@@ -21,15 +22,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
+from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any
+
+import numpy as np
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.methods import Method, MethodOptions
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, identity_of_method
-from causal_arrow_lab.benchmarks.suites import SuiteRow
+from causal_arrow_lab.benchmarks.suites import SuiteRow, suite
 from causal_arrow_lab.benchmarks.worker import options_to_json
 
 # Limit for loading a method and drawing a dataset, and for measuring an answer, which only takes that long when broken.
@@ -350,3 +354,38 @@ def _cpu_model() -> str:
         if answer:
             return answer
     return platform.processor() or platform.machine() or "unknown processor"
+
+
+# What came out
+
+
+def table_of_means(records: Iterable[Record], rows: Sequence[SuiteRow], methods: Sequence[Method]) -> str:
+    """Mean and standard error of each measure that the suite shows, by row and method, as plain text."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.suite, record.row, record.method_identity), []).append(record)
+    lines: list[tuple[str, ...]] = []
+    for number, row in enumerate(rows):
+        measures = suite(row.suite).shown
+        if number == 0 or measures != suite(rows[number - 1].suite).shown:
+            lines.append(("row", "method", "answers", *measures))
+        for method in methods:
+            identity = identity_of_method(method.name, method.settings, method.versions)
+            members = groups.get((row.suite, row.name, identity), [])
+            answers = [record for record in members if record.status == "ok"]
+            means = (_mean_of([_value(record, measure) for record in answers]) for measure in measures)
+            lines.append((f"{row.suite}/{row.name}", method.name, f"{len(answers)} of {len(members)}", *means))
+    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def _value(record: Record, measure: str) -> float:
+    return record.seconds or 0.0 if measure == "seconds" else record.measures.get(measure, math.nan)
+
+
+def _mean_of(values: Sequence[float]) -> str:
+    known = np.array([value for value in values if not math.isnan(value)])
+    if not known.size:
+        return "–"
+    error = f" ({known.std(ddof=1) / math.sqrt(known.size):.3f})" if known.size > 1 else ""
+    return f"{known.mean():.3f}{error}"

@@ -53,11 +53,10 @@ def benchmark(
     environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
 ) -> None:
     """Run causal discovery methods over benchmark suites. It can be stopped: the same command continues."""
-    from causal_arrow_lab.benchmarks.evaluate import plan, remaining, usable_cores
+    from causal_arrow_lab.benchmarks.evaluate import plan, remaining, table_of_means, usable_cores
     from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated, prepare
     from causal_arrow_lab.benchmarks.records import read_records
     from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
-    from causal_arrow_lab.benchmarks.summaries import tables_of
     from causal_arrow_lab.network.devices import resolve_device
 
     if install:
@@ -81,7 +80,7 @@ def benchmark(
     )
     if to_do:
         _run(to_do, len(planned), output, options, timeout, jobs or usable_cores())
-    typer.echo(tables_of(read_records(output), rows, [method for _, method in prepared]))
+    typer.echo(table_of_means(read_records(output), rows, [method for _, method in prepared]))
     typer.echo(f"A report with figures: python docs/tools/report.py {output}, in the source tree", err=True)
 
 

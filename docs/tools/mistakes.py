@@ -1,4 +1,4 @@
-"""Count the mistakes in Arrow's graphs by kind: `python -m causal_arrow_lab.benchmarks.mistakes --rows SUITE/ROW ...`.
+"""Count the mistakes in Arrow's graphs by kind: `python docs/tools/mistakes.py --rows SUITE/ROW ...`.
 
 Edges that a table cannot show, directions, and false adjacencies need different remedies. Prints means over the
 datasets of each row.
@@ -114,7 +114,7 @@ def _edges_of_copies(dataset: Dataset) -> BoolArray:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     summary = __doc__.split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m causal_arrow_lab.benchmarks.mistakes", description=summary)
+    parser = argparse.ArgumentParser(description=summary)
     parser.add_argument(
         "weights", nargs="?", default=DEFAULT_MODEL, help=f"a folder, a file or a name [{DEFAULT_MODEL}]"
     )

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from causal_arrow_lab.benchmarks.effects import MAX_EXPERIMENTS
-from causal_arrow_lab.benchmarks.methods import METHODS_FOR, Method, title_of
-from causal_arrow_lab.benchmarks.records import Record, count_by_status, identity_of_method
-from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES, SuiteRow
+from causal_arrow_lab.benchmarks.methods import METHODS_FOR, title_of
+from causal_arrow_lab.benchmarks.records import Record, count_by_status
+from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
 from causal_arrow_lab.graphs.calibration import Reliability, pool
 
 if sys.version_info >= (3, 11):
@@ -54,8 +54,8 @@ class PublishedResults:
 
 @cache
 def published_results() -> PublishedResults:
-    """Read `data/published.toml`."""
-    text = (resources.files("causal_arrow_lab.benchmarks") / "data" / "published.toml").read_text(encoding="utf-8")
+    """Read `published.toml`."""
+    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
     content: dict[str, Any] = tomllib.loads(text)
     source = content["source"]
     return PublishedResults(
@@ -582,27 +582,3 @@ def format_estimate(estimate: MeanEstimate, measure: str, min_decimals: int = 0)
 def only_empty(rows: Sequence[RowSummary]) -> bool:
     """Whether no true graph of these rows has an edge."""
     return all(entry.empty_truths == len(entry.finished) for row in rows for entry in row.entries)
-
-
-def tables_of(records: Iterable[Record], rows: Iterable[SuiteRow], methods: Iterable[Method]) -> str:
-    """The means of these rows and methods as plain text; * marks the best."""
-    wanted_rows = {(row.suite, row.name) for row in rows}
-    wanted = {identity_of_method(method.name, method.settings, method.versions) for method in methods}
-    summary = summarize(
-        [one for one in records if (one.suite, one.row) in wanted_rows and one.method_identity in wanted]
-    )
-    return "\n\n".join(_table_of_suite(suite, summary.of_suite(suite)) for suite in summary.suites)
-
-
-def _table_of_suite(suite: str, rows: Sequence[RowSummary]) -> str:
-    empty = only_empty(rows)
-    names = measures_of_suite(suite, empty)
-    lines = [(suite, "method", *(title_of_measure(name, empty) for name in names), "datasets")]
-    for row in rows:
-        best = {name: row.best(name) for name in names}
-        for entry in row.entries:
-            label = entry.variant.label
-            means = (format_estimate(entry.estimate(name), name) + "*" * (label in best[name]) for name in names)
-            lines.append((row.row, label, *means, entry.describe_datasets()))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

@@ -1,4 +1,4 @@
-"""How fast the network is on this machine, without any reading of tables: `python -m causal_arrow_lab.network.latency`.
+"""How fast the network is on this machine, without any reading of tables: `python docs/tools/latency.py`.
 
 Prints the time of one table, as usual and replayed (see `replay`), the number of tables per second in batches, and how
 far a GPU is from the processor. Needs torch, numpy and safetensors alone. Ends with status 1 if the two differ by more
@@ -43,8 +43,7 @@ Model = Callable[[TensorBatch], NetworkOutput]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    program = "python -m causal_arrow_lab.network.latency"
-    parser = argparse.ArgumentParser(prog=program, description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a bundled name, a folder or a file")
     parser.add_argument("--device", default="auto", help="auto (a GPU if there is one), cpu, cuda, cuda:1")
     parser.add_argument("--repeats", type=int, default=20, help="passes that are timed; the median is shown")
