@@ -39,6 +39,7 @@ STYLES = {
     "arrow-shd": ("#E69F00", "p"),
     "arrow-f1": ("#8C510A", "h"),
     "arrow-unmarked": ("#BF812D", "d"),
+    "arrow-tempered": ("#C51B7D", "^"),
     "boss": ("#0072B2", "s"),
     "boss-1": ("#0072B2", "8"),
     "grasp": ("#56B4E9", "D"),
