@@ -169,6 +169,14 @@ SETTINGS: Any = OptionList(
             "(network).",
         ),
         option(
+            "hidden",
+            Literal["none", "standing-out", "all"],
+            "standing-out",
+            "Which hidden causes to show: none, those that stand out from the table's own level (standing-out), or all "
+            "above the threshold.",
+        ),
+        option("hidden_threshold", float, 0.5, "The probability above which a hidden cause is shown."),
+        option(
             "max_rows",
             int | None,
             None,

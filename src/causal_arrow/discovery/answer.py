@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from causal_arrow._version import __version__
 from causal_arrow.discovery.copies import Copies, ways_to_swap
 from causal_arrow.discovery.directions import DIRECTIONS
+from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, Level, is_flagged, level_of
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.causal_graph import CausalGraph
@@ -30,6 +31,7 @@ from causal_arrow.graphs.decoding import (
     Decoding,
     DrawnGraphs,
     VanishedAdjacency,
+    check_threshold,
     decode,
     edge_probabilities,
     most_probable_first,
@@ -55,9 +57,6 @@ DIGITS = 6
 STRONG_DIRECTION = 0.95
 MODERATE_DIRECTION = 0.75
 SHOWN_DIGITS = 2
-
-HIDDEN_CAUSE = 0.5
-"""Above this probability, two variables are shown to share a hidden cause."""
 
 
 def direction_strength(direction_probability: float) -> str:
@@ -222,6 +221,10 @@ class Answer:
         "network" leaves them.
     direction_temperature
         By how much to divide, for this table.
+    hidden
+        Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
+    hidden_threshold
+        The probability above which a hidden cause is shown.
     compiled
         The knowledge as matrices, in the order of `arrangement`; compiled from `knowledge` unless it is given.
 
@@ -251,6 +254,8 @@ class Answer:
     table_checksum: str | None = None
     directions: str = "network"
     direction_temperature: float = 1.0
+    hidden: str = "standing-out"
+    hidden_threshold: float = HIDDEN_CAUSE
     compiled: Constraints | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -258,6 +263,8 @@ class Answer:
         if len(self.names) != variables:
             raise ConfigurationError(f"Expected a name for each of {variables} variables, got {len(self.names)}.")
         check_choice("directions", self.directions, DIRECTIONS)
+        check_choice("hidden", self.hidden, HIDDEN)
+        check_threshold(self.hidden_threshold, "hidden_threshold")
         if not (math.isfinite(self.direction_temperature) and self.direction_temperature > 0):
             raise ConfigurationError(f"Expected a temperature above 0, got {self.direction_temperature!r}.")
         _ = self.decoding  # decode now, so that invalid knowledge or an invalid rule fails here
@@ -269,8 +276,10 @@ class Answer:
         decode: str | None = None,
         threshold: float | None = None,
         directions: str | None = None,
+        hidden: str | None = None,
+        hidden_threshold: float | None = None,
     ) -> Answer:
-        """The answer with other knowledge, decoding or directions, without a new pass through the network.
+        """The answer with other knowledge, decoding or display, without a new pass through the network.
 
         Parameters
         ----------
@@ -282,6 +291,10 @@ class Answer:
             The new threshold, from 0 to 1.
         directions
             "tempered" or "network": which probabilities directions have.
+        hidden
+            "none", "standing-out" or "all": which hidden causes to show.
+        hidden_threshold
+            The probability above which a hidden cause is shown.
 
         Returns
         -------
@@ -299,6 +312,8 @@ class Answer:
             "decode": decode,
             "threshold": threshold,
             "directions": directions,
+            "hidden": hidden,
+            "hidden_threshold": hidden_threshold,
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if knowledge is not None:
@@ -373,8 +388,7 @@ class Answer:
         >>> answer.graph.variables
         7
         """
-        confounding = self._confounding_as_read
-        return CausalGraph(self.adjacency, None if confounding is None else confounding > HIDDEN_CAUSE)
+        return CausalGraph(self.adjacency, self._hidden_pairs(self.hidden, self.hidden_threshold))
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -488,13 +502,86 @@ class Answer:
         return np.where(self.constraints.unconfounded, 0.0, self._put_back(probabilities))
 
     @cached_property
+    def hidden_level(self) -> Level | None:
+        """How probable hidden causes are in the whole table, and which pairs stand out from that.
+
+        Returns
+        -------
+        Level or None
+            With the `median` of all pairs, and `standing_out` (P, P). Copies, and columns that determine each other,
+            are not hidden causes: they are left out. None for a network that says nothing about hidden causes.
+
+        Examples
+        --------
+        >>> bool(answer.hidden_level.median < 0.1)
+        True
+        """
+        probabilities = self._confounding_as_read
+        if probabilities is None:
+            return None
+        exempt = np.broadcast_to(self.constraints.unconfounded, probabilities.shape) | np.eye(
+            len(self.names), dtype=bool
+        )
+        for finding in self.findings:
+            if finding.kind in ("copies", "collinear", "derived"):
+                members = [self.index_of(name) for name in finding.columns if name in self.names]
+                exempt[np.ix_(members, members)] = True
+                if finding.kind == "copies":  # of which the first has been read for all
+                    exempt[members[1:]] = exempt[:, members[1:]] = True
+        return level_of(probabilities, exempt)
+
+    def _hidden_pairs(self, which: str, threshold: float) -> Bools | None:
+        """The pairs to show as sharing a hidden cause.  (P, P)"""
+        probabilities, level = self._confounding_as_read, self.hidden_level
+        if probabilities is None or level is None:
+            return None
+        flagged = is_flagged(probabilities, threshold)
+        return {"none": np.zeros_like(flagged), "standing-out": flagged & level.standing_out, "all": flagged}[which]
+
+    @property
+    def undistinguished(self) -> int:
+        """How many pairs are above the threshold and not shown, because they do not stand out from the table.
+
+        Returns
+        -------
+        int
+            0 unless `hidden` is "standing-out".
+
+        Examples
+        --------
+        >>> answer.undistinguished
+        0
+        """
+        every, shown = self._hidden_pairs("all", self.hidden_threshold), self.graph.bidirected
+        if self.hidden != "standing-out" or every is None or shown is None:
+            return 0
+        return int(np.triu(every & ~shown).sum())
+
+    @cached_property
+    def suspected(self) -> Bools | None:
+        """The pairs that stand out as sharing a hidden cause, whatever is shown.  (P, P)
+
+        Returns
+        -------
+        ndarray of bool, or None
+            Symmetric; None for a network that says nothing about hidden causes.
+
+        Examples
+        --------
+        >>> bool(answer.suspected.any())
+        False
+        """
+        return self._hidden_pairs("standing-out", HIDDEN_CAUSE)
+
+    @cached_property
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
-        """The pairs that probably share a hidden cause, the most probable first.
+        """The pairs shown to share a hidden cause, the most probable first.
 
         Returns
         -------
         tuple of HiddenCause
-            Empty if there is no such pair, or if the network says nothing about hidden causes.
+            Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no
+            such pair, or if the network says nothing about hidden causes.
 
         Examples
         --------
@@ -812,6 +899,8 @@ class Answer:
             "table_checksum": self.table_checksum,
             "directions": self.directions,
             "direction_temperature": round(self.direction_temperature, DIGITS),
+            "hidden": self.hidden,
+            "hidden_threshold": self.hidden_threshold,
             "distribution": self._distribution_to_dict(),
         }
 
@@ -866,6 +955,8 @@ class Answer:
                 table_checksum=content["table_checksum"],
                 directions=content.get("directions", "network"),
                 direction_temperature=float(content.get("direction_temperature", 1.0)),
+                hidden=content.get("hidden", "all"),
+                hidden_threshold=float(content.get("hidden_threshold", HIDDEN_CAUSE)),
             )
         except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             if isinstance(error, ConfigurationError):

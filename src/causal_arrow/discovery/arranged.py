@@ -256,12 +256,12 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
 
     def digits(index: int) -> int:
         values = _renumber(_plain(table.values[:, index]), renumbered.get(index))
-        return int(_mixed(values.view(np.uint64)).sum(dtype=np.uint64))
+        return int(mixed(values.view(np.uint64)).sum(dtype=np.uint64))
 
     keys = each(digits, range(table.variables))
     arrangement = tuple(sorted(range(table.variables), key=lambda index: (keys[index], table.names[index])))
     levels = [columns[index].levels for index in arrangement if columns[index].kind == "category"]
-    together = int(_mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[index] for index in arrangement]
+    together = int(mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[index] for index in arrangement]
     content = repr(([table.names[index] for index in arrangement], levels, together))
     return ArrangedLongTable(
         tuple(columns[index] for index in arrangement),
@@ -281,7 +281,7 @@ def _hashes_of_numbers(table: Table) -> Hashes:
     lock = threading.Lock()  # added as they come, so that few are held at once
 
     def add(index: int) -> None:
-        hashes = _hashes_of_ranks(table.values[:, index])
+        hashes = hashes_of_ranks(table.values[:, index])
         with lock:
             np.add(rows, hashes, out=rows)
 
@@ -296,9 +296,9 @@ def _hashes_of_the_rest(table: Table) -> Hashes:
         if column.kind == "category":
             codes = table.values[:, index]
             counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(column.levels))
-            rows += _mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
+            rows += mixed(np.append(counts, 0).astype(np.uint64))[np.where(np.isnan(codes), -1, codes).astype(np.intp)]
     if table.intervened is not None:
-        rows += _mixed(table.intervened.sum(axis=1).astype(np.uint64))
+        rows += mixed(table.intervened.sum(axis=1).astype(np.uint64))
     return rows
 
 
@@ -308,7 +308,7 @@ def _drawn(hashes: Hashes, count: int) -> NDArray[np.intp]:
     return np.argsort(hashes, kind="stable")[chosen]
 
 
-def _hashes_of_ranks(column: Floats) -> Hashes:
+def hashes_of_ranks(column: Floats) -> Hashes:
     """For each value a number that depends on its distance from the median alone, in ranks.  (N,)"""
     order = np.argsort(column)
     ordered = column[order]
@@ -320,11 +320,11 @@ def _hashes_of_ranks(column: Floats) -> Hashes:
     if missing:
         ranks[-1] = 2 * len(column) + 1
     hashes = np.empty(len(column), dtype=np.uint64)
-    hashes[order] = np.repeat(_mixed(ranks.astype(np.uint64)), stops - starts)
+    hashes[order] = np.repeat(mixed(ranks.astype(np.uint64)), stops - starts)
     return hashes
 
 
-def _mixed(numbers: Hashes) -> Hashes:
+def mixed(numbers: Hashes) -> Hashes:
     """Each number scattered over 64 bits: the finalizer of SplitMix64."""
     with np.errstate(over="ignore"):
         numbers = numbers + np.uint64(0x9E3779B97F4A7C15)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery import exports, inference, saved, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, edge_record
-from causal_arrow.discovery.settings import KnowledgeSource, Settings, as_knowledge, check_count
+from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, as_knowledge, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, warn
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
@@ -298,9 +298,11 @@ class Discovery:
         threshold: float | None = None,
         decode: str | None = None,
         directions: str | None = None,
+        hidden: str | None = None,
+        hidden_threshold: float | None = None,
         **statements: Any,
     ) -> Discovery:
-        """Answer again under other knowledge, threshold or decoding; the network does not run again.
+        """Answer again under other knowledge, decoding or display; the network does not run again.
 
         This discovery stays as it is, so that several refinements can be compared.
 
@@ -314,6 +316,10 @@ class Discovery:
             The new decoding rule: "map", "shd" or "f1".
         directions
             "tempered" or "network".
+        hidden
+            "none", "standing-out" or "all".
+        hidden_threshold
+            The probability above which a hidden cause is shown.
         **statements
             Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
 
@@ -328,9 +334,10 @@ class Discovery:
         known = None if knowledge is None else as_knowledge(knowledge)
         if statements:
             known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
-        answer = self.answer.refine(knowledge=known, decode=decode, threshold=threshold, directions=directions)
-        given = {"knowledge": known, "threshold": threshold, "decode": decode, "directions": directions}
-        settings = self.settings.changed(**{name: value for name, value in given.items() if value is not None})
+        changes = (known, threshold, decode, directions, hidden, hidden_threshold)
+        given = {name: value for name, value in zip(REFINABLE, changes, strict=True) if value is not None}
+        answer = self.answer.refine(**given)
+        settings = self.settings.changed(**given)
         return self.with_answer(answer, settings)
 
     def with_answer(self, answer: Answer, settings: Settings | None = None) -> Discovery:
@@ -742,7 +749,7 @@ class Discovery:
         answer, read = self.answer, self.table if table is None else self._read_like(table)
         count = check_count("permutations", permutations)
         random = random_generator(random_state)
-        return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.graph.bidirected)
+        return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.suspected)
 
     def compatibility(self, thorough: bool = False) -> Falsification | None:
         """Test quickly whether the graph is compatible with its table, as the summary says it; tested only once.

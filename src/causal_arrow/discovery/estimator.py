@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.pipeline import discover
-from causal_arrow.discovery.settings import KnowledgeSource, Settings
+from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings
 from causal_arrow.errors import ConfigurationError, TableError, warn
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network
@@ -134,6 +134,10 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     directions
         Which probabilities directions have: "tempered" are those that real tables bear out, "network" the network's
         own.
+    hidden
+        Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
+    hidden_threshold
+        The probability above which a hidden cause is shown.
     missing
         What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses
         them, "drop" leaves out incomplete observations, "impute" fills them in. "auto" is "model" where the network can
@@ -193,6 +197,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         knowledge: KnowledgeSource = None,
         scale: str = "auto",
         directions: str = "network",
+        hidden: str = "standing-out",
+        hidden_threshold: float = 0.5,
         missing: str = "auto",
         kinds: Mapping[str, str] | None = None,
         ordered: Mapping[str, Sequence[str]] | None = None,
@@ -207,6 +213,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.knowledge = knowledge
         self.scale = scale
         self.directions = directions
+        self.hidden = hidden
+        self.hidden_threshold = hidden_threshold
         self.missing = missing
         self.kinds = kinds
         self.ordered = ordered
@@ -376,7 +384,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _with(self, discovery: Discovery) -> Arrow:
         """An estimator fitted to the same table, with another discovery and the settings behind it."""
         settings = discovery.settings
-        changed = {name: getattr(settings, name) for name in ("knowledge", "threshold", "decode", "directions")}
+        changed = {name: getattr(settings, name) for name in REFINABLE}
         other = type(self)(**{**self.get_params(deep=False), **changed})
         other.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         other.discovery_ = discovery

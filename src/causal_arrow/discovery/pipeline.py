@@ -11,6 +11,7 @@ from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, ar
 from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
+from causal_arrow.discovery.second_reading import read_again
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import Remedy
@@ -94,9 +95,12 @@ class ReadyTable:
     def conclude(self, distributions: Sequence[GraphDistribution]) -> Discovery:
         """The discovery, given the network's distribution over graphs for each way of reading the table."""
         chosen, findings = self._chosen_way(distributions)
+        distribution, about_hidden_causes = read_again(
+            self.network, self.ways[chosen], distributions[chosen], self.settings.observations_per_chunk
+        )
         answer = Answer(
             names=self.table.names,
-            distribution=distributions[chosen],
+            distribution=distribution,
             knowledge=self.knowledge,
             decode=self.settings.decode,
             threshold=self.settings.threshold,
@@ -107,6 +111,7 @@ class ReadyTable:
                 *self.report.findings,
                 *_observations_finding(self.network, self.arranged, self.table.observations),
                 *findings,
+                *about_hidden_causes,
             ),
             log_columns=self.log_columns[chosen],
             columns=self.table.columns,
@@ -115,6 +120,8 @@ class ReadyTable:
             table_checksum=self.arranged.checksum,
             directions=self.settings.directions,
             direction_temperature=direction_temperature(self.table),
+            hidden=self.settings.hidden,
+            hidden_threshold=self.settings.hidden_threshold,
             compiled=self.constraints,
         )
         return Discovery(answer, self.table, self.report, self.settings, self.network)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.directions import DIRECTIONS
+from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE
 from causal_arrow.discovery.inference import is_model
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
@@ -22,6 +23,8 @@ from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import MIN_ROWS
 
+REFINABLE = ("knowledge", "threshold", "decode", "directions", "hidden", "hidden_threshold")
+"""The settings that an answer can take on without a new pass through the network."""
 KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 
 
@@ -45,6 +48,10 @@ class Settings:
         Whether to log-transform skewed columns whose values share a sign: "auto", "given" or "log".
     directions
         Which probabilities directions have: "tempered" as real tables bear them out, "network" as the network has them.
+    hidden
+        Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
+    hidden_threshold
+        The probability above which a hidden cause is shown.
     max_rows
         How many rows of a long table the network reads one by one, 20,000 by default.
     observations_per_chunk
@@ -73,6 +80,8 @@ class Settings:
     knowledge: KnowledgeSource = None
     scale: str = "auto"
     directions: str = "network"
+    hidden: str = "standing-out"
+    hidden_threshold: float = HIDDEN_CAUSE
     max_rows: int | None = None
     observations_per_chunk: int | None = None
     precision: str = "auto"
@@ -89,7 +98,9 @@ class Settings:
         check_choice("scale", self.scale, SCALES)
         check_choice("directions", self.directions, DIRECTIONS)
         check_choice("precision", self.precision, PRECISIONS)
+        check_choice("hidden", self.hidden, HIDDEN)
         check_threshold(self.threshold)
+        check_threshold(self.hidden_threshold, "hidden_threshold")
         if self.max_rows is not None:
             check_count("max_rows", self.max_rows, least=MIN_ROWS)
         if self.observations_per_chunk is not None:

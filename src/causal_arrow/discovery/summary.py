@@ -66,12 +66,23 @@ def remarks(answer: Answer) -> list[str]:
 
 
 def hidden_cause_sentences(answer: Answer) -> list[str]:
-    """Which pairs probably share a cause that is not in the table, the most probable first; the first few of many."""
-    pairs = answer.hidden_causes
-    if not pairs:
-        return []
-    more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
-    return [f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MAX_HIDDEN_CAUSES]))}{more}"]
+    """Which pairs probably share a hidden cause, and how many more do not stand out from the level of the table."""
+    pairs, others, level = answer.hidden_causes, answer.undistinguished, answer.hidden_level
+    sentences = []
+    if pairs:
+        more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
+        sentences.append(f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MAX_HIDDEN_CAUSES]))}{more}")
+    if others and level is not None:
+        count = f"{counted(others, 'further pair' if pairs else 'pair')} above {answer.hidden_threshold:g}"
+        verb = "does" if others == 1 else "do"
+        sentences.append(
+            f"Hidden causes: {count} {verb} not stand out from the median of all pairs ({level.median:.2f}) and "
+            f"{'is' if others == 1 else 'are'} not shown."
+            if pairs
+            else f"This table does not distinguish hidden causes: {count} {verb} not stand out from the median of all "
+            f"pairs ({level.median:.2f})."
+        )
+    return sentences
 
 
 def experiment_sentences(answer: Answer) -> list[str]:

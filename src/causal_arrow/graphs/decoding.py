@@ -96,10 +96,10 @@ def decode(
     return Decoding(adjacency, rearranged_order(order, adjacency | known.precedence, known.wishes), exact)
 
 
-def check_threshold(value: Any) -> None:
+def check_threshold(value: Any, name: str = "a threshold") -> None:
     """ConfigurationError unless a threshold lies between 0 and 1."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise ConfigurationError(f"Expected a threshold between 0 and 1, got {value!r}.")
+        raise ConfigurationError(f"Expected {name} between 0 and 1, got {value!r}.")
 
 
 def sample_graphs(

@@ -322,7 +322,7 @@ def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsi
     plain = _testable(on_scale_of(answer, table))
     random = np.random.default_rng(0)
     permutations = PERMUTATIONS if thorough or table.variables <= FEW_VARIABLES else REPORTED_PERMUTATIONS
-    return falsify(answer.adjacency, plain, permutations, random, answer.graph.bidirected)
+    return falsify(answer.adjacency, plain, permutations, random, answer.suspected)
 
 
 def why_not_tested(table: Table) -> str:
