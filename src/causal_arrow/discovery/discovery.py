@@ -335,7 +335,9 @@ class Discovery:
         if statements:
             known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
         changes = (known, threshold, decode, directions, hidden, hidden_threshold)
-        given = {name: value for name, value in zip(REFINABLE, changes, strict=True) if value is not None}
+        given: dict[str, Any] = {
+            name: value for name, value in zip(REFINABLE, changes, strict=True) if value is not None
+        }
         answer = self.answer.refine(**given)
         settings = self.settings.changed(**given)
         return self.with_answer(answer, settings)
