@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, hashes_of_ranks, mixed
 from causal_arrow.discovery.hidden import is_flagged, log_odds
@@ -108,6 +107,8 @@ def _repeated(rows: Hashes) -> Hashes:
 
 def _normal_scores(column: Floats, noise: Hashes, rows: Hashes) -> Floats:
     """Normal scores by rank; `noise` decides ties, and `rows` which end of the column counts as its upper one.  (N,)"""
+    from scipy.special import ndtri
+
     there = ~np.isnan(column)
     values = column[there]
     middle = np.median(values)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.answer import DIGITS, HIDDEN_CAUSE, HiddenCause, direction_strength, hidden_cause_record
+from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, hidden_cause_record
+from causal_arrow.discovery.hidden import HIDDEN_CAUSE
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording
 from causal_arrow.graphs.decoding import decode, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
