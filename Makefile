@@ -57,7 +57,7 @@ chromium:
 
 # Twenty browsers at once with a table of 1000 x 50 each.
 load: .venv/test
-	$(BIN)/python -m causal_arrow.web.load
+	$(BIN)/python docs/tools/page_load.py
 
 clean:
 	rm -rf .venv build dist demo site

@@ -826,8 +826,8 @@ def _many(manifest: Callable[[World], tuple[str, str | bytes]], *options: str) -
 
 MANIFEST = "table,name,threshold,header\ngood.csv,first,0.4,true\ngood.csv,second,,\n"
 DISCOVER = ("discover", "TABLE", "--model", "MODEL")
-EFFECT = ("effect", "TABLE", "--model", "MODEL", "--samples", "10")
-EXPERIMENT = ("next-experiment", "TABLE", "--model", "MODEL", "--samples", "10")
+EFFECT = ("effect", "TABLE", "--model", "MODEL", "--graphs", "10")
+EXPERIMENT = ("next-experiment", "TABLE", "--model", "MODEL", "--graphs", "10")
 enter_all(
     "options",
     REFUSED,
@@ -853,7 +853,7 @@ enter_all(
         ],
         "seed": lambda world: [
             *DISCOVER,
-            "--samples",
+            "--graphs",
             "5",
             "--seed",
             world.pick("-1", str(2**70), "1.5", "x", str(2**64)),
@@ -1107,7 +1107,7 @@ enter_all(
     {
         "threshold": _arguments(*DISCOVER, "--threshold", "NUMBER"),
         "max_rows": _arguments(*DISCOVER, "--max-rows", "NUMBER"),
-        "samples": _arguments(*DISCOVER, "--samples", "NUMBER"),
+        "graphs": _arguments(*DISCOVER, "--graphs", "NUMBER"),
         "bootstrap": _arguments(*DISCOVER, "--bootstrap", "NUMBER"),
         "show": _arguments(*DISCOVER, "--show", "NUMBER"),
         "many_damaged": _many(lambda world: ("manifest.csv", _mutated(MANIFEST.encode(), world.random, 0.05))),
@@ -1121,7 +1121,7 @@ enter_all(
             *world.pick([], ["--json"]),
         ],
         "models_argument": _arguments("models", "NAME"),
-        "effect_samples": _arguments("effect", "TABLE", "--model", "MODEL", "--outcome", "b", "--samples", "NUMBER"),
+        "effect_samples": _arguments("effect", "TABLE", "--model", "MODEL", "--outcome", "b", "--graphs", "NUMBER"),
         "experiment_numbers": _arguments(*EXPERIMENT, "--budget", "NUMBER", "--rows", "NUMBER", "--show", "NUMBER"),
         "effect_change": _arguments(
             *EFFECT, "--treatment", "a", "--outcome", "b", "--from", "NUMBER", "--to", "NUMBER", "--json"
@@ -1152,7 +1152,7 @@ enter_all(
             *world.pick([], ["--json"]),
         ],
         "thresholds": lambda world: [*DISCOVER, "--threshold", world.pick("0.01", "0.999", "1e-300")],
-        "drawn_again": lambda world: [*DISCOVER, "--samples", "7", "--bootstrap", "2", "--seed", str(2**63 - 1)],
+        "drawn_again": lambda world: [*DISCOVER, "--graphs", "7", "--bootstrap", "2", "--seed", str(2**63 - 1)],
         "numpys_numbers": _fitted(lambda world, arrow: arrow.sample_graphs(np.int64(3), random_state=np.int64(5))),
         "generators": _fitted(
             lambda world, arrow: arrow.sample_graphs(

@@ -800,11 +800,11 @@ def test_hidden_causes_are_in_words_on_every_surface(
     pair = confounded.hidden_causes_[0]
     words = f"{pair.first} ↔ {pair.second} ({pair.probability:.2f})"
     assert words in confounded.summary()
-    assert words in summary.to_html(confounded.answer_)
+    assert words in summary.to_html(summary.summarize(confounded.answer_))
     file = tmp_path / "people.csv"
     people.to_csv(file, index=False)
     how = ("--model", confounded.model, "--ordered", "size=small,medium,large")
-    status, out, _ = run("discover", file, *how, "--samples", 20)
+    status, out, _ = run("discover", file, *how, "--graphs", 20)
     assert status == 0
     assert words in " ".join(out.split())
     assert "do not take hidden common causes into account" in " ".join(out.split())

@@ -52,25 +52,25 @@ def test_discover_prints_edges_order_and_nothing_half(discover: Run, file: Path)
 
 
 def test_json_is_all_that_stands_on_standard_output(discover: Run, file: Path) -> None:
-    status, out, _ = discover(file, "--json", "--samples", 50, "--bootstrap", 2)
+    status, out, _ = discover(file, "--json", "--graphs", 50, "--bootstrap", 2)
     content = json.loads(out)
     assert status == 0
     assert content["variables"] == ["age", "dose", "blood pressure", "d", "e", "outcome"]
     assert {"source", "target", "probability", "direction"} <= content["edges"][0].keys()
-    assert content["samples"] == 50
+    assert content["graphs"] == 50
     assert np.shape(content["ancestor_probabilities"]) == (6, 6)
     assert content["bootstrap"]["resamples"] == 2
     assert {"source", "target", "frequency"} <= content["bootstrap"]["edges"][0].keys()
 
 
 def test_the_same_command_prints_the_same_answer(discover: Run, file: Path) -> None:
-    arguments = (file, "--json", "--samples", 30, "--bootstrap", 2, "--seed", 4)
+    arguments = (file, "--json", "--graphs", 30, "--bootstrap", 2, "--seed", 4)
     assert discover(*arguments) == discover(*arguments)
     assert discover(*arguments)[1] != discover(*arguments[:-1], 5)[1]
 
 
 def test_output_holds_every_promised_file_and_they_agree(discover: Run, file: Path, tmp_path: Path) -> None:
-    status, _, err = discover(file, "--output", tmp_path / "new" / "answer", "--samples", 20, "--bootstrap", 2)
+    status, _, err = discover(file, "--output", tmp_path / "new" / "answer", "--graphs", 20, "--bootstrap", 2)
     assert status == 0
     assert "Wrote 12 files" in err
     folder = tmp_path / "new" / "answer"
@@ -224,7 +224,7 @@ def test_wrong_usage_is_status_2(run: Run, file: Path) -> None:
         ("discover",),
         ("discover", file, "--decode", "best"),
         ("explode",),
-        ("discover", file, "--samples", 0),
+        ("discover", file, "--graphs", 0),
     ):
         status, out, err = run(*arguments)
         assert (status, out) == (2, "")
@@ -502,3 +502,10 @@ def test_the_sachs_table_can_be_discovered(run: Run, usual_model: str, tmp_path:
     status, out, _ = run("discover", tmp_path / "sachs.csv", "--model", usual_model, "--json")
     assert status == 0
     assert sorted(json.loads(out)["order"]) == sorted(names)
+
+
+@pytest.mark.parametrize("command", ["discover", "effect", "next-experiment"])
+def test_a_former_option_says_what_it_is_called_now(command: str, run: Run, file: Path) -> None:
+    status, _, err = run(command, file, "--samples", 5)
+    assert status == 2
+    assert f"The option --samples of `{command}` is now --graphs." in err

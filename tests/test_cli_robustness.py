@@ -179,8 +179,8 @@ COMMANDS_THAT_PRINT = {
     "version": ["--version"],
     "discover": ["discover", "table.csv", "--model", "MODEL"],
     "discover in JSON": ["discover", "table.csv", "--json", "--model", "MODEL"],
-    "effect": ["effect", "table.csv", "--outcome", "outcome", "--samples", "5", "--model", "MODEL"],
-    "next-experiment": ["next-experiment", "table.csv", "--samples", "5", "--model", "MODEL"],
+    "effect": ["effect", "table.csv", "--outcome", "outcome", "--graphs", "5", "--model", "MODEL"],
+    "next-experiment": ["next-experiment", "table.csv", "--graphs", "5", "--model", "MODEL"],
     "discover-many": ["discover-many", "--help"],
     "check": ["check", "table.csv"],
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],
@@ -267,7 +267,7 @@ def test_names_with_control_characters_reach_no_terminal(small_model_folder: Pat
         ("discover", tmp_path / "table.parquet", "--model", small_model_folder, "--require", "plain -> red\x1b[31m"),
         ("check", tmp_path / "table.parquet", "--model", small_model_folder),
         ("compare", tmp_path / "graph.txt", tmp_path / "graph.txt"),
-        ("effect", tmp_path / "table.parquet", "--outcome", "plain", "--samples", 20, "--model", small_model_folder),
+        ("effect", tmp_path / "table.parquet", "--outcome", "plain", "--graphs", 20, "--model", small_model_folder),
     ):
         status, out, err = run(*command)
         assert status == 0, err

@@ -248,5 +248,5 @@ def test_a_wrong_option_would_be_noticed() -> None:
     assert complaint("causal-arrow discover table.csv --sampels 10")[0] == "NoSuchOption"
     assert complaint("causal-arrow discovr table.csv")[0] == "NoSuchCommand"
     assert complaint("causal-arrow benchmark networks")[0] == "NoSuchCommand"
-    assert complaint("causal-arrow discover table.csv --samples 10") == ("", "")
+    assert complaint("causal-arrow discover table.csv --graphs 10") == ("", "")
     assert complaint("causal-arrow-lab benchmark networks") == ("", "")

@@ -736,7 +736,7 @@ def test_the_command_says_why_no_effect_could_be_estimated(
     frame = pd.DataFrame(with_holes(medical, HEALTH, 19).values[-100:], columns=list(medical.names))
     frame.drop(columns="noise").to_csv(tmp_path / "table.csv", index=False)
     asked = ("effect", tmp_path / "table.csv", "--model", any_table_model_folder, "--outcome", "health")
-    asked = (*asked, "--samples", 50, "--require", "income -> health", "--require", "dose -> health")
+    asked = (*asked, "--graphs", 50, "--require", "income -> health", "--require", "dose -> health")
     for pair in ("income <-> dose", "income <-> health", "dose <-> health"):
         asked = (*asked, "--no-hidden-cause", pair)
     status, out, _ = run(*asked)
@@ -910,7 +910,7 @@ def medical_file(medical: Table, tmp_path: Path) -> Path:
 
 
 def test_the_command_prints_the_sentence_and_the_sets(run: Run, medical_file: Path, small_model_folder: Path) -> None:
-    options = ("--model", small_model_folder, "--require", "dose -> health", "--samples", 50)
+    options = ("--model", small_model_folder, "--require", "dose -> health", "--graphs", 50)
     status, out, _ = run("effect", medical_file, "--treatment", "dose", "--outcome", "health", *options)
     assert status == 0
     assert out.startswith("health changes by ")
@@ -927,7 +927,7 @@ def test_the_command_prints_the_sentence_and_the_sets(run: Run, medical_file: Pa
 def test_the_command_draws_a_picture_and_never_replaces_one_unasked(
     run: Run, medical_file: Path, small_model_folder: Path, tmp_path: Path
 ) -> None:
-    arguments = ("effect", medical_file, "--outcome", "health", "--samples", 20, "--model", small_model_folder)
+    arguments = ("effect", medical_file, "--outcome", "health", "--graphs", 20, "--model", small_model_folder)
     assert run(*arguments, "--plot", tmp_path / "made" / "effects.png")[0] == 0
     assert (tmp_path / "made" / "effects.png").read_bytes().startswith(b"\x89PNG")
     status, _, err = run(*arguments, "--plot", tmp_path / "made" / "effects.png")
@@ -964,7 +964,7 @@ def test_the_share_of_a_level_is_asked_for_on_the_command_line(
     stage = np.array(["mild", "fair", "grave"])[(dose + random.normal(size=200) > 0) + random.integers(2, size=200)]
     file = tmp_path / "stages.csv"
     pd.DataFrame({"dose": dose, "stage": stage, "age": random.normal(size=200)}).to_csv(file, index=False)
-    asked = ("effect", file, "--model", any_table_model_folder, "--outcome", "stage", "--samples", 50)
+    asked = ("effect", file, "--model", any_table_model_folder, "--outcome", "stage", "--graphs", 50)
     edge = ("--require", "dose -> stage", "--no-hidden-cause", "dose <-> stage")
     status, out, _ = run(*asked, *edge, "--treatment", "dose", "--level", "grave")
     assert status == 0
@@ -993,7 +993,7 @@ def test_the_command_marks_what_is_not_identified_and_advises_in_its_own_words(
         ),
     )
     asked = ("effect", tmp_path / "table.csv", "--model", any_table_model_folder, "--outcome", "health")
-    asked = (*asked, "--samples", 100, "--require", "dose -> health")
+    asked = (*asked, "--graphs", 100, "--require", "dose -> health")
     _, out, _ = run(*asked)
     assert out.splitlines()[2].split() == [
         "cause",

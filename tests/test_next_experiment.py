@@ -340,7 +340,7 @@ def test_the_command_says_what_python_says(
     table.to_csv(file, index=False)
     arrow = Arrow(small_model_folder).fit(file)
     plan = arrow.next_experiment("outcome", budget=2, n_graphs=100)
-    asked = ("next-experiment", file, "--model", small_model_folder, "--samples", 100)
+    asked = ("next-experiment", file, "--model", small_model_folder, "--graphs", 100)
     status, out, _ = run(*asked, "--target", "outcome", "--budget", 2, "--plot", tmp_path / "plan.png")
     assert status == 0
     assert out.startswith(plan.sentence)

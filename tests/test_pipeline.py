@@ -306,7 +306,7 @@ def test_an_adjacency_that_knowledge_takes_away_is_mentioned() -> None:
     assert not refined.edges
     (pair,) = refined.vanished
     assert (pair.first, pair.second, pair.probability) == ("a", "b", pytest.approx(0.9526, abs=1e-4))
-    assert str(pair) in summary.to_text(refined)
+    assert str(pair) in summary.to_text(summary.summarize(refined))
     # What is forbidden both ways is what was asked for.
     assert not answer.refine(knowledge=Knowledge(forbidden=["a -> b", "b -> a"])).vanished
 

@@ -7,7 +7,7 @@ import pytest
 
 from causal_arrow.discovery.answer import Answer, direction_strength
 from causal_arrow.discovery.effects.experiments import ExperimentPlan
-from causal_arrow.discovery.summary import to_text
+from causal_arrow.discovery.summary import summarize, to_text
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share, in_digits, in_percent
 from causal_arrow.web.questions import probability_words
@@ -59,7 +59,7 @@ def test_edges_that_are_equally_probable_as_shown_are_ordered_by_name() -> None:
         for pair, value in enumerate(log_odds):
             cause, effect = 2 * pair, 2 * pair + 1
             logits[cause, effect] = logits[effect, cause] = value
-        return to_text(Answer(tuple("efcdab"), GraphDistribution(logits, -20.0 * np.arange(6))))
+        return to_text(summarize(Answer(tuple("efcdab"), GraphDistribution(logits, -20.0 * np.arange(6)))))
 
     assert summary(10, 10.5, 11) == summary(11, 10.5, 10)
     lines = summary(10, 10.5, 11).splitlines()

@@ -178,7 +178,7 @@ def test_every_edge_points_down_and_no_two_variables_share_a_place(client: Clien
 
 def test_the_details_of_an_edge_are_those_of_the_answer(client: Client, table: pd.DataFrame) -> None:
     facts = client.answered(table)
-    answer = client.page.sessions.get(facts["session"]).current()[1]
+    answer = client.page.sessions.get(facts["session"]).current().answer
     details = client.send("GET", f"/api/sessions/{facts['session']}/edge?source=dose&target=d").json
     dose, d = answer.index_of("dose"), answer.index_of("d")
     assert details["probability"] == pytest.approx(answer.edge_probabilities[dose, d])

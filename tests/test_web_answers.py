@@ -23,7 +23,7 @@ from causal_arrow import Arrow
 from causal_arrow.batches import TableBatch
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.summary import decided_by, to_text
+from causal_arrow.discovery.summary import decided_by, summarize, to_text
 from causal_arrow.errors import COMMAND_LINE, PYTHON, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
@@ -79,7 +79,7 @@ READINGS: dict[str, dict[str, Any]] = {
 
 
 def probabilities(session: Any) -> np.ndarray:
-    return session.current()[1].edge_probabilities
+    return session.current().answer.edge_probabilities
 
 
 @pytest.mark.parametrize("way", READINGS)
@@ -92,13 +92,13 @@ def test_however_the_table_is_read_the_python_lines_give_the_same_answer(
     able.argue(facts["session"], knowledge={"forbidden": [[first["source"], first["target"]]]}, threshold=0.4)
     names = run_python(able, facts["session"], people, tmp_path, monkeypatch)
     answer = names["arrow"].answer_
-    assert answer.names == session.current()[1].names
+    assert answer.names == session.current().answer.names
     np.testing.assert_array_equal(answer.edge_probabilities, probabilities(session))
-    np.testing.assert_array_equal(answer.adjacency, session.current()[1].adjacency)
-    assert answer.columns == session.current()[1].columns
+    np.testing.assert_array_equal(answer.adjacency, session.current().answer.adjacency)
+    assert answer.columns == session.current().answer.columns
     assert (answer.experiments, answer.environment) == (
-        session.current()[1].experiments,
-        session.current()[1].environment,
+        session.current().answer.experiments,
+        session.current().answer.environment,
     )
 
 
@@ -121,7 +121,7 @@ def test_kinds_change_what_the_network_sees(able: Client, people: pd.DataFrame) 
     for way in ("as detected", "a number as a category", "words in an order", "experiments"):
         facts = able.answered(people, **READINGS[way])
         kinds = {column["name"]: column["kind"] for column in facts["table"]["columns"]}
-        found[way] = kinds, able.page.sessions.get(facts["session"]).current()[1].order_scores
+        found[way] = kinds, able.page.sessions.get(facts["session"]).current().answer.order_scores
     assert found["as detected"][0] | {"stage": "category"} == found["a number as a category"][0]
     assert found["as detected"][0] | {"dose": "ordered"} == found["words in an order"][0]
     assert found["as detected"][0]["target"] is None
@@ -256,8 +256,8 @@ def test_what_knowledge_decides_is_not_called_a_preference_of_the_network(client
     assert ("it can only be v2 → v1" in words) == (column == "by knowledge")
     assert ("Your knowledge rules out v1 → v2" in words) == (column == "by knowledge")
     assert "the shape of the data" not in words or column == "strong"
-    answer = client.page.sessions.get(session).current()[1]
-    row = next(line for line in to_text(answer).splitlines() if line.split()[:2] == arrow.split(" → "))
+    answer = client.page.sessions.get(session).current().answer
+    row = next(line for line in to_text(summarize(answer)).splitlines() if line.split()[:2] == arrow.split(" → "))
     assert row.endswith(f"  {column} (0.98)" if column == "strong" else f"  {column}")
     assert f"<td>{column}" in client.file(session, "report.html").content.decode()
 
@@ -265,7 +265,7 @@ def test_what_knowledge_decides_is_not_called_a_preference_of_the_network(client
 def test_what_the_table_decides_is_not_called_a_preference_of_the_network(able: Client, people: pd.DataFrame) -> None:
     facts = able.answered(people, drop=["target"], environments="site")
     able.argue(facts["session"], threshold=0.001)
-    answer = able.page.sessions.get(facts["session"]).current()[1]
+    answer = able.page.sessions.get(facts["session"]).current().answer
     (edge, *_) = answer.shifted
     assert decided_by(answer, "site", edge.target) == "by environment"
     details = able.send("GET", f"/api/sessions/{facts['session']}/edge?source={edge.target}&target=site").json

@@ -344,7 +344,7 @@ def test_levels_get_their_order_by_keyboard(open_tab: OpenTab, client: Client) -
     tab.keyboard.press("Enter")
     tab.click("#read-again")
     tab.wait_for_selector("#edge-list button")
-    answer = client.page.sessions.get(tab.evaluate("sessionStorage.getItem('causal-arrow-session')")).current()[1]
+    answer = client.page.sessions.get(tab.evaluate("sessionStorage.getItem('causal-arrow-session')")).current().answer
     assert {column.name: column.levels for column in answer.columns}["dose"] == ("low", "middle", "high")
 
 

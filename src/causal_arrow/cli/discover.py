@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, folder, grid
-from causal_arrow.errors import COMMAND_LINE, ConfigurationError
+from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
 from causal_arrow.output import check_output, written_together
 from causal_arrow.text import one_slip_apart
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.discovery.effects.falsification import Falsification
+    from causal_arrow.discovery.summary import Summary
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.tables.options import ReadOptions
@@ -80,7 +82,7 @@ def discover(
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
     settings: Mapping[str, Any] = options.SETTINGS,
-    samples: Annotated[
+    graphs: Annotated[
         int | None,
         typer.Option(
             help="Draw this many graphs for the probabilities of indirect causes.",
@@ -120,12 +122,11 @@ def discover(
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
-    index, names = _destination(output, table, overwrite, samples, bootstrap)
-    if index is not None:
-        check_output(index, names, overwrite)
+    where, names = _destination(output, table, overwrite, graphs, bootstrap)
+    if where is not None:
+        check_output(where, names, overwrite)
 
-    from causal_arrow.discovery import uncertainty
-    from causal_arrow.discovery.effects.falsification import compatibility, why_not_tested
+    from causal_arrow.discovery.effects.falsification import why_not_tested
 
     if workers != WORKERS.defaults:
         _check_workers(bootstrap, workers)
@@ -135,30 +136,19 @@ def discover(
     seconds = time.perf_counter() - started
     extras = Extras()
     if falsify or not as_json:
-        extras.falsification = compatibility(answer, found.table, thorough=falsify)
+        extras.falsification = found.compatibility(thorough=falsify)
     if falsify and extras.falsification is None:
         extras.not_tested = why_not_tested(found.table)
-    if samples is not None or bootstrap is not None:
-        import numpy as np
+    if graphs is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ArrowWarning)  # the summary says it
+            extras.graphs, extras.ancestors = graphs, found.ancestor_probabilities(graphs, seed).to_numpy()
+    if bootstrap is not None:
+        extras.stability = found.stability(bootstrap, seed, **workers)
 
-        if samples is not None:
-            graphs = answer.sample(samples, np.random.default_rng(seed)).graphs
-            extras.samples, extras.ancestors = samples, uncertainty.ancestor_frequencies(graphs)
-        if bootstrap is not None:
-            random = np.random.default_rng(seed)
-            extras.stability = uncertainty.bootstrap(
-                answer,
-                found.network,
-                found.table,
-                bootstrap,
-                random,
-                max_rows=settings["max_rows"],
-                **workers,
-            )
-
-    if index is not None:
-        with written_together(index, names, overwrite) as unfinished:
-            if index == output:
+    if where is not None:
+        with written_together(where, names, overwrite) as unfinished:
+            if where == output:
                 _write(unfinished, answer, extras, falsify)
             else:
                 _write_one(unfinished / names[0], answer, extras, falsify)
@@ -167,7 +157,7 @@ def discover(
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
-    if index is not None and index != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
+    if where is not None and where != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
         console(stderr=True).print(escape(f"It holds directed edges alone. {left_out_sentence(answer)}"))
@@ -202,7 +192,7 @@ EXAMPLES = {
 
 `causal-arrow discover table.csv --interventions target --environments site`
 
-`causal-arrow discover table.csv --samples 1000 --bootstrap 100 --falsify`
+`causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify`
 
 `causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
 
@@ -219,7 +209,7 @@ class Extras:
     not_tested: str = ""
     """Why not, where that was asked for."""
 
-    samples: int = 0
+    graphs: int = 0
     ancestors: NDArray[np.float64] | None = None
     stability: EdgeStability | None = None
 
@@ -228,14 +218,14 @@ class Extras:
 
 
 def _destination(
-    output: Path | None, table: Path, overwrite: bool, samples: int | None, bootstrap: int | None
+    output: Path | None, table: Path, overwrite: bool, graphs: int | None, bootstrap: int | None
 ) -> tuple[Path | None, list[str]]:
     """The folder to write to, and the names of the files: one where `output` names a file, else all."""
     if output is not None and _is_one_file(output, table, overwrite):
         return output.parent, [output.name]
     if output is not None:
         _refuse_other_endings(output)
-    return output, _file_names(samples, bootstrap)
+    return output, _file_names(graphs, bootstrap)
 
 
 def _refuse_other_endings(output: Path) -> None:
@@ -271,9 +261,9 @@ def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
     return True
 
 
-def _file_names(samples: int | None, bootstrap: int | None) -> list[str]:
+def _file_names(graphs: int | None, bootstrap: int | None) -> list[str]:
     text = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
-    extra = [name for name, asked in (("ancestors.csv", samples), ("stability.csv", bootstrap)) if asked is not None]
+    extra = [name for name, asked in (("ancestors.csv", graphs), ("stability.csv", bootstrap)) if asked is not None]
     return [*text, *extra, *PICTURES]
 
 
@@ -328,7 +318,7 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
     elif extras.not_tested:
         content["falsification"] = {"tests": 0, "sentence": extras.not_tested}
     if extras.ancestors is not None:
-        content["samples"] = extras.samples
+        content["graphs"] = extras.graphs
         content["ancestor_probabilities"] = extras.ancestors.tolist()
     if extras.stability is not None:
         content["bootstrap"] = {
@@ -342,53 +332,40 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
 
 
 def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None:
-    from causal_arrow.discovery.summary import edges_sentence, order_sentence, remarks, title
+    from causal_arrow.discovery.summary import summarize
     from causal_arrow.discovery.uncertainty import hidden_causes_sentence
 
+    said = summarize(answer, extras.falsification, COMMAND_LINE, show, extras.not_tested)
     screen = console()
-    screen.print(f"[bold]{escape(f'{file}: {title(answer)}')}[/bold]\n")
-    if answer.edges[:show]:
-        screen.print(_edge_table(answer, extras.stability, show))
-    if len(answer.edges) > show:
-        screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
-    if not answer.edges:
-        screen.print("No two variables are adjacent with enough probability to show an edge.")
-    screen.print(f"\n[bold]{edges_sentence(answer)}[/bold] {escape(order_sentence(answer))}")
-    for remark in remarks(answer):
+    screen.print(f"[bold]{escape(f'{file}: {said.title}')}[/bold]\n")
+    if said.rows:
+        screen.print(_edge_table(answer, said, extras.stability))
+    if said.more:
+        screen.print(f"{said.more}: see them with --show {said.edges}.")
+    if said.no_edges:
+        screen.print(said.no_edges)
+    screen.print(f"\n[bold]{said.count}[/bold] {escape(said.order)}")
+    for remark in said.remarks:
         screen.print(escape(remark))
-    if extras.falsification is not None:
-        careful = "[yellow]Careful:[/yellow] " if extras.falsification.falsified else ""
-        screen.print(careful + escape(str(extras.falsification)))
-    elif extras.not_tested:
-        screen.print(escape(extras.not_tested))
+    if said.test:
+        screen.print(("[yellow]Careful:[/yellow] " if said.contradicted else "") + escape(said.test))
     if extras.ancestors is not None:
         _print_indirect(answer, extras)
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
             screen.print(escape(sentence))
-    for warning in answer.worded_warnings(COMMAND_LINE):
-        screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+    options.print_warnings(said.warnings)
 
 
-def _edge_table(answer: Answer, stability: EdgeStability | None, show: int) -> Grid:
-    """One line per edge: how probable it is, how probable any edge between the two, how strong the direction."""
-    from causal_arrow.discovery.summary import direction_words
-
-    headings = ["cause", "", "effect", "probability", "adjacent", "direction", "compelled"]
-    table = grid(*headings, *(["stability"] if stability else []), right=("probability", "adjacent", "stability"))
-    for edge in answer.edges[:show]:
-        direction = direction_words(answer, edge)
-        cells = [
-            escape(edge.source),
-            "→",
-            escape(edge.target),
-            "required" if edge.required else f"{edge.probability:.2f}",
-            f"{edge.adjacency_probability:.2f}",
-            f"[yellow]{direction}[/yellow]" if direction.startswith("weak") else direction,
-            "yes" if edge.compelled else "no",
-        ]
+def _edge_table(answer: Answer, said: Summary, stability: EdgeStability | None) -> Grid:
+    """One line per edge, with whether its direction is compelled, and how stable it is if that is known."""
+    cause, effect, *others = said.headings
+    headings = [cause, "", effect, *others, "compelled", *(["stability"] if stability else [])]
+    table = grid(*headings, right=("probability", "adjacent", "stability"))
+    for edge, (_, _, *cells) in zip(answer.edges, said.rows, strict=False):
+        row = [edge.source, "→", edge.target, *cells, "yes" if edge.compelled else "no"]
         if stability:
-            cells.append(f"{stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]:.2f}")
-        table.add_row(*cells)
+            row.append(f"{stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]:.2f}")
+        table.add_row(*(f"[yellow]{cell}[/yellow]" if cell.startswith("weak (") else escape(cell) for cell in row))
     return table
 
 
@@ -404,7 +381,7 @@ def _print_indirect(answer: Answer, extras: Extras) -> None:
     screen = console()
     if not pairs:
         return
-    screen.print(f"\nIndirect causes, by their share among {extras.samples} sampled graphs:")
+    screen.print(f"\nIndirect causes, by their share among {extras.graphs} sampled graphs:")
     table = grid("cause", "", "effect", "probability", right=("probability",))
     for probability, cause, effect in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:MAX_INDIRECT]:
         table.add_row(escape(cause), "⇝", escape(effect), f"{probability:.2f}")

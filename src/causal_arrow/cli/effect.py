@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -96,7 +95,7 @@ def effect(
         Literal["optimal", "parents"],
         typer.Option(help="Adjust for the set with the smallest variance, or for the causes of the treatment."),
     ] = "optimal",
-    draws: Mapping[str, int] = options.DRAWS,
+    draws: Mapping[str, Any] = options.DRAWS,
     as_json: options.AsJson = False,
     picture: Picture = PICTURE,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
@@ -112,36 +111,23 @@ def effect(
     """
     between = _between(from_, to, treatment)
 
-    import numpy as np
-
-    from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
-
     found = options.discovery(table, settings, knowledge, reading)
-    for name in (outcome, *([] if treatment is None else [treatment])):
-        found.answer.index_of(name)  # before the graphs are drawn
-    question, random = EffectQuestion(estimator, adjustment, level), np.random.default_rng(draws["seed"])
-    graphs = found.answer.sample(draws["samples"], random).graphs
+    question: dict[str, Any] = {"level": level, "estimator": estimator, "adjustment": adjustment, **draws}
     answer: Effect | Effects
     if treatment is None:
-        answer = estimate_effects(found.answer, found.table, graphs, outcome, question=question, random=random)
+        answer = found.effects(outcome, **question)
     else:
-        answer = estimate_effect(
-            found.answer, found.table, graphs, treatment, outcome, between=between, question=question, random=random
-        )
+        answer = found.effect(treatment, outcome, between=between, **question)
     picture.draw(answer)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
-        print(
-            json.dumps({**answer.to_dict(), "warnings": list(warnings)}, indent=2, ensure_ascii=False, allow_nan=False)
-        )
+        options.print_json({**answer.to_dict(), "warnings": list(warnings)})
         return
-    screen = console()
     if treatment is None:
         _print_effects(answer, show)  # type: ignore[arg-type]
     else:
         _print_effect(answer, show)  # type: ignore[arg-type]
-    for warning in warnings:
-        screen.print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+    options.print_warnings(warnings)
 
 
 def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[str, str] | None:

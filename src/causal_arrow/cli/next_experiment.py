@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +55,7 @@ def next_experiment(
             show_default=False,
         ),
     ] = None,
-    draws: Mapping[str, int] = options.DRAWS,
+    draws: Mapping[str, Any] = options.DRAWS,
     as_json: options.AsJson = False,
     picture: Picture = PICTURE,
     show: Annotated[int, typer.Option(help="How many experiments are listed.", min=0)] = 10,
@@ -71,32 +70,16 @@ def next_experiment(
     """
     able = options.several(candidates)
 
-    import numpy as np
-
-    from causal_arrow.discovery.effects.planning import plan_experiments
-
     found = options.discovery(table, settings, knowledge, reading)
     asked = _target(target, found.answer)
-    random = np.random.default_rng(draws["seed"])
-    graphs = found.answer.sample(draws["samples"], random).graphs
-    plan = plan_experiments(
-        found.answer,
-        found.table,
-        graphs,
-        target=asked,
-        budget=budget,
-        candidates=able,
-        rows=rows,
-        random=random,
-    )
+    plan = found.next_experiment(asked, budget, candidates=able, rows=rows, **draws)
     picture.draw(plan)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
-        print(json.dumps({**plan.to_dict(), "warnings": list(warnings)}, indent=2, ensure_ascii=False, allow_nan=False))
+        options.print_json({**plan.to_dict(), "warnings": list(warnings)})
         return
     _print_plan(plan, show)
-    for warning in warnings:
-        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+    options.print_warnings(warnings)
 
 
 def _target(text: str | None, answer: Answer) -> str | tuple[str, str] | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError, KnowledgeError
@@ -110,12 +112,12 @@ def option(name: str, kind: Any, default: Any, help: str, *flags: str, **looks: 
 
 DRAWS: Any = OptionList(
     (
-        option("samples", int, 1000, "How many graphs to average over.", min=1, max=MAX_DRAWS),
+        option("graphs", int, 1000, "How many graphs to average over.", min=1, max=MAX_DRAWS),
         option("seed", int, 0, SEED_HELP, min=0, max=MAX_SEED),
     ),
-    build=dict,
+    build=lambda graphs, seed: {"n_graphs": graphs, "random_state": seed},
 )
-"""How many graphs to draw, and from which seed."""
+"""How many graphs to draw, and from which seed, as questions of a Discovery take them."""
 
 
 def workers(help: str) -> Any:
@@ -368,6 +370,17 @@ def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, re
 
     everything = Settings(**settings, knowledge=knowledge, reading=reading)
     return discover(table, everything, before=_announce_if_large)
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print what to be careful about, in words for the command line."""
+    for warning in warnings:
+        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+
+
+def print_json(content: Any) -> None:
+    """Print JSON and nothing else."""
+    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _announce_if_large(work: Workload) -> None:

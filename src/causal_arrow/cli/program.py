@@ -59,10 +59,10 @@ PROGRAM = Program(
         "speed": "gone: `causal-arrow discover` prints how long it took",
     },
     renamed={
-        "discover": {"--observations": "--max-rows"},
+        "discover": {"--observations": "--max-rows", "--samples": "--graphs"},
         "discover-many": {"--observations": "--max-rows"},
-        "effect": {"--observations": "--max-rows"},
-        "next-experiment": {"--observations": "--rows"},
+        "effect": {"--observations": "--max-rows", "--samples": "--graphs"},
+        "next-experiment": {"--observations": "--rows", "--samples": "--graphs"},
     },
 )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import inspect
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -25,6 +25,7 @@ from causal_arrow.discovery import exports, inference, saved, summary, uncertain
 from causal_arrow.discovery.answer import Answer, edge_record
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, as_knowledge, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, warn
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables.report import TableReport, inspect_table
@@ -532,10 +533,35 @@ class Discovery:
             self.table,
             check_count("n_resamples", n_resamples),
             random_generator(random_state),
-            max_rows=self.settings.max_rows,
-            observations_per_chunk=self.settings.observations_per_chunk,
+            self.settings,
             progress=progress,
             **workers,
+        )
+
+    def resampled(
+        self, n_resamples: int = 100, random_state: RandomState = 0, passes: int = 1
+    ) -> Iterator[GraphDistribution]:
+        """Read resampled tables one after the other: `stability` for programs that show progress or may stop.
+
+        The network runs as the distributions are asked for; `edge_stability` counts over them.
+
+        Parameters
+        ----------
+        n_resamples
+            How many resampled tables.
+        random_state
+            A seed or a numpy generator; None gives other tables every time.
+        passes
+            In how many passes through the network, at least.
+
+        Examples
+        --------
+        >>> next(found.resampled(n_resamples=2)).variables
+        7
+        """
+        count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
+        return uncertainty.resampled_distributions(
+            self.answer, self.network, self.table, count, random, self.settings, passes
         )
 
     # Effects and experiments
@@ -785,14 +811,15 @@ class Discovery:
         >>> print(found.summary().splitlines()[0])
         800 observations of 7 variables, read by arrow-base
         """
-        return summary.to_text(self.answer, more=self._tests_in_words())
+        return summary.to_text(summary.summarize(self.answer, self.compatibility()))
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
         """The summary with a picture, for notebooks."""
-        return summary.to_html(self.answer, more=self._tests_in_words())
+        picture = summary.picture_of(self.answer)
+        return summary.to_html(summary.summarize(self.answer, self.compatibility()), picture)
 
     def draw(self, *paths: str | Path) -> None:
         """Write a picture of the graph to files, by their endings: .png, .svg or .pdf.
@@ -947,10 +974,6 @@ class Discovery:
         labels = {name: getattr(reading, name) for name in ("interventions", "environments")}
         labels = {name: value for name, value in labels.items() if value is not None}
         return read_like(self.table, rows, reading.missing, labels, needs_environments)
-
-    def _tests_in_words(self) -> list[str]:
-        found = self.compatibility()
-        return [] if found is None else [str(found)]
 
     def _mention_hidden_causes(self, sentence: str | None) -> None:
         if sentence is not None:

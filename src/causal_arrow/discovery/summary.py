@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
+from causal_arrow.errors import PYTHON, Wording
 from causal_arrow.text import counted
+
+if TYPE_CHECKING:
+    from causal_arrow.discovery.effects.falsification import Falsification
 
 MAX_EDGES = 40
 MAX_VANISHED = 5
@@ -39,16 +44,6 @@ def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
 def direction_words(answer: Answer, edge: DirectedEdge) -> str:
     """How sure the direction of an edge is, or what decides it in place of the network."""
     return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
-
-
-def edges_sentence(answer: Answer) -> str:
-    """The number of edges."""
-    return f"{counted(len(answer.edges), 'edge')}."
-
-
-def order_sentence(answer: Answer) -> str:
-    """The causal order."""
-    return f"Causal order: {', '.join(answer.order)}"
 
 
 def remarks(answer: Answer) -> list[str]:
@@ -105,47 +100,112 @@ def vanished_sentences(answer: Answer) -> list[str]:
     return sentences
 
 
-def to_text(answer: Answer, most: int = MAX_EDGES, more: Sequence[str] = ()) -> str:
-    """The whole summary as plain text, one line per edge, and `more` sentences after what is good to know."""
-    lines = [_title_with_model(answer), ""]
-    if answer.edges:
-        rows = [COLUMNS, *(_cells(answer, edge) for edge in answer.edges[:most])]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+@dataclass(frozen=True)
+class Summary:
+    """An answer in words, in the order in which every surface shows it: text, notebook, command line, report."""
+
+    title: str
+    """The size of the table."""
+    model: str | None
+    headings: tuple[str, ...]
+    """Of the columns of edges."""
+    rows: tuple[tuple[str, ...], ...]
+    """The edges, the most probable first; the first few of many."""
+    edges: int
+    """How many edges there are."""
+    order: str
+    """The causal order, in a sentence."""
+    remarks: tuple[str, ...]
+    """What is good to know about the graph."""
+    test: str
+    """Whether the data contradict the graph; empty where it was not tested."""
+    contradicted: bool
+    """Whether they do."""
+    warnings: tuple[str, ...]
+    """What to be careful about."""
+
+    @property
+    def count(self) -> str:
+        """The number of edges, in a sentence."""
+        return f"{counted(self.edges, 'edge')}."
+
+    @property
+    def title_with_model(self) -> str:
+        """The title, and which model has read the table."""
+        return f"{self.title}, read by {self.model}" if self.model else self.title
+
+    @property
+    def no_edges(self) -> str:
+        """What stands in place of a table without edges; empty if there are some."""
+        return "" if self.edges else "No two variables are adjacent with enough probability to show an edge."
+
+    @property
+    def more(self) -> str:
+        """How many edges are not listed; empty if all are."""
+        return f"... and {self.edges - len(self.rows)} more" if self.edges > len(self.rows) else ""
+
+
+def summarize(
+    answer: Answer,
+    test: Falsification | None = None,
+    wording: Wording = PYTHON,
+    most: int = MAX_EDGES,
+    not_tested: str = "",
+) -> Summary:
+    """Put an answer into words, with up to `most` edges, and with a test of its graph if there is one."""
+    return Summary(
+        title=title(answer),
+        model=answer.model,
+        headings=COLUMNS,
+        rows=tuple(_cells(answer, edge) for edge in answer.edges[:most]),
+        edges=len(answer.edges),
+        order=f"Causal order: {', '.join(answer.order)}",
+        remarks=tuple(remarks(answer)),
+        test=not_tested if test is None else str(test),
+        contradicted=test is not None and test.falsified,
+        warnings=answer.worded_warnings(wording),
+    )
+
+
+def to_text(summary: Summary) -> str:
+    """The summary as plain text, one line per edge."""
+    lines = [summary.title_with_model, ""]
+    if summary.rows:
+        rows = [summary.headings, *summary.rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        if len(answer.edges) > most:
-            lines.append(f"... and {len(answer.edges) - most} more")
-    else:
-        lines.append("No two variables are adjacent with enough probability to show an edge.")
-    lines += ["", f"{edges_sentence(answer)} {order_sentence(answer)}", *remarks(answer), *more]
-    lines += [f"Careful: {warning}" for warning in answer.warnings]
-    return "\n".join(lines)
+    lines += [line for line in (summary.more, summary.no_edges) if line]
+    lines += ["", f"{summary.count} {summary.order}", *summary.remarks]
+    lines += [summary.test] if summary.test else []
+    return "\n".join([*lines, *(f"Careful: {warning}" for warning in summary.warnings)])
 
 
-def to_html(answer: Answer, most: int = MAX_EDGES, more: Sequence[str] = ()) -> str:
-    """The whole summary for a notebook: picture, edges, order, `more` sentences, warnings."""
-    head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(answer, edge)) + "</tr>"
-        for edge in answer.edges[:most]
+def to_html(summary: Summary, picture: str = "") -> str:
+    """The summary for a notebook or a report: picture, edges, order, test, warnings."""
+    sentences = [f"{summary.count} {summary.order}", *summary.remarks, *([summary.test] if summary.test else [])]
+    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in summary.warnings]
+    paragraphs = [line for line in (summary.more, summary.no_edges, *sentences) if line]
+    return "".join(
+        [
+            f"<div><p><b>{html.escape(summary.title_with_model)}</b></p>{picture}",
+            html_table(summary.headings, summary.rows),
+            *(f"<p>{line}</p>" for line in [*map(html.escape, paragraphs), *careful]),
+            "</div>",
+        ]
     )
-    others = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
-    table = (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{others}"
-        if answer.edges
-        else "<p>No two variables are adjacent with enough probability to show an edge.</p>"
-    )
-    sentences = [f"{edges_sentence(answer)} {order_sentence(answer)}", *remarks(answer), *more]
-    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
-    paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences), *careful])
-    return f"<div><p><b>{html.escape(_title_with_model(answer))}</b></p>{_picture(answer)}{table}{paragraphs}</div>"
 
 
-def _title_with_model(answer: Answer) -> str:
-    return f"{title(answer)}, read by {answer.model}" if answer.model else title(answer)
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of text cells; empty without rows."""
+    if not rows:
+        return ""
+    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _picture(answer: Answer) -> str:
+def picture_of(answer: Answer) -> str:
     """The graph as an SVG element."""
     from causal_arrow.discovery import pictures
 

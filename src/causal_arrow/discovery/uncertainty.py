@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -200,9 +201,8 @@ def bootstrap(
     table: Table,
     count: int,
     random: np.random.Generator,
+    settings: Settings,
     *,
-    max_rows: int | None = None,
-    observations_per_chunk: int | None = None,
     progress: bool | None = None,
     backend: str = "loky",
     jobs: int | None = None,
@@ -210,19 +210,19 @@ def bootstrap(
 ) -> EdgeStability:
     """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
 
-    `max_rows` is the setting of that name that the answer was found with.
+    `settings` are those that the answer was found with.
     `progress` shows a bar on standard error, by default only where that is a terminal. `backend`, `jobs` and `cluster`
     are those of `discover_many`, but with neither a cluster nor a number of jobs this process does all the work; who
     does it changes nothing.
     """
     from causal_arrow.many.workers import started
 
-    arranged = _as_answered(answer, table, count, max_rows)
+    arranged = _as_answered(answer, table, settings.max_rows)
     share = {
         "answer": answer,
         "network": model,
         "arranged": arranged,
-        "observations_per_chunk": observations_per_chunk,
+        "observations_per_chunk": settings.observations_per_chunk,
     }
     device = model.device
     jobs = 1 if jobs is None and backend == "loky" else jobs
@@ -243,25 +243,20 @@ def resampled_distributions(
     table: Table,
     count: int,
     random: np.random.Generator,
-    *,
-    observations_per_chunk: int | None = None,
+    settings: Settings,
     passes: int = 1,
 ) -> Iterator[GraphDistribution]:
     """What the network says of each of `count` tables whose observations were drawn again from the answer's table.
 
     The network runs as they are asked for, in at least so many `passes`. `edge_stability` counts over them.
     """
-    arranged = _as_answered(answer, table, count)
+    arranged = _as_answered(answer, table, settings.max_rows)
     for rows in inference.resampled_rows(model, arranged, count, random, passes):
-        yield from inference.infer_rows(model, arranged, rows, observations_per_chunk)
+        yield from inference.infer_rows(model, arranged, rows, settings.observations_per_chunk)
 
 
-def _as_answered(
-    answer: Answer, table: Table, count: int, max_rows: int | None = None
-) -> ArrangedTable | ArrangedLongTable:
-    """The table as the network read it for the answer; an error for another table, or nothing to draw from it."""
-    if count < 1:
-        raise ConfigurationError(f"Expected one resampled table or more, got {count}.")
+def _as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
+    """The table as the network read it for the answer; a TableError for another table."""
     arranged = arrange(table, max_rows)
     if arranged.checksum != answer.table_checksum:
         raise TableError("Expected the table that was fitted, got another one: call fit with it first.")

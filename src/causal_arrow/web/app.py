@@ -243,8 +243,8 @@ def _routes(page: Page) -> APIRouter:
     async def argue(session: Key, argument: messages.Argument) -> messages.Graph:
         """The graph under other knowledge, rule or threshold; the network does not run again."""
         here = session_of(session)
-        found, _ = here.current()
-        refined = await asyncio.to_thread(argued, found.answer, argument)
+        found, current = here.found, here.current()
+        refined = await asyncio.to_thread(argued, current.answer, argument)
         if here.found is found:  # and not a newer one, of other columns
             here.answer = refined
         return await asyncio.to_thread(graph_of, refined)
@@ -252,21 +252,21 @@ def _routes(page: Page) -> APIRouter:
     @api.get("/sessions/{session}/places")
     async def places(session: Key) -> messages.Places:
         """Where the variables and edges of the graph stand."""
-        _, answer = session_of(session).current()
+        answer = session_of(session).current().answer
         return await page.aside(lambda: places_of(answer.names, answer.adjacency))
 
     @api.get("/sessions/{session}/edge")
     async def edge(session: Key, source: QueryName, target: QueryName) -> messages.EdgeDetails:
         """What there is to say about the edge between two variables."""
         here = session_of(session)
-        found, answer = here.current()
-        return await page.aside(lambda: edge_details(answer, found.table, source, target, here.stability()))
+        found = here.current()
+        return await page.aside(lambda: edge_details(found.answer, found.table, source, target, here.stability()))
 
     @api.get("/sessions/{session}/question")
     async def question(session: Key, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
         """Whether one variable causes another, and on which ways."""
-        _, answer = session_of(session).current()
-        return await page.aside(lambda: causal_question(answer, cause, effect))
+        found = session_of(session).current()
+        return await page.aside(lambda: causal_question(found, cause, effect))
 
     @api.get("/sessions/{session}/effect")
     async def effect(
@@ -279,12 +279,12 @@ def _routes(page: Page) -> APIRouter:
     ) -> messages.EffectFacts:
         """What happens to one variable when the other changes, per unit or from `first` to `second`."""
         here = session_of(session)
-        found, answer = here.current()
+        found = here.current()
         if (first is None) != (second is None):
             raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
         between = None if first is None or second is None else (first, second)
         asked = EffectAsked(cause, effect, between, estimator)
-        facts = await page.aside(lambda: effect_facts(answer, found.table, asked))
+        facts = await page.aside(lambda: effect_facts(found, asked))
         here.remember_question(asked)
         return facts
 
@@ -294,7 +294,7 @@ def _routes(page: Page) -> APIRouter:
     async def keep(session: Key, request: messages.KeepRequest) -> list[messages.KeptFacts]:
         """Keep the answer as it stands, to compare others with it."""
         here = session_of(session)
-        here.keep(here.current()[1], request.name)
+        here.keep(here.current().answer, request.name)
         return kept_facts(here)
 
     @api.post("/sessions/{session}/kept/file", status_code=201, openapi_extra=octets)

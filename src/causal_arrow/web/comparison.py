@@ -28,11 +28,12 @@ Edge = tuple[str, str]
 
 def answer_called(session: Session, which: str) -> tuple[str, Answer]:
     """The name and the answer that is meant: as it stands, as the network gave it, or one that was kept."""
-    found, now = session.current()
+    now = session.current().answer
     if which == NOW:
         return "the graph as it stands", now
     if which == NETWORK:
-        return "the network alone", found.answer.refine(decode=now.decode, threshold=now.threshold)
+        assert session.found is not None  # or there were no answer as it stands
+        return "the network alone", session.found.answer.refine(decode=now.decode, threshold=now.threshold)
     for kept in session.kept:
         if str(kept.number) == which:
             return kept.name, kept.answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,14 +31,14 @@ class Download:
 
 
 def _text(export: Callable[[Answer], str]) -> Callable[[Session], bytes]:
-    return lambda session: export(session.current()[1]).encode("utf-8")
+    return lambda session: export(session.current().answer).encode("utf-8")
 
 
 def _picture(name: str) -> Callable[[Session], bytes]:
     def make(session: Session) -> bytes:
         with _PAINTING, tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / name
-            pictures.save_graph(session.current()[1], file)
+            pictures.save_graph(session.current().answer, file)
             return file.read_bytes()
 
     return make
@@ -46,7 +46,7 @@ def _picture(name: str) -> Callable[[Session], bytes]:
 
 def python_lines(session: Session) -> str:
     """A program that gives the same answer to the same file, and the same answers to what was asked about it."""
-    _, answer = session.current()
+    answer = session.current().answer
     knowledge = answer.knowledge.to_dict()
     options = session.choices.reading.to_dict()
     reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
@@ -87,20 +87,20 @@ def _questions_in_python(session: Session) -> list[str]:
 
 def _questions(session: Session) -> list[EffectAsked]:
     """The questions about effects of variables that are still there."""
-    there = set(session.current()[1].names)
+    there = set(session.current().answer.names)
     return [asked for asked in session.questions if {asked.cause, asked.effect} <= there]
 
 
 def report_page(session: Session) -> str:
     """The trust card, the graph, what was known, the effects and the stability that were asked for, and the program, as
     one HTML file that needs nothing else."""
-    _, answer = session.current()
+    answer = session.current().answer
     facts = table_facts(session)
     card = [facts.size, facts.against, facts.assumed]
     findings = [f"{finding.severity}: {finding.message}" for finding in facts.findings]
     with _PAINTING:
         # Without findings: the card above has them, in the words of the page.
-        graph = summary.to_html(replace(answer, findings=()))
+        graph = summary.to_html(summary.summarize(replace(answer, findings=())), summary.picture_of(answer))
     return "".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -124,13 +124,13 @@ def report_page(session: Session) -> str:
 
 def _effects(session: Session) -> list[str]:
     """A section with the effects that were asked for, of variables that are still there."""
-    found, answer = session.current()
+    found = session.current()
     parts = []
     for asked in _questions(session):
         curved = " (estimated with curves)" if asked.estimator == "curved" else ""
         parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{curved}')}</h3>")
         try:
-            size = effect_facts(answer, found.table, asked)
+            size = effect_facts(found, asked)
         except ArrowError as error:  # a level that it compares is gone since
             parts.append(_paragraphs([failure(error)]))
             continue
@@ -144,13 +144,13 @@ def _effects(session: Session) -> list[str]:
             )
             for each in size.sets
         ]
-        parts.append(_table(("adjusted for", "graphs", "effect", "90% interval"), rows))
+        parts.append(summary.html_table(("adjusted for", "graphs", "effect", "90% interval"), rows))
     return ["<h2>Effects</h2>", *parts] if parts else []
 
 
 def _stability(session: Session) -> list[str]:
     """A section with the shares of resampled tables that show each edge, once they are read."""
-    stability, (_, answer) = session.stability(), session.current()
+    stability, answer = session.stability(), session.current().answer
     if stability is None:
         return []
     rows = []
@@ -160,15 +160,7 @@ def _stability(session: Session) -> list[str]:
         rows.append((edge.source, edge.target, *(counted_share(float(share)) for share in shares)))
     words = f"Shares of {stability.resamples} tables with the observations drawn again."
     head = ("cause", "effect", "show this edge", "show it reversed")
-    return ["<h2>Stability</h2>", _paragraphs([words]), _table(head, rows)]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
-    lines = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
+    return ["<h2>Stability</h2>", _paragraphs([words]), summary.html_table(head, rows)]
 
 
 def _paragraphs(lines: list[str]) -> str:

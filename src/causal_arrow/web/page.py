@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import numpy as np
-
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.uncertainty import resampled_distributions
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables import FileInMemory, RawFrame
@@ -22,7 +19,6 @@ from causal_arrow.tables.table import Abilities
 from causal_arrow.web import messages
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.limits import Limits
-from causal_arrow.web.questions import SEED
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.sessions import Session, Sessions
 from causal_arrow.web.uploads import AbandonedError, OpenedFile, open_file, read_apart
@@ -126,15 +122,12 @@ class Page:
 
     def start_resampling(self, session: Session, count: int) -> None:
         """Put resampled tables in line for the network, one after the other."""
-        found, _ = session.current()
+        found = session.current()
         self.queue.cancel(session.resampling)
 
         def work() -> Pieces[list[GraphDistribution]]:
-            random = np.random.default_rng(SEED)
             passes = -(-count * found.table.values.size // CELLS_PER_PASS)
-            distributions = resampled_distributions(
-                found.answer, found.network, found.table, count, random, passes=passes
-            )
+            distributions = found.resampled(count, passes=passes)
             read: list[GraphDistribution] = []
             for _ in range(count):
                 with stopped_when_unwanted(found.network, lambda: job):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
+from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.effects.effect import Effect
-from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
 from causal_arrow.discovery.summary import Decision, decided_by
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
@@ -33,7 +33,6 @@ from causal_arrow.web.messages import (
 from causal_arrow.web.sessions import EffectAsked
 
 MAX_POINTS = 500
-DRAWN_GRAPHS = 1000  # as `Arrow.effect` has it
 MAX_LISTED = 5
 CURVE_POINTS = 160
 SEED = 0
@@ -224,15 +223,11 @@ def _level_summaries(
 # Cause and effect
 
 
-def _drawn(answer: Answer, random: np.random.Generator | None = None) -> Bools:
-    """Graphs from the distribution, none of which contradicts the knowledge.  (K, P, P)"""
-    return answer.sample(DRAWN_GRAPHS, random or np.random.default_rng(SEED)).graphs
-
-
-def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
+def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion:
     """The share of graphs drawn from the distribution in which one variable causes the other, and how."""
+    answer = found.answer
     j, k = _two(answer, cause, effect)
-    graphs = _drawn(answer)
+    graphs = found.sample()
     causes = ancestor_frequencies(graphs)
     ways = Counter(way for graph in graphs if (way := shortest_path(graph, j, k)) is not None)
     share = float(causes[j, k])
@@ -252,20 +247,10 @@ def causal_question(answer: Answer, cause: str, effect: str) -> CausalQuestion:
     )
 
 
-def effect_facts(answer: Answer, table: Table, asked: EffectAsked) -> EffectFacts:
+def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
     """The effect of one variable on another with its interval, by adjustment set, and its distribution."""
-    _two(answer, asked.cause, asked.effect)
-    random = np.random.default_rng(SEED)
-    effect = estimate_effect(
-        answer,
-        table,
-        _drawn(answer, random),
-        asked.cause,
-        asked.effect,
-        between=asked.between,
-        question=EffectQuestion(asked.estimator),
-        random=random,
-    )
+    _two(found.answer, asked.cause, asked.effect)
+    effect = found.effect(asked.cause, asked.effect, between=asked.between, estimator=asked.estimator)
     rows = [
         AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])
         for row in effect.by_adjustment_set.itertuples(index=False, name=None)

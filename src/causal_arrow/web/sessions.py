@@ -81,6 +81,7 @@ class Session:
     last_used: float = 0.0
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
+    _current: Discovery | None = None
     _numbers: int = 0
 
     def settle(self) -> None:
@@ -104,11 +105,13 @@ class Session:
             self.answer = self.answer.refine(decode=before.decode, threshold=before.threshold)
             self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
 
-    def current(self) -> tuple[Discovery, Answer]:
-        """The discovery and the answer as it stands."""
+    def current(self) -> Discovery:
+        """The discovery with the answer as it stands; graphs that were drawn for one question serve the next."""
         if self.found is None or self.answer is None:
             raise NoAnswerError("This table has no graph yet: wait for the network, or start it.")
-        return self.found, self.answer
+        if self._current is None or self._current.answer is not self.answer:
+            self._current = self.found.with_answer(self.answer)
+        return self._current
 
     def known(self, choices: Settings) -> Discovery | None:
         """The discovery when the table was last read like this; None if that is not remembered."""

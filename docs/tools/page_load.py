@@ -1,6 +1,6 @@
 """Many browsers at once: does each get its answer, how long does it take, and how much memory does the server need?
 
-    python -m causal_arrow.web.load --clients 20 --observations 1000 --variables 50
+    python docs/tools/page_load.py --clients 20 --observations 1000 --variables 50
 
 Starts a server of its own, lets every client open a table, wait for the graph, argue once and download it, all at the
 same time, and prints what they saw.
@@ -106,7 +106,7 @@ def together(clients: int, work: Callable[[int], Visit]) -> list[Visit]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the load and print it; 1 if any client did not get its answer."""
-    parser = argparse.ArgumentParser(prog="python -m causal_arrow.web.load", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python docs/tools/page_load.py", description=__doc__.split("\n")[0])
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--observations", type=int, default=1000)
     parser.add_argument("--variables", type=int, default=50)

@@ -1,4 +1,4 @@
-"""python -m causal_arrow.many: how much faster tables are that share a pass, and resamples that processes share.
+"""python docs/tools/many_speed.py: how much faster tables are that share a pass, and resamples that processes share.
 
 Prints tables in Markdown. Passes are timed in processor seconds, which depend little on other programs; processes in
 seconds of the clock.
@@ -17,7 +17,6 @@ from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.inference import infer, infer_together, ready_model, tables_per_pass
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.uncertainty import bootstrap
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network
 from causal_arrow.network.threads import set_thread_count
@@ -52,8 +51,7 @@ def print_bootstrap(model: str, resamples: int, jobs: int) -> None:
     found = discover(linear_table(0, 200, 10), Settings(model, device="cpu"))
 
     def shared_by(count: int) -> Callable[[], Any]:
-        what = found.answer, found.network, found.table, resamples
-        return lambda: bootstrap(*what, np.random.default_rng(0), jobs=count, progress=False)
+        return lambda: found.stability(resamples, jobs=count, progress=False)
 
     set_thread_count(jobs)
     one, several = fastest([shared_by(1), shared_by(jobs)], time.perf_counter)
@@ -73,7 +71,7 @@ def fastest(works: Sequence[Callable[[], Any]], clock: Callable[[], float]) -> l
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m causal_arrow.many", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python docs/tools/many_speed.py", description=__doc__)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
