@@ -186,11 +186,6 @@ class ArrowError(Exception):
         wording
             `PYTHON` or `COMMAND_LINE`; `str(error)` has the words for Python.
 
-        Returns
-        -------
-        str
-            One sentence or two, and what to do.
-
         Examples
         --------
         >>> from causal_arrow.errors import COMMAND_LINE

@@ -104,10 +104,7 @@ class DirectedEdge:
     def direction(self) -> str:
         """How strongly this direction is preferred, by `direction_probability`.
 
-        Returns
-        -------
-        str
-            "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
+        "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
 
         Examples
         --------
@@ -296,11 +293,6 @@ class Answer:
         hidden_threshold
             The probability above which a hidden cause is shown.
 
-        Returns
-        -------
-        Answer
-            A new answer. Whatever is not given stays as it is.
-
         Examples
         --------
         >>> informed = answer.refine(knowledge=Knowledge(forbidden=["day3 -> stay"]))
@@ -324,10 +316,7 @@ class Answer:
     def believed(self) -> GraphDistribution:
         """The network's distribution, with the directions that were chosen.
 
-        Returns
-        -------
-        GraphDistribution
-            As `distribution` has it, or with its order scores divided by `direction_temperature`.
+        As `distribution` has it, or with its order scores divided by `direction_temperature`.
 
         Examples
         --------
@@ -344,10 +333,7 @@ class Answer:
     def decoding(self) -> Decoding:
         """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed.
 
-        Returns
-        -------
-        Decoding
-            With `adjacency` (P, P), `order` (P,) and `exact`.
+        With `adjacency` (P, P), `order` (P,) and `exact`.
 
         Examples
         --------
@@ -361,11 +347,6 @@ class Answer:
     def adjacency(self) -> Bools:
         """The directed edges.  (P, P)
 
-        Returns
-        -------
-        ndarray of bool
-            `[j, k]` is true where j causes k.
-
         Examples
         --------
         >>> bool(answer.adjacency[answer.index_of("day3"), answer.index_of("stay")])
@@ -377,11 +358,7 @@ class Answer:
     def graph(self) -> CausalGraph:
         """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known.
 
-        Returns
-        -------
-        CausalGraph
-            With `directed` (P, P) and `bidirected` (P, P), which is None for a model that says nothing about hidden
-            causes.
+        With `directed` (P, P) and `bidirected` (P, P), which is None for a model that says nothing about hidden causes.
 
         Examples
         --------
@@ -394,11 +371,6 @@ class Answer:
     def order(self) -> tuple[str, ...]:
         """The variables, causes before effects.
 
-        Returns
-        -------
-        tuple of str
-            Every variable once.
-
         Examples
         --------
         >>> answer.order.index("day3") < answer.order.index("stay")
@@ -410,10 +382,7 @@ class Answer:
     def cpdag(self) -> Bools:
         """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)
 
-        Returns
-        -------
-        ndarray of bool
-            `[j, k]` is true where some graph of the class has the edge j → k.
+        `[j, k]` is true where some graph of the class has the edge j → k.
 
         Examples
         --------
@@ -426,10 +395,7 @@ class Answer:
     def constraints(self) -> Constraints:
         """The knowledge, as matrices in the order of `names`.
 
-        Returns
-        -------
-        Constraints
-            With `required`, `forbidden` and `precedence`, (P, P) each.
+        With `required`, `forbidden` and `precedence`, (P, P) each.
 
         Examples
         --------
@@ -444,11 +410,6 @@ class Answer:
     def edge_probabilities(self) -> Floats:
         """Probability of each directed edge, each pair given what is known about it.  (P, P)
 
-        Returns
-        -------
-        ndarray of float
-            `[j, k]` is the probability that j is a direct cause of k.
-
         Examples
         --------
         >>> ends = answer.index_of("day3"), answer.index_of("stay")
@@ -462,11 +423,6 @@ class Answer:
     def skeleton_probabilities(self) -> Floats:
         """Probability that two variables are adjacent, given what is known about the two.  (P, P)
 
-        Returns
-        -------
-        ndarray of float
-            Symmetric.
-
         Examples
         --------
         >>> adjacent = answer.skeleton_probabilities
@@ -479,11 +435,8 @@ class Answer:
     def confounding_probabilities(self) -> Floats | None:
         """Probability that two variables share a hidden cause.  (P, P)
 
-        Returns
-        -------
-        ndarray of float, or None
-            Symmetric, and zero where the knowledge rules it out, or where one of the two was set in every observation.
-            None for a network that says nothing about hidden causes.
+        Symmetric, and zero where the knowledge rules it out, or where one of the two was set in every observation. None
+        for a network that says nothing about hidden causes.
 
         Examples
         --------
@@ -505,11 +458,8 @@ class Answer:
     def hidden_level(self) -> Level | None:
         """How probable hidden causes are in the whole table, and which pairs stand out from that.
 
-        Returns
-        -------
-        Level or None
-            With the `median` of all pairs, and `standing_out` (P, P). Copies, and columns that determine each other,
-            are not hidden causes: they are left out. None for a network that says nothing about hidden causes.
+        With the `median` of all pairs, and `standing_out` (P, P). Copies, and columns that determine each other, are
+        not hidden causes: they are left out. None for a network that says nothing about hidden causes.
 
         Examples
         --------
@@ -542,10 +492,7 @@ class Answer:
     def undistinguished(self) -> int:
         """How many pairs are above the threshold and not shown, because they do not stand out from the table.
 
-        Returns
-        -------
-        int
-            0 unless `hidden` is "standing-out".
+        0 unless `hidden` is "standing-out".
 
         Examples
         --------
@@ -561,10 +508,7 @@ class Answer:
     def suspected(self) -> Bools | None:
         """The pairs that stand out as sharing a hidden cause, whatever is shown.  (P, P)
 
-        Returns
-        -------
-        ndarray of bool, or None
-            Symmetric; None for a network that says nothing about hidden causes.
+        Symmetric; None for a network that says nothing about hidden causes.
 
         Examples
         --------
@@ -577,11 +521,8 @@ class Answer:
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
         """The pairs shown to share a hidden cause, the most probable first.
 
-        Returns
-        -------
-        tuple of HiddenCause
-            Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no
-            such pair, or if the network says nothing about hidden causes.
+        Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no such
+        pair, or if the network says nothing about hidden causes.
 
         Examples
         --------
@@ -600,10 +541,7 @@ class Answer:
     def always_set(self) -> tuple[str, ...]:
         """The variables that experiments have set in every observation: nothing in the table tells of their causes.
 
-        Returns
-        -------
-        tuple of str
-            Empty without such experiments.
+        Empty without such experiments.
 
         Examples
         --------
@@ -616,10 +554,7 @@ class Answer:
     def shifted(self) -> tuple[DirectedEdge, ...]:
         """The edges from the environment: what differs between environments by more than its causes do.
 
-        Returns
-        -------
-        tuple of DirectedEdge
-            Empty without environments.
+        Empty without environments.
 
         Examples
         --------
@@ -632,11 +567,6 @@ class Answer:
     def order_scores(self) -> Floats:
         """A score for each variable: the larger, the earlier; only differences matter.  (P,)
 
-        Returns
-        -------
-        ndarray of float
-            In the order of `names`.
-
         Examples
         --------
         >>> answer.order_scores.shape
@@ -647,11 +577,6 @@ class Answer:
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
         """The edges of the graph, the most probable first.
-
-        Returns
-        -------
-        tuple of DirectedEdge
-            One entry per edge.
 
         Examples
         --------
@@ -671,11 +596,6 @@ class Answer:
             How many graphs.
         generator
             Where the randomness comes from.
-
-        Returns
-        -------
-        DrawnGraphs
-            `graphs`  (count, P, P), and `exact`, whether they are independent draws.
 
         Examples
         --------
@@ -719,11 +639,6 @@ class Answer:
         hidden
             As `sample_hidden` draws them for these graphs, or None.  (K, P, P)
 
-        Returns
-        -------
-        graphs, hidden
-            The same arrays for a variable without copies.
-
         Examples
         --------
         >>> import numpy as np
@@ -742,11 +657,6 @@ class Answer:
             As `sample` draws them.  (K, P, P)
         generator
             Where the randomness comes from.
-
-        Returns
-        -------
-        ndarray of bool, or None
-            Symmetric  (K, P, P). None for a network that says nothing about hidden causes.
 
         Examples
         --------
@@ -767,10 +677,7 @@ class Answer:
 
         Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
 
-        Returns
-        -------
-        tuple of VanishedAdjacency
-            Empty where the knowledge removes no adjacency.
+        Empty where the knowledge removes no adjacency.
 
         Examples
         --------
@@ -787,11 +694,6 @@ class Answer:
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know: warnings about the table, and an approximation where there was one.
 
-        Returns
-        -------
-        tuple of str
-            One or two sentences each, in words for Python.
-
         Examples
         --------
         >>> all(isinstance(sentence, str) for sentence in answer.warnings)
@@ -806,11 +708,6 @@ class Answer:
         ----------
         wording
             `causal_arrow.errors.PYTHON` or `COMMAND_LINE`; an empty mapping leaves the advice out.
-
-        Returns
-        -------
-        tuple of str
-            One or two sentences each.
 
         Examples
         --------
@@ -834,11 +731,6 @@ class Answer:
         variable
             Its name. An unknown name is a ConfigurationError that suggests the closest one.
 
-        Returns
-        -------
-        int
-            From 0.
-
         Examples
         --------
         >>> answer.index_of("ward")
@@ -854,11 +746,6 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field.
-
-        Returns
-        -------
-        dict
-            Text, numbers, lists and dictionaries.
 
         Examples
         --------
@@ -912,11 +799,6 @@ class Answer:
         ----------
         content
             What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
-
-        Returns
-        -------
-        Answer
-            With the same graph and probabilities; neither the table nor the network is needed.
 
         Examples
         --------
@@ -984,10 +866,7 @@ class Answer:
     def constraints_as_arranged(self) -> Constraints:
         """The knowledge as matrices, in the order of `arrangement`.
 
-        Returns
-        -------
-        Constraints
-            With `required`, `forbidden` and `precedence`, (P, P) each.
+        With `required`, `forbidden` and `precedence`, (P, P) each.
 
         Examples
         --------

@@ -114,11 +114,6 @@ class Settings:
         **changes
             New values by name.
 
-        Returns
-        -------
-        Settings
-            A new object; this one stays as it is.
-
         Examples
         --------
         >>> changed = settings.changed(decode="shd", drop=["id"])
@@ -138,11 +133,7 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON can hold them; not for a model that is an object.
 
-        Returns
-        -------
-        dict
-            By the names of the parameters, with the reading options that are not the default; `from_dict` reads it
-            back.
+        By the names of the parameters, with the reading options that are not the default; `from_dict` reads it back.
 
         Examples
         --------
@@ -164,11 +155,6 @@ class Settings:
         content
             Some of the parameters and reading options, by name, which may be those of earlier versions. An unknown
             name is a ConfigurationError.
-
-        Returns
-        -------
-        Settings
-            What is not given has its default.
 
         Examples
         --------

@@ -166,12 +166,9 @@ class EdgeStability:
     def to_frame(self) -> pd.DataFrame:
         """The edges that occurred at least once, the most frequent first.
 
-        Returns
-        -------
-        DataFrame
-            `source` and `target`; `frequency`, the share of the resampled tables whose graph has source → target;
-            `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
-            target over all of them.
+        `source` and `target`; `frequency`, the share of the resampled tables whose graph has source → target;
+        `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
+        target over all of them.
 
         Examples
         --------

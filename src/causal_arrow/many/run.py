@@ -77,11 +77,6 @@ def discover_many(
     **changes
         Settings and reading options (`ReadOptions`) by name, for all tables; they override those of `settings`.
 
-    Returns
-    -------
-    ManyAnswers
-        The answers by the names of the tables, and why some have none.
-
     Examples
     --------
     >>> from causal_arrow import discover_many, load_example

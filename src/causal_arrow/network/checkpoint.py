@@ -59,11 +59,6 @@ def load_model(source: str | Path, device: str = "auto", precision: str = "auto"
     precision
         "auto" and "float32", or "bfloat16" on a GPU.
 
-    Returns
-    -------
-    Network
-        Its `extra` holds how it was trained.
-
     Examples
     --------
     >>> from causal_arrow import load_model
