@@ -20,8 +20,14 @@ import pytest
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect
-from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, estimate_effects
-from causal_arrow.discovery.effects.forest import forest_estimate
+from causal_arrow.discovery.effects.estimation import (
+    EffectQuestion,
+    estimate_effect,
+    estimate_effects,
+    halves,
+    split_effect,
+)
+from causal_arrow.discovery.effects.flexible import flexible
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
 from causal_arrow.discovery.effects.sensitivity import e_value, robustness_value
@@ -32,7 +38,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import in_percent
+from causal_arrow.text import in_digits
 
 mpl.use("Agg")
 
@@ -77,9 +83,8 @@ def effect_of(
     table: Table, distribution: GraphDistribution, treatment: str, outcome: str, k: int = 200, **options: object
 ) -> Effect:
     answer = answer_for(table, distribution, knowledge=options.pop("knowledge", None) or Knowledge())
-    graphs = answer.sample(k, np.random.default_rng(0)).graphs
-    random = np.random.default_rng(0)
-    return estimate_effect(answer, table, graphs, treatment, outcome, random=random, **options)
+    options.setdefault("question", EffectQuestion("linear"))
+    return estimate_effect(answer, table, treatment, outcome, count=k, random=np.random.default_rng(0), **options)
 
 
 # Least squares
@@ -96,7 +101,8 @@ def test_estimates_by_many_sets_are_those_of_separate_robust_regressions() -> No
         coefficients = np.linalg.lstsq(x, values[:, 8], rcond=None)[0]
         residuals = values[:, 8] - x @ coefficients
         bread = np.linalg.inv(x.T @ x)
-        sandwich = bread @ (x.T * residuals**2) @ x @ bread * 80 / (80 - x.shape[1])
+        leverages = np.einsum("ij,jk,ik->i", x, bread, x)
+        sandwich = bread @ (x.T * (residuals / (1 - leverages)) ** 2) @ x @ bread
         assert estimate.effect == pytest.approx(coefficients[0], rel=1e-6)
         assert estimate.standard_error == pytest.approx(sandwich[0, 0] ** 0.5, rel=1e-6)
         assert estimate.freedom == 80 - x.shape[1]
@@ -167,22 +173,29 @@ def test_the_curved_estimator_sees_a_slope_that_a_straight_line_misses() -> None
 
 def test_quantiles_of_a_mixture_are_those_of_its_draws() -> None:
     random = np.random.default_rng(5)
-    mixture = mixture_of([0.5, 0.3], [1.0, -2.0], [0.3, 1.0], [40.0, 10.0])
-    part = random.choice(3, p=[0.5, 0.3, 0.2], size=400_000)
-    draws = np.select(
-        [part == 0, part == 1],
-        [1 + 0.3 * random.standard_t(40, size=400_000), -2 + random.standard_t(10, size=400_000)],
-        0.0,
-    )
+    mixture = mixture_of([5, 3], [1.0, -2.0], [0.3, 1.0], [40.0, 10.0])
+    part = random.choice(2, p=[0.625, 0.375], size=400_000)
+    draws = np.where(part, -2 + random.standard_t(10, size=400_000), 1 + 0.3 * random.standard_t(40, size=400_000))
     for level in (0.05, 0.25, 0.6, 0.95):
         assert mixture.quantile(level) == pytest.approx(np.quantile(draws, level), abs=0.02)
     assert mixture.mean == pytest.approx(draws.mean(), abs=0.01)
+    assert np.hypot(mixture.between, mixture.within) == pytest.approx(draws.std(), abs=0.1)  # t(10) has fatter tails
 
 
-def test_a_quantile_in_the_point_at_zero_is_zero_itself() -> None:
-    mixture = mixture_of([0.04], [1.0], [0.1], [50.0])
-    assert mixture.interval(0.9) == (0.0, 0.0)
-    assert mixture_of([], [], [], []).interval(0.9) == (0.0, 0.0)
+def test_two_humps_are_seen_and_one_is_not_split() -> None:
+    assert len(mixture_of([0.5, 0.5], [-2.0, 2.0], [0.5, 0.5], [50.0, 50.0]).humps()) == 2
+    assert len(mixture_of([0.5, 0.5], [-0.4, 0.4], [0.5, 0.5], [50.0, 50.0]).humps()) == 1
+
+
+def test_the_mean_of_two_mixtures_is_that_of_independent_draws() -> None:
+    random = np.random.default_rng(5)
+    one, other = mixture_of([1, 1], [0.0, 3.0], [0.4, 0.2], [60.0, 60.0]), mixture_of([1], [1.0], [0.5], [60.0])
+    first = np.where(random.random(400_000) < 0.5, 0, 3)
+    spread = np.where(first == 0, 0.4, 0.2)
+    draws = (first + spread * random.standard_t(60, 400_000) + 1 + 0.5 * random.standard_t(60, 400_000)) / 2
+    mean = one.averaged_with(other)
+    for level in (0.05, 0.5, 0.95):
+        assert mean.quantile(level) == pytest.approx(np.quantile(draws, level), abs=0.03)
 
 
 def test_ninety_percent_of_the_distribution_lie_in_the_interval() -> None:
@@ -232,13 +245,26 @@ def test_closed_back_doors_are_d_separation_with_the_hidden_causes_drawn_in() ->
 def test_a_hidden_cause_of_treatment_and_outcome_leaves_the_effect_not_identified(medical: Table) -> None:
     hidden = np.zeros((4, 4), dtype=bool)
     hidden[DOSE, HEALTH] = hidden[HEALTH, DOSE] = True
-    with pytest.raises(ArrowError, match="not identified"):
-        effect_of(medical, sure_of(TRIANGLE, hidden), "dose", "health")
+    effect = effect_of(medical, sure_of(TRIANGLE, hidden), "dose", "health")
+    assert effect.probability_not_identified == 1
+    assert effect.verdict == "not identified"
+    assert effect.blocking == (("dose", "health"),)
     elsewhere = np.zeros((4, 4), dtype=bool)
     elsewhere[INCOME, DOSE] = elsewhere[DOSE, INCOME] = True  # which adjusting for income closes
     effect = effect_of(medical, sure_of(TRIANGLE, elsewhere), "dose", "health")
     assert effect.probability_not_identified == 0
     assert effect.sets[0].adjustment_set == ("income",)
+
+
+def test_a_graph_without_a_path_adjusts_for_the_causes_of_the_treatment() -> None:
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[0, [1, 2]] = graph[3, 2] = True  # 0 causes treatment 1 and outcome 2, 3 the outcome
+    counts = count_adjustments(graph[None], 1, 2)
+    assert (counts.sets, counts.with_path, counts.reversed) == ({(0,): 1}, 0, 0)
+    backwards = graph.copy()
+    backwards[2, 1] = True
+    counts = count_adjustments(np.stack([graph, backwards]), 1, 2)
+    assert (counts.sets, counts.reversed) == ({(0,): 1}, 1)
 
 
 def suspecting(chance: float, edge: float = 1.0) -> GraphDistribution:
@@ -252,72 +278,65 @@ def suspecting(chance: float, edge: float = 1.0) -> GraphDistribution:
 
 
 @pytest.mark.parametrize(
-    ("chance", "edge", "verdict"),
+    ("chance", "edge", "treatment", "verdict", "start"),
     [
-        (0.9, 1.0, "not identified"),
-        (0.6, 0.9, "not identified"),
-        (0.3, 1.0, "effect"),
-        (0.9, 0.3, "no effect"),
+        (0.9, 1.0, "dose", "not identified", "The effect of dose on health is not identified in "),
+        (0.3, 1.0, "dose", "effect", "health changes by "),
+        (0.1, 0.3, "dose", "conflict", "Conflict: "),
+        (0.1, 0.5, "noise", "no effect", "No sign of an effect of noise on health: all graphs have no causal path"),
     ],
 )
-def test_the_sentence_opens_with_what_most_graphs_say(medical: Table, chance: float, edge: float, verdict: str) -> None:
-    effect = effect_of(medical, suspecting(chance, edge), "dose", "health", k=2000)
-    lost, none = effect.probability_not_identified, effect.probability_of_none
-    assert effect.verdict == verdict
-    assert effect.to_dict()["verdict"] == verdict
-    assert lost == pytest.approx(chance * edge, abs=0.05)
-    assert bool(effect.sensitivity_sentences()) == (verdict == "effect")
+def test_the_headline_is_the_conflict_of_the_three_answers_or_the_size(
+    medical: Table, chance: float, edge: float, treatment: str, verdict: str, start: str
+) -> None:
+    effect = effect_of(medical, suspecting(chance, edge), treatment, "health", k=2000)
+    assert effect.verdict == effect.to_dict()["verdict"] == verdict
+    assert effect.sentence.startswith(start)
     low, high = effect.interval
+    assert low <= effect.median <= high
+    size = f"health changes by {in_digits(effect.median)} (90% interval {in_digits(low)} to {in_digits(high)})"
+    assert sum(size in line for line in effect.lines) == 1  # whatever the verdict
+    assert low < high
+    assert effect.probability_not_identified == pytest.approx(chance if treatment == "dose" else 0, abs=0.05)
+    assert bool(effect.sensitivity_sentences()) == (verdict != "no effect")
     if verdict == "not identified":
-        assert effect.sentence.startswith(
-            f"The effect of dose on health is not identified in {lost:.0%} of graphs: a hidden common cause of both "
-            "cannot be ruled out, and nothing in the table adjusts for it. "
-            f"In the other {1 - lost:.0%}: health changes by {effect.median:.2f} (90% interval "
-        )
-        of_these = f"no effect in {in_percent(none / (1 - lost))} of these" if none else "no graph without an effect"
-        assert f"{of_these}; 1 adjustment set, {{income}}." in effect.sentence
-        assert "would have to explain" not in str(effect)
+        assert "a hidden cause of 'dose' and 'health' may explain it" in effect.sentence
         assert "not identified in" in effect.plot().get_xlabel()
-    elif verdict == "no effect":
-        share = 1 - lost - none
-        assert effect.sentence.startswith(
-            f"dose has no effect on health in {in_percent(none)} of graphs; in {in_percent(share)} health changes by "
-        )
-    else:
-        assert effect.sentence.startswith(
-            f"health changes by {effect.median:.2f} (90% interval {low:.2f} to {high:.2f}"
-        )
-        assert f"; not identified in {lost:.0%} of graphs because of a hidden cause." in effect.sentence
 
 
-@pytest.mark.parametrize("edge", [0.004, 0.5])
-def test_graphs_without_an_effect_are_an_answer_whatever_the_others_say(medical: Table, edge: float) -> None:
-    few, many = (effect_of(medical, suspecting(1 - 1e-9, edge), "dose", "health", k=k) for k in (200, 2000))
-    for effect in (few, many):
-        assert not effect.sets
-        assert effect.probability_of_none + effect.probability_not_identified == pytest.approx(1)
-        assert (effect.median, *effect.interval) == (0, 0, 0)
-    if edge < 0.1:
-        assert many.sentence == (
-            "dose has no effect on health in >99% of graphs; not identified in <1% of graphs because of a hidden cause."
-        )
-    answer = answer_for(medical, suspecting(1 - 1e-9, edge))
-    graphs = answer.sample(500, np.random.default_rng(0)).graphs
-    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
-    assert "dose" in [each.treatment for each in effects.effects]
-    assert effects.not_estimated == ()
+def test_the_size_is_the_same_whether_or_not_graphs_have_a_path(medical: Table) -> None:
+    with_path, without = (effect_of(medical, suspecting(0.01, edge), "dose", "health") for edge in (0.999, 0.001))
+    assert with_path.median == pytest.approx(without.median, abs=1e-9)
+    assert with_path.p_value == pytest.approx(without.p_value, abs=1e-9)
+    assert without.probability_of_path < 0.1 < 0.9 < with_path.probability_of_path
+
+
+def test_who_asks_says_that_the_treatment_comes_before_the_outcome(medical: Table) -> None:
+    # The network is sure that health causes dose.
+    backwards = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -20.0, -10.0, 0.0]))
+    effect = effect_of(medical, backwards, "dose", "health")
+    assert effect.order == "assumed"
+    assert effect.probability_reversed == 1
+    assert effect.probability_of_path == 1
+    assert effect.interval[0] < 2 < effect.interval[1]
+    assert "given that dose comes before health" in effect.sentence
+    assert "Without that order, health causes dose in >99% of them." in str(effect)
+    with pytest.raises(ArrowError, match="health causes dose in every graph"):
+        effect_of(medical, backwards, "dose", "health", question=EffectQuestion("linear", order="free"))
+    known = effect_of(medical, backwards, "dose", "health", knowledge=Knowledge(tiers=[["dose"], ["health"]]))
+    assert known.order == "known"
+    assert "given that" not in str(known)
 
 
 def test_causes_that_most_graphs_do_not_identify_are_marked_and_come_last(medical: Table) -> None:
     answer = answer_for(medical, suspecting(0.9))
-    graphs = answer.sample(500, np.random.default_rng(0)).graphs
-    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
+    effects = estimate_effects(answer, medical, "health", count=500, random=np.random.default_rng(0))
     assert [each.treatment for each in effects.effects] == ["income", "noise", "dose"]
     frame = effects.to_frame()
     dose = effects.effects[-1]
     assert abs(dose.standardized) > frame.standardized[:2].abs().max()
     assert frame.not_identified.tolist() == [each.probability_not_identified for each in effects.effects]
-    assert f"  dose: not identified in {dose.probability_not_identified:.0%} of graphs; in the others 1.8" in str(
+    assert f"  dose: not identified in {dose.probability_not_identified:.0%} of graphs; leaving that aside 1.8" in str(
         effects
     )
     assert [label.get_text() for label in effects.plot().get_yticklabels()][-1].startswith("dose (not identified in ")
@@ -339,11 +358,10 @@ def test_the_mean_is_the_average_over_graphs_and_their_frequencies_sum_to_one(me
     effect = effect_of(medical, unsure, "dose", "health", k=500)
     frame = effect.by_adjustment_set
     assert frame.frequency.sum() == pytest.approx(1)
-    assert len(frame) == 5  # none, nothing, income, noise, both
+    assert len(frame) == 4  # nothing, income, noise, both
     assert frame.frequency.is_monotonic_decreasing
     assert effect.mean == pytest.approx((frame.frequency * frame.effect).sum())
-    none = frame[[members is None for members in frame.adjustment_set]]
-    assert none.frequency.sum() == effect.probability_of_none > 0.1
+    assert effect.probability_of_none > 0.1
 
 
 def test_doubt_about_the_graph_widens_the_interval(medical: Table) -> None:
@@ -385,18 +403,6 @@ def test_a_change_to_a_value_that_was_never_observed_is_called_extrapolated(medi
     ]
 
 
-def test_a_log_scale_of_both_ends_is_mentioned_once() -> None:
-    values = np.exp(np.random.default_rng(18).normal(size=(100, 2)))
-    table = Table.of_numbers(values, ["dose", "health"])
-    edge = np.array([[False, True], [False, False]])
-    answer = answer_for(table, sure_of(edge), log_columns=("dose", "health"))
-    graphs = answer.sample(5, np.random.default_rng(0)).graphs
-    effect = estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0))
-    assert effect.notes == (
-        "The network read dose and health on a log scale; the effect is in the units that were given.",
-    )
-
-
 def test_units_of_a_column_change_the_effect_and_nothing_else(medical: Table) -> None:
     values = medical.values * np.array([1e6, 1e-3, 10.0, 1.0]) + 7
     scaled = Table.of_numbers(values, medical.names)
@@ -405,18 +411,20 @@ def test_units_of_a_column_change_the_effect_and_nothing_else(medical: Table) ->
     assert after.robustness_value == pytest.approx(before.robustness_value, rel=1e-6)
 
 
-def test_adjusting_for_a_column_on_a_log_scale_does_not_depend_on_its_sign(medical: Table) -> None:
+def test_covariates_enter_as_they_are_whatever_scale_the_network_read(medical: Table) -> None:
     values = medical.values.copy()
     values[:, INCOME] = np.exp(values[:, INCOME])
+    table = Table.of_numbers(values, medical.names)
     effects = []
-    for sign in (1, -1):
-        signed = values * np.array([sign, 1, 1, 1])
-        table = Table.of_numbers(signed, medical.names)
-        answer = answer_for(table, sure_of(TRIANGLE), log_columns=("income",))
-        graphs = answer.sample(20, np.random.default_rng(0)).graphs
-        effects.append(estimate_effect(answer, table, graphs, "dose", "health", random=np.random.default_rng(0)))
+    for log_columns in ((), ("income",)):
+        answer = answer_for(table, sure_of(TRIANGLE), log_columns=log_columns)
+        question = EffectQuestion("linear")
+        effects.append(
+            estimate_effect(
+                answer, table, "dose", "health", question=question, count=20, random=np.random.default_rng(0)
+            )
+        )
     assert effects[0].sets == effects[1].sets
-    assert effects[0].interval[0] < 2 < effects[0].interval[1]
 
 
 def test_two_levels_of_a_category_are_compared_with_each_other_alone() -> None:
@@ -458,7 +466,7 @@ def noise_may_matter(chance: float = 0.05) -> GraphDistribution:
     return GraphDistribution(logits, np.array([0.0, -SURE, -2 * SURE, SURE]))
 
 
-@pytest.mark.parametrize("estimator", ["linear", "curved", "forest"])
+@pytest.mark.parametrize("estimator", ["linear", "curved", "flexible"])
 def test_a_set_is_estimated_from_the_observations_that_are_complete_for_it(medical: Table, estimator: str) -> None:
     question = EffectQuestion(estimator)
     holes = with_holes(medical, NOISE, 60)
@@ -468,18 +476,18 @@ def test_a_set_is_estimated_from_the_observations_that_are_complete_for_it(medic
     used = {each.adjustment_set: each.observations for each in sparse.sets}
     assert used == {("income",): 600, ("income", "noise"): 60}
     assert sparse.observations == 600
-    assert sparse.notes == ()  # few graphs ask for the sparse variable
+    assert not any("lack a value" in note for note in sparse.notes)  # few graphs ask for the sparse variable
     complete = effect_of(
         Table(medical.values[-60:], medical.columns), noise_may_matter(), "dose", "health", k=500, question=question
     )
     of_all, of_few, found = (
         {each.adjustment_set: each.estimate for each in effect.sets} for effect in (full, complete, sparse)
     )
-    if estimator == "forest":  # which draws its folds
+    if estimator == "flexible":  # which draws its folds
         assert found["income",].effect == pytest.approx(of_all["income",].effect, abs=0.1)
         return
-    assert found["income",] == pytest.approx(of_all["income",], rel=1e-9, nan_ok=True)
-    assert found["income", "noise"] == pytest.approx(of_few["income", "noise"], rel=1e-9, nan_ok=True)
+    assert found["income",][:4] == pytest.approx(of_all["income",][:4], rel=1e-9, nan_ok=True)
+    assert found["income", "noise"][:4] == pytest.approx(of_few["income", "noise"][:4], rel=1e-9, nan_ok=True)
 
 
 def test_a_set_with_too_few_observations_has_no_estimate_and_the_others_have_theirs(medical: Table) -> None:
@@ -487,7 +495,7 @@ def test_a_set_with_too_few_observations_has_no_estimate_and_the_others_have_the
     assert [each.adjustment_set for each in effect.sets] == [("income",)]
     assert 0 < effect.probability_not_estimated < 0.2
     share = f"{effect.probability_not_estimated:.0%} of graphs ask for a set that has no estimate"
-    assert effect.sentence.endswith(f"{share} (fewer than 20 observations are complete for it).")
+    assert f"{share} (fewer than 20 observations are complete for it)." in str(effect)
     assert effect.to_dict()["why_not_estimated"] == "fewer than 20 observations are complete for it"
     assert effect.interval[0] < 2 < effect.interval[1]
 
@@ -497,9 +505,6 @@ def test_an_effect_is_refused_only_where_no_set_has_an_estimate(medical: Table) 
         effect_of(with_holes(medical, INCOME, 19), sure_of(TRIANGLE), "dose", "health")
     with pytest.raises(ArrowError, match="only 19 observations have values of both variables, and 20 are the fewest"):
         effect_of(with_holes(medical, HEALTH, 19), sure_of(TRIANGLE), "dose", "health")
-    none = effect_of(with_holes(medical, HEALTH, 3), sure_of(TRIANGLE), "noise", "health")
-    assert str(none) == "noise has no effect on health in any of 200 graphs."
-    assert none.standardized == 0
 
 
 def test_words_say_from_how_many_observations_where_they_are_clearly_fewer(medical: Table) -> None:
@@ -514,50 +519,22 @@ def test_words_say_from_how_many_observations_where_they_are_clearly_fewer(medic
     )
 
 
-def test_words_say_effect_interval_and_adjustment(medical: Table) -> None:
+def test_words_say_one_thing_per_line_and_open_with_the_size(medical: Table) -> None:
     order = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -3.0, -30.0, 0.0]))
     effect = effect_of(medical, order, "dose", "health")
+    said = str(effect).splitlines()
     assert re.match(
-        r"health changes by 1\.8\d* \(90% interval [\d.]+ to [\d.]+\) per unit of dose; no graph without an "
-        r"effect; 2 adjustment sets, the most frequent {income}\. A hidden cause of both would have to explain ",
-        str(effect),
+        r"health changes by 1\.8\d* \(90% interval [\d.]+ to [\d.]+\) per unit of dose\.",
+        said[0],
     )
-    assert str(effect_of(medical, sure_of(TRIANGLE), "noise", "health")) == (
-        "noise has no effect on health in any of 200 graphs."
-    )
-
-
-@pytest.mark.parametrize("chance_of_none", [0.04, 0.4, 0.6, 0.97])
-def test_the_number_of_the_sentence_is_in_the_interval_whatever_the_share_of_graphs_without_an_effect(
-    chance_of_none: float,
-) -> None:
-    random = np.random.default_rng(12)
-    dose = random.normal(size=20_000)
-    medical = Table.of_numbers(
-        np.stack([random.normal(size=20_000), dose, 2 * dose + random.normal(size=20_000)], axis=1),
-        ["income", "dose", "health"],
-    )
-    triangle = TRIANGLE[:3, :3]
-    logits = sure_of(triangle).skeleton_logits.copy()
-    # The edge from dose to health is the only path: it is there or not.
-    logits[DOSE, HEALTH] = logits[HEALTH, DOSE] = math.log((1 - chance_of_none) / chance_of_none)
-    order = GraphDistribution(logits, sure_of(triangle).order_scores)
-    effect = effect_of(medical, order, "dose", "health", k=2000)
-    low, high = effect.interval
-    assert effect.probability_of_none == pytest.approx(chance_of_none, abs=0.03)
-    assert low <= effect.median <= high
-    assert effect.median_if_any == pytest.approx(2, abs=0.2)
-    if chance_of_none == 0.04:  # the mean is dragged out of the interval by the few graphs without an effect
-        assert not low <= effect.mean <= high
-        assert f"is {effect.mean:.2f}" in effect.sentence
-        assert effect.sentence.startswith(f"health changes by {effect.median:.2f} ")
-    if chance_of_none > 0.5:
-        assert effect.median == 0
-        share = effect.probability_of_none
-        assert effect.sentence.startswith(
-            f"dose has no effect on health in {share:.0%} of graphs; in the others health changes by "
-            f"{effect.median_if_any:.2f} per unit of dose"
-        )
+    assert said[1].startswith("Graphs: all 200 graphs with a causal path from dose to health.")
+    assert said[2] == "Test of no dependence after adjustment for {income}: p < 0.001."
+    assert re.match(r"Adjusted for {income} in \d+% of graphs, 1 other set in the rest; standard deviation ", said[3])
+    assert said[4].startswith("Estimand: the average effect")
+    assert said[5].startswith("A hidden cause would have to explain ")
+    assert max(map(len, said)) < 250
+    assert effect._repr_html_().startswith("<strong>health changes by 1.8")
+    assert "&lt; 0.001" in effect._repr_html_()
 
 
 def test_the_effect_on_a_level_is_the_change_of_its_share() -> None:
@@ -569,11 +546,11 @@ def test_the_effect_on_a_level_is_the_change_of_its_share() -> None:
     table = Table(np.stack([drug, stage], axis=1), columns)
     graph = np.array([[False, True], [False, False]])
     for level, expected in (("mild", 0.3), ("fair", 0.0), ("grave", -0.3)):
-        for estimator in ("linear", "forest"):
+        for estimator in ("linear", "flexible"):
             question = EffectQuestion(estimator, level=level)
             effect = effect_of(table, sure_of(graph), "drug", "stage", question=question)
             assert effect.median == pytest.approx(expected, abs=0.05)
-        assert f"the share of stage = {level} changes by" in effect.sentence
+        assert f"the share of stage = {level} changes by" in str(effect)
     with pytest.raises(ArrowError, match=r"'mild', 'fair' and 'grave'.*level="):
         effect_of(table, sure_of(graph), "drug", "stage")
     with pytest.raises(ArrowError, match="did you mean 'grave'"):
@@ -599,17 +576,16 @@ def test_words_say_what_levels_a_change_is_counted_in() -> None:
     graph[:4, 4] = graph[1, 3] = True
     effect = effect_of(table, sure_of(graph), "size", "pain")
     assert effect.sentence.startswith(f"pain changes by {effect.median:.3f} levels (90% interval ")
-    assert " per level of size;" in effect.sentence
+    assert " per level of size." in effect.sentence
     assert effect.plot().get_xlabel() == "change of pain in levels per level of size"
     share = effect_of(table, sure_of(graph), "sex", "smoker")  # two levels have one comparison
     assert share.sentence.startswith(f"the share of smoker = yes changes by {share.median:.3f} (90% interval ")
-    assert " when sex goes from f to m;" in share.sentence
+    assert " when sex goes from f to m." in share.sentence
     assert share.level == "yes"
-    backwards = effect_of(table, sure_of(graph), "sex", "smoker", question=EffectQuestion(level="no"))
+    backwards = effect_of(table, sure_of(graph), "sex", "smoker", question=EffectQuestion("linear", level="no"))
     assert backwards.median == pytest.approx(-share.median)
     answer = answer_for(table, sure_of(graph))
-    graphs = answer.sample(20, np.random.default_rng(0)).graphs
-    effects = estimate_effects(answer, table, graphs, "pain", random=np.random.default_rng(0))
+    effects = estimate_effects(answer, table, "pain", count=20, random=np.random.default_rng(0))
     assert {each.treatment for each in effects.effects} == {"size", "sex", "smoker"}
     assert effects.categories == effects.not_estimated == ("site",)
     assert str(effects).endswith(
@@ -653,14 +629,14 @@ def test_an_effect_goes_through_json(medical: Table) -> None:
     assert content["e_value"] is None
 
 
-def test_a_thousand_graphs_of_fifty_variables_take_under_two_seconds() -> None:
+def test_a_thousand_graphs_of_fifty_variables_take_under_three_seconds() -> None:
     random = np.random.default_rng(10)
     table = Table.of_numbers(random.normal(size=(1000, 50)), [f"v{place}" for place in range(50)])
     logits = random.normal(-1.5, 1.0, size=(50, 50))
     distribution = GraphDistribution((logits + logits.T) / 2, np.linspace(3, -3, 50))
-    started = time.perf_counter()
+    started = time.process_time()
     effect = effect_of(table, distribution, "v5", "v44", k=1000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 3
     assert len(effect.sets) > 900
 
 
@@ -669,8 +645,7 @@ def test_a_thousand_graphs_of_fifty_variables_take_under_two_seconds() -> None:
 
 def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table) -> None:
     answer = answer_for(medical, sure_of(TRIANGLE))
-    graphs = answer.sample(50, np.random.default_rng(0)).graphs
-    effects = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0))
+    effects = estimate_effects(answer, medical, "health", count=50, random=np.random.default_rng(0))
     frame = effects.to_frame()
     assert list(frame.cause) == ["dose", "income", "noise"]
     assert list(frame.probability) == [1, 1, 0]
@@ -692,16 +667,14 @@ def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medica
     places = [INCOME, NOISE, DOSE, HEALTH]
     ordered = Table(values[:, places], tuple(table.columns[place] for place in places))
     answer = answer_for(ordered, sure_of(graph[np.ix_(places, places)]))
-    graphs = answer.sample(20, np.random.default_rng(0)).graphs
-    effects = estimate_effects(answer, ordered, graphs, "health", random=np.random.default_rng(0))
+    effects = estimate_effects(answer, ordered, "health", count=20, random=np.random.default_rng(0))
     assert effects.not_estimated == ("income", "noise")  # each is adjusted for by its copy
     assert [each.treatment for each in effects.effects] == ["dose"]
 
 
 def effects_on_health(table: Table, distribution: GraphDistribution, question: EffectQuestion | None = None) -> Effects:
     answer = answer_for(table, distribution)
-    graphs = answer.sample(50, np.random.default_rng(0)).graphs
-    return estimate_effects(answer, table, graphs, "health", question=question, random=np.random.default_rng(0))
+    return estimate_effects(answer, table, "health", question=question, count=50, random=np.random.default_rng(0))
 
 
 def test_that_nothing_has_an_effect_is_said_only_where_no_graph_has_a_path(medical: Table) -> None:
@@ -709,12 +682,9 @@ def test_that_nothing_has_an_effect_is_said_only_where_no_graph_has_a_path(medic
     assert str(nothing) == "Nothing in the table has an effect on health in any of 50 graphs."
     failed = effects_on_health(with_holes(medical, HEALTH, 19), sure_of(TRIANGLE))
     reason = "only 19 observations have values of both variables, and 20 are the fewest"
-    assert str(failed) == (
-        f"No effect on health could be estimated: for 'income' and 'dose', {reason}; nothing else has an effect on "
-        "health in any of 50 graphs."
-    )
-    assert failed.to_dict()["not_estimated"] == ["income", "dose"]
-    assert failed.to_dict()["why_not_estimated"] == {"income": reason, "dose": reason}
+    assert str(failed) == (f"No effect on health could be estimated: for 'income', 'dose' and 'noise', {reason}.")
+    assert failed.to_dict()["not_estimated"] == ["income", "dose", "noise"]
+    assert failed.to_dict()["why_not_estimated"] == dict.fromkeys(("income", "dose", "noise"), reason)
 
 
 def test_a_ranking_says_why_a_cause_has_no_estimate(medical: Table) -> None:
@@ -723,7 +693,7 @@ def test_a_ranking_says_why_a_cause_has_no_estimate(medical: Table) -> None:
     table = Table(table.values[:, places], tuple(table.columns[place] for place in places))
     graph = np.zeros((4, 4), dtype=bool)
     graph[0, 1] = graph[:3, 3] = True
-    effects = effects_on_health(table, sure_of(graph), EffectQuestion(adjustment="parents"))
+    effects = effects_on_health(table, sure_of(graph), EffectQuestion("linear", adjustment="parents"))
     assert [each.treatment for each in effects.effects] == ["dose", "income"]
     assert str(effects).splitlines()[-1] == (
         "  no estimate for 'noise': only 19 observations have values of both variables, and 20 are the fewest"
@@ -749,47 +719,281 @@ def test_the_command_says_why_no_effect_could_be_estimated(
     assert json.loads(out)["why_not_estimated"] == {"income": reason, "dose": reason}
 
 
-# Forests
+# Without straight lines
 
 
-def test_forests_find_the_effect_under_confounding_that_is_not_linear() -> None:
+def flexible_estimate(treated: np.ndarray, outcome: np.ndarray, cause: np.ndarray, estimand: str) -> SetEstimate:
+    columns = (cause - cause.mean(axis=0)) / cause.std(axis=0)
+    model = flexible(treated, outcome, columns, estimand != "slope", 0)
+    assert model is not None
+    found = model.estimate(estimand)
+    assert found is not None
+    return found
+
+
+def test_the_flexible_estimator_finds_the_slope_under_confounding_that_is_not_linear() -> None:
     random = np.random.default_rng(11)
     cause = random.uniform(-2, 2, size=(800, 1))
     bend = np.square(cause[:, 0])
     dose = bend + 0.7 * random.normal(size=800)
     outcome = 1.0 * dose + 3 * bend + random.normal(size=800)
     line = linear_estimates(Design.of([dose[:, None], outcome[:, None], cause]), 0, 1, [(2,)])[(2,)]
-    forest = forest_estimate(dose, outcome, cause, False, random)
-    assert forest is not None
+    found = flexible_estimate(dose, outcome, cause, "slope")
     assert line.effect > 2.5
-    assert abs(forest.effect - 1) < 4 * forest.standard_error + 0.05
-    assert forest.standard_error < 0.1
+    assert abs(found.effect - 1) < 4 * found.standard_error
+    assert found.standard_error < 0.1
 
 
-def test_forests_find_the_mean_difference_of_a_yes_or_no_treatment() -> None:
+@pytest.mark.parametrize(("estimand", "expected"), [("ATE", 1.0), ("ATT", 1.5)])
+def test_the_average_effect_is_that_of_the_observations_it_names(estimand: str, expected: float) -> None:
     random = np.random.default_rng(12)
-    cause = random.uniform(-2, 2, size=(1000, 2))
-    treated = (random.random(1000) < 1 / (1 + np.exp(-1.5 * np.abs(cause[:, 0]) + 1))).astype(float)
-    gain = 1 + cause[:, 1]  # 1 on average
-    outcome = gain * treated + 2 * np.abs(cause[:, 0]) + 0.5 * random.normal(size=1000)
-    plain = outcome[treated == 1].mean() - outcome[treated == 0].mean()
-    forest = forest_estimate(treated, outcome, cause, True, random)
-    assert forest is not None
-    assert plain > 1.4
-    assert abs(forest.effect - 1) < 4 * forest.standard_error + 0.05
+    cause = random.uniform(-2, 2, size=(4000, 2))
+    chance = 1 / (1 + np.exp(-0.8 * cause[:, 1] - np.abs(cause[:, 0]) + 1))
+    treated = (random.random(4000) < chance).astype(float)
+    gain = 1 + cause[:, 1]  # 1 on average, more among the treated
+    outcome = gain * treated + 2 * np.abs(cause[:, 0]) + 0.5 * random.normal(size=4000)
+    if estimand == "ATT":
+        expected = float(gain[treated == 1].mean())
+        assert expected > 1.2
+    found = flexible_estimate(treated, outcome, cause, estimand)
+    assert abs(found.effect - expected) < 4 * found.standard_error
+    assert found.standard_error < 0.06
 
 
-def test_a_treatment_that_almost_nobody_has_has_no_forest_estimate() -> None:
-    treated = np.zeros(100)
-    treated[:4] = 1
-    assert forest_estimate(treated, np.arange(100.0), np.zeros((100, 0)), True, np.random.default_rng(0)) is None
+def test_poor_overlap_changes_whom_the_effect_is_about_and_is_said() -> None:
+    random = np.random.default_rng(13)
+    cause = random.normal(size=3000)
+    drug = (random.random(3000) < 1 / (1 + np.exp(-4 * cause))).astype(float)
+    columns = (Column("cause"), Column("drug", "binary", ("no", "yes")), Column("health"))
+    values = np.stack([cause, drug, drug + cause + random.normal(size=3000)], axis=1)
+    question = EffectQuestion("flexible")
+    effect = effect_of(Table(values, columns), sure_of(TRIANGLE[:3, :3]), "drug", "health", question=question)
+    assert "overlap (weighted by variance)" in effect.estimand
+    assert "Poor overlap: in " in str(effect)
+    assert effect.interval[0] < 1 < effect.interval[1]
+    even = values.copy()
+    even[:, 1] = random.integers(2, size=3000)
+    effect = effect_of(Table(even, columns), sure_of(TRIANGLE[:3, :3]), "drug", "health", question=question)
+    assert effect.estimand == "the average effect over all observations"
+    assert "overlap" not in str(effect)
 
 
-def test_the_forest_estimator_says_how_many_sets_it_was_grown_for(medical: Table) -> None:
-    effect = effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=EffectQuestion("forest"))
-    assert effect.mean == pytest.approx(2, abs=0.5)
-    assert np.isnan(effect.robustness_value)
-    assert effect.estimator == "forest"
+def test_with_few_rows_the_flexible_estimator_uses_straight_lines(medical: Table) -> None:
+    few = Table(medical.values[:60], medical.columns)
+    lines, flexible_ = (
+        effect_of(few, sure_of(TRIANGLE), "dose", "health", question=EffectQuestion(name))
+        for name in ("linear", "flexible")
+    )
+    assert flexible_.median == lines.median
+    assert flexible_.estimator == "linear"
+
+
+# Groups, clusters, columns named
+
+
+def test_effects_within_groups_are_those_of_the_groups() -> None:
+    random = np.random.default_rng(14)
+    site, drug = random.integers(2, size=(2, 2000)).astype(float)
+    age = random.uniform(20, 80, size=2000)
+    health = drug * (1 + 2 * site) + 0.1 * age + random.normal(size=2000)
+    columns = (
+        Column("site", "category", ("north", "south")),
+        Column("drug", "binary", ("no", "yes")),
+        Column("age"),
+        Column("health"),
+    )
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[:3, 3] = True
+    table = Table(np.stack([site, drug, age, health], axis=1), columns)
+    effect = effect_of(table, sure_of(graph), "drug", "health", question=EffectQuestion("flexible"))
+    by_site = effect.by("site")
+    assert by_site["site"].tolist() == ["north", "south"]
+    assert by_site["effect"].to_list() == pytest.approx([1, 3], abs=0.3)
+    assert by_site["rows"].sum() == 2000
+    by_age = effect.by("age", bins=3)
+    assert len(by_age) == 3
+    assert (by_age.low < 2).all()
+    assert (by_age.high > 2).all()
+    with pytest.raises(ArrowError, match="did you mean 'age'"):
+        effect.by("agee")
+
+
+def test_clusters_widen_the_interval_where_observations_depend_on_each_other() -> None:
+    random = np.random.default_rng(15)
+    school = np.repeat(np.arange(40), 25)
+    small = random.integers(2, size=40)[school].astype(float)
+    score = small + random.normal(size=40)[school] + random.normal(size=1000)
+    names = [f"s{place}" for place in range(40)]
+    columns = (Column("school", "category", tuple(names)), Column("small", "binary", ("no", "yes")), Column("score"))
+    table = Table(np.stack([school.astype(float), small, score], axis=1), columns)
+    graph = np.zeros((3, 3), dtype=bool)
+    graph[1, 2] = True
+    plain, clustered = (
+        effect_of(table, sure_of(graph), "small", "score", question=EffectQuestion("linear", cluster=name))
+        for name in (None, "school")
+    )
+    assert np.ptp(clustered.interval) > 2.5 * np.ptp(plain.interval)
+    assert "Standard errors by school: 40 clusters." in str(clustered)
+    means = pd.DataFrame({"school": school, "small": small, "score": score}).groupby("school").mean()
+    error = math.sqrt(sum(means.score[means.small == arm].var() / (means.small == arm).sum() for arm in (0, 1)))
+    assert clustered.sets[0].estimate.standard_error == pytest.approx(error, rel=0.05)
+
+
+def test_columns_that_are_named_are_adjusted_for_whatever_the_graphs_say(medical: Table) -> None:
+    empty = sure_of(np.zeros((4, 4), dtype=bool))
+    question = EffectQuestion("linear", adjust_for=["income"])
+    named = effect_of(medical, empty, "dose", "health", question=question)
+    assert [each.adjustment_set for each in named.sets] == [("income",)]
+    assert named.interval[0] < 2 < named.interval[1]
+    assert named.verdict == "conflict"
+    question = EffectQuestion("linear", adjust_for="earlier")
+    tiers = Knowledge(tiers=[["income", "noise"], ["dose"], ["health"]])
+    earlier = effect_of(medical, empty, "dose", "health", question=question, knowledge=tiers)
+    assert earlier.tested_set == ("income", "noise")
+    with pytest.raises(ArrowError, match="puts no column before 'dose'"):
+        effect_of(medical, empty, "dose", "health", question=question)
+    with pytest.raises(ArrowError, match="got the treatment or the outcome"):
+        effect_of(medical, empty, "dose", "health", question=EffectQuestion(adjust_for=["dose"]))
+
+
+def test_a_set_that_leaves_a_back_door_open_is_called_not_identified(medical: Table) -> None:
+    question = EffectQuestion("linear", adjust_for=["noise"])
+    assert effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question).probability_not_identified == 1
+    question = EffectQuestion("linear", adjust_for=["income", "noise"])
+    assert effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question).probability_not_identified == 0
+
+
+def test_times_until_an_event_are_warned_about() -> None:
+    random = np.random.default_rng(16)
+    drug, died = random.integers(2, size=(2, 200)).astype(float)
+    columns = (Column("drug", "binary", ("no", "yes")), Column("survival_days"), Column("died", "binary", ("0", "1")))
+    values = np.stack([drug, random.exponential(size=200), died], axis=1)
+    graph = np.zeros((3, 3), dtype=bool)
+    graph[0, 1] = True
+    effect = effect_of(Table(values, columns), sure_of(graph), "drug", "survival_days")
+    assert any("time until an event (died)" in note for note in effect.notes)
+    renamed = (columns[0], Column("weight"), columns[2])
+    assert not effect_of(Table(values, renamed), sure_of(graph), "drug", "weight").notes
+
+
+# Trials and instruments
+
+
+def trial_table(rows: int = 400) -> tuple[Table, pd.DataFrame]:
+    """A trial of a drug whose effect is 1, with an earlier column that explains much and a site."""
+    random = np.random.default_rng(17)
+    before = random.normal(size=rows)
+    site = random.integers(4, size=rows).astype(float)
+    drug = random.integers(2, size=rows).astype(float)
+    after = drug + 2 * before + site + random.normal(size=rows)
+    columns = (
+        Column("before"),
+        Column("site", "category", ("a", "b", "c", "d")),
+        Column("drug", "binary", ("no", "yes")),
+        Column("after"),
+    )
+    values = np.stack([before, site, drug, after], axis=1)
+    return Table(values, columns), pd.DataFrame(values, columns=["before", "site", "drug", "after"])
+
+
+EMPTY = np.zeros((4, 4), dtype=bool)
+
+
+def test_a_trial_is_its_difference_in_means_whatever_the_graph_says() -> None:
+    table, frame = trial_table()
+    everything = np.ones((4, 4), dtype=bool) ^ np.eye(4, dtype=bool)
+    arms = frame.groupby("drug")["after"]
+    for graph, hidden in ((EMPTY, None), (EMPTY, everything)):
+        question = EffectQuestion(randomized=True)
+        effect = effect_of(table, sure_of(graph, hidden), "drug", "after", question=question)
+        assert effect.median == pytest.approx(arms.mean()[1] - arms.mean()[0])
+        error = math.sqrt((arms.var() / arms.count()).sum())  # HC2 of a difference is that of Welch
+        assert effect.sets[0].estimate.standard_error == pytest.approx(error)
+        assert effect.verdict == "effect"
+        assert effect.design == "trial"
+        assert "hidden cause" not in str(effect)
+        assert math.isnan(effect.e_value)
+    declared = effect_of(table, sure_of(EMPTY), "drug", "after", knowledge=Knowledge(randomized=["drug"]))
+    assert declared.median == effect.median
+
+
+def test_earlier_columns_and_strata_make_a_trial_more_precise() -> None:
+    table, frame = trial_table()
+    plain, adjusted = (
+        effect_of(table, sure_of(EMPTY), "drug", "after", question=EffectQuestion(randomized=True, **options))
+        for options in ({}, {"adjust_for": ["before"], "strata": ["site"]})
+    )
+    assert np.ptp(adjusted.interval) < 0.5 * np.ptp(plain.interval)
+    assert adjusted.interval[0] < 1 < adjusted.interval[1]
+    # Lin's regression: the earlier columns, centered, also times the treatment.
+    x = pd.get_dummies(frame["site"], drop_first=True).to_numpy(float)
+    x = np.column_stack([frame["before"], x])
+    x = x - x.mean(axis=0)
+    design = np.column_stack([frame["drug"], np.ones(len(x)), x, x * frame["drug"].to_numpy()[:, None]])
+    expected = np.linalg.lstsq(design, frame["after"], rcond=None)[0][0]
+    assert adjusted.median == pytest.approx(expected)
+    assert adjusted.by("site")["effect"].mean() == pytest.approx(1, abs=0.5)
+
+
+def test_only_the_rows_that_are_marked_count_and_lost_outcomes_are_mentioned() -> None:
+    table, frame = trial_table()
+    values = np.column_stack([table.values, np.arange(400) < 300])
+    table = Table(values, (*table.columns, Column("trial", "binary", ("no", "yes"))))
+    question = EffectQuestion(randomized=True, randomized_rows="trial")
+    distribution = sure_of(np.zeros((5, 5), dtype=bool))
+    effect = effect_of(table, distribution, "drug", "after", question=question)
+    arms = frame[:300].groupby("drug")["after"].mean()
+    assert effect.median == pytest.approx(arms[1] - arms[0])
+    assert "From the 300 rows that trial marks." in str(effect)
+    values = values.copy()
+    values[:60, 3] = np.where(values[:60, 2] == 1, np.nan, values[:60, 3])
+    effect = effect_of(Table(values, table.columns), distribution, "drug", "after", question=question)
+    assert "of the outcomes are missing, <1% with no and" in str(effect)
+
+
+def instrument_table(strength: float) -> Table:
+    random = np.random.default_rng(18)
+    letter, hidden, noise = random.integers(2, size=800), random.normal(size=800), random.normal(size=800)
+    dose = strength * letter + hidden + noise
+    health = 2 * dose - 3 * hidden + random.normal(size=800)
+    columns = (Column("letter", "binary", ("no", "yes")), Column("dose"), Column("health"))
+    return Table(np.stack([letter.astype(float), dose, health], axis=1), columns)
+
+
+def test_an_instrument_finds_what_a_hidden_cause_spoils() -> None:
+    question = EffectQuestion(instrument="letter")
+    table = instrument_table(2.0)
+    distribution = sure_of(EMPTY[:3, :3])
+    plain = effect_of(table, distribution, "dose", "health")
+    effect = effect_of(table, distribution, "dose", "health", question=question)
+    assert not plain.interval[0] < 2 < plain.interval[1]
+    assert effect.interval[0] < 2 < effect.interval[1]
+    letter, dose, health = table.values.T
+    wald = np.cov(letter, health)[0, 1] / np.cov(letter, dose)[0, 1]
+    assert effect.median == pytest.approx(wald)
+    assert "not weak" in str(effect)
+    assert "local effect" in effect.estimand
+    weak = effect_of(instrument_table(0.02), distribution, "dose", "health", question=question)
+    assert weak.interval == (-math.inf, math.inf)
+    assert "without bounds" in str(weak)
+    assert weak.to_dict()["low"] is None
+
+
+def test_both_halves_give_one_effect(medical: Table) -> None:
+    answer = answer_for(medical, sure_of(TRIANGLE))
+    first, second = halves(medical, None, np.random.default_rng(0))
+    assert not (first & second).any()
+    assert abs(int(first.sum()) - int(second.sum())) <= 1
+    parts = [(answer, medical.only(rows)) for rows in (first, second)]
+    question = EffectQuestion("linear")
+    effect = split_effect(parts, "dose", "health", question=question, count=200, random=np.random.default_rng(0))
+    whole = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
+    assert effect.median == pytest.approx(whole.median, abs=0.05)
+    assert np.ptp(effect.interval) == pytest.approx(np.ptp(whole.interval), rel=0.1)
+    assert effect.interval[0] <= effect.median <= effect.interval[1]
+    assert effect.p_value < 0.001
+    assert "from one half of the rows" in str(effect)
+    assert effect.plot().get_legend() is not None
 
 
 # Sensitivity
@@ -866,7 +1070,7 @@ def test_a_constant_has_no_effect_to_estimate(medical: Table) -> None:
 
 
 def test_an_unknown_estimator_or_kind_of_set_is_refused() -> None:
-    with pytest.raises(ArrowError, match="Expected estimator to be one of linear, curved, forest, got 'tree'"):
+    with pytest.raises(ArrowError, match="Expected estimator to be one of flexible, linear, curved, got 'tree'"):
         EffectQuestion("tree")
     with pytest.raises(ArrowError, match="Expected adjustment to be one of optimal, parents"):
         EffectQuestion("linear", "all")
@@ -891,8 +1095,7 @@ def test_pictures_show_names_and_every_cause(medical: Table) -> None:
     assert effect.plot().get_xlabel() == "change of health per unit of dose"
     assert [text.get_text() for text in effect.plot().get_legend().get_texts()] == ["income", "90% interval"]
     answer = answer_for(medical, sure_of(TRIANGLE))
-    graphs = answer.sample(50, np.random.default_rng(0)).graphs
-    ax = estimate_effects(answer, medical, graphs, "health", random=np.random.default_rng(0)).plot()
+    ax = estimate_effects(answer, medical, "health", count=50, random=np.random.default_rng(0)).plot()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["dose (all)", "income (all)"]
 
 
@@ -914,7 +1117,7 @@ def test_the_command_prints_the_sentence_and_the_sets(run: Run, medical_file: Pa
     status, out, _ = run("effect", medical_file, "--treatment", "dose", "--outcome", "health", *options)
     assert status == 0
     assert out.startswith("health changes by ")
-    assert "frequency" in out
+    assert "Test of no dependence after adjustment" in out
     arguments = ("--treatment", "dose", "--outcome", "health", "--from", 1, "--to", 2, "--json")
     status, out, _ = run("effect", medical_file, *arguments, *options)
     content = json.loads(out)
@@ -1008,14 +1211,13 @@ def test_the_command_marks_what_is_not_identified_and_advises_in_its_own_words(
     (row,) = [line for line in out.splitlines() if line.startswith("dose ")]
     assert row.split()[1:3] == ["1.000", "0.900"]
     assert all(cell.startswith("(") for cell in row.split()[3:])
-    assert "those of few graphs ('dose')" in " ".join(out.split())
+    assert "which the numbers leave aside ('dose')" in " ".join(out.split())
     assert "No single effect of 'site', a category: name two of its levels with --treatment, --from and --to." in (
         " ".join(out.split())
     )
     assert "between=" not in out
     _, out, _ = run(*asked, "--treatment", "dose")
     assert out.startswith("The effect of dose on health is not identified in 90% of graphs")
-    assert "(not identified)" in out
     _, out, _ = run(*asked, "--treatment", "dose", "--json")
     content = json.loads(out)
     assert content["verdict"] == "not identified"
@@ -1091,10 +1293,9 @@ def test_observations_in_which_something_on_the_way_was_set_are_left_out() -> No
 def test_zero_is_brought_into_an_interval_only_where_it_is_not_in_it_yet(medical: Table) -> None:
     sure = effect_of(medical, suspecting(0.01, 0.999), "dose", "health", k=1000)
     assert "to bring zero into the interval" in sure.sensitivity_sentences()[0]
-    doubted = effect_of(medical, suspecting(0.01, 0.8), "dose", "health", k=1000)
-    assert doubted.verdict == "effect"
-    assert doubted.interval[0] == 0  # in the graphs without the edge
-    assert "to bring the effect to zero." in doubted.sensitivity_sentences()[0]
+    order = GraphDistribution(sure_of(TRIANGLE).skeleton_logits, np.array([0.0, -1.5, -30.0, 0.0]))
+    unsure = effect_of(medical, order, "dose", "health", k=1000)
+    assert unsure.interval[0] < 0 < unsure.interval[1] or "zero into the interval" in unsure.sensitivity_sentences()[0]
 
 
 @pytest.mark.parametrize("together", [1, 300])
@@ -1111,9 +1312,15 @@ def test_the_effect_of_what_was_set_in_every_observation_is_that_of_a_trial(toge
     shared[1, 3] = shared[3, 1] = True
     experiments = {"dose": 300, "diet": together}
     answer = answer_for(table, sure_of(graph, shared), observations=300, experiments=experiments)
-    graphs = answer.sample(50, np.random.default_rng(0)).graphs
+    table = replace(table, intervened=intervened)
     effect = estimate_effect(
-        answer, replace(table, intervened=intervened), graphs, "dose", "health", random=np.random.default_rng(0)
+        answer,
+        table,
+        "dose",
+        "health",
+        question=EffectQuestion("linear"),
+        count=50,
+        random=np.random.default_rng(0),
     )
     assert effect.probability_not_identified == 0
     assert effect.interval[0] < 2 < effect.interval[1]

@@ -335,6 +335,7 @@ def test_every_field_survives_a_round_trip_through_a_dictionary():
         leaves=["d"],
         search_space=[("a->b", "c "), ("c ", "d")],
         no_hidden_cause=["d <-> c", ("c ", "d")],
+        randomized=["a->b"],
     )
     assert knowledge.no_hidden_cause == (("c", "d"), ("c ", "d"))
     assert set(knowledge.to_dict()) == {field.name for field in fields(Knowledge)}
@@ -360,3 +361,12 @@ def test_rearranging_constraints_is_compiling_for_other_columns():
     ):
         assert np.array_equal(here, there)
         assert not here.flags.writeable
+
+
+def test_what_was_randomized_has_no_cause_in_or_outside_the_table():
+    compiled = Knowledge(randomized=["drug"]).compile(["age", "drug", "stay"])
+    assert compiled.forbidden[:, 1].sum() == 2
+    assert np.broadcast_to(compiled.unconfounded, (3, 3))[1].sum() == 2
+    assert not compiled.forbidden[1].any()
+    with pytest.raises(KnowledgeError, match="'drug' is a root"):
+        Knowledge(randomized=["drug"], required=["age -> drug"])

@@ -128,8 +128,6 @@ def test_every_method_answers_every_question_of_a_mixed_table() -> None:
     assert isinstance(dataset, EffectsDataset)
     errors = {}
     for name in METHODS_FOR["effects"]:
-        if name == "arrow-forest":  # takes seconds; tested with the estimator itself
-            continue
         method = prepare(name, MethodOptions(), "effects")
         task = effect_task(dataset, with_graph=method.is_oracle)
         answers = method.start()(task, np.random.default_rng(0)).effects

@@ -67,6 +67,64 @@ PICTURE: Any = options.OptionList(
 )
 
 
+RANKED = ("estimator", "adjustment", "cluster")
+"""Options of a question that hold for a ranking too."""
+
+
+def _question(**given: Any) -> dict[str, Any]:
+    """The options of a question, those that were not given left out; "earlier" stands for itself."""
+    for name in ("adjust_for", "strata"):
+        given[name] = options.several(given[name])
+    if given["adjust_for"] == ["earlier"]:
+        given["adjust_for"] = "earlier"
+    return {name: value for name, value in given.items() if value is not None}
+
+
+ESTIMATION_PANEL = "How to estimate"
+
+
+def _about(name: str, kind: Any, help: str, metavar: str | None = None) -> Any:
+    return options.option(name, kind, None, help, rich_help_panel=ESTIMATION_PANEL, metavar=metavar)
+
+
+QUESTION: Any = options.OptionList(
+    (
+        _about(
+            "estimator",
+            Literal["flexible", "linear", "curved"] | None,
+            "Cross-fitted and doubly robust, straight lines, or cubic curves; by default flexible, to rank linear.",
+        ),
+        _about(
+            "adjustment",
+            Literal["optimal", "parents"] | None,
+            "Adjust for the set with the smallest variance, or for the causes of the treatment.",
+        ),
+        _about(
+            "order",
+            Literal["assumed", "free"] | None,
+            "Whether the treatment is taken to come before the outcome; free leaves it to the graphs.",
+        ),
+        _about(
+            "adjust_for", list[str] | None, "Columns to adjust for, or earlier, instead of the graphs' sets.", "A,B,..."
+        ),
+        _about("randomized_rows", str | None, "A yes or no column that marks the rows of the trial.", "COLUMN"),
+        _about("strata", list[str] | None, "Columns within whose levels the treatment was randomized.", "A,B,..."),
+        _about("cluster", str | None, "A column whose levels are groups of dependent rows.", "COLUMN"),
+        options.option(
+            "split",
+            bool | None,
+            None,
+            "Take the graphs from one half of the rows and the estimates from the other, then swap.",
+            "--split",
+            rich_help_panel=ESTIMATION_PANEL,
+        ),
+        _about("instrument", str | None, "A column that affects the outcome through the treatment alone.", "COLUMN"),
+    ),
+    build=_question,
+)
+"""How an effect is estimated, by name."""
+
+
 @options.expanded
 def effect(
     table: options.TableArgument,
@@ -87,14 +145,10 @@ def effect(
         str | None,
         typer.Option(help="Level of an outcome with levels whose share is asked about.", show_default=False),
     ] = None,
-    estimator: Annotated[
-        Literal["linear", "curved", "forest"],
-        typer.Option(help="Straight lines, cubic curves, or cross-fitted random forests."),
-    ] = "linear",
-    adjustment: Annotated[
-        Literal["optimal", "parents"],
-        typer.Option(help="Adjust for the set with the smallest variance, or for the causes of the treatment."),
-    ] = "optimal",
+    about: Mapping[str, Any] = QUESTION,
+    by: Annotated[
+        str | None, typer.Option(help="A column by whose groups the effect is given too.", show_default=False)
+    ] = None,
     draws: Mapping[str, Any] = options.DRAWS,
     as_json: options.AsJson = False,
     picture: Picture = PICTURE,
@@ -105,14 +159,16 @@ def effect(
 ) -> None:
     """Estimate what happens to an outcome when a treatment changes.
 
-    Averages over graphs drawn from the network's distribution, each with its own valid adjustment set. The 90% interval
-    includes both kinds of uncertainty: about the graph, and from few observations. Without --treatment, ranks all
-    causes of the outcome.
+    Gives the size with a 90% interval, the share of graphs with a causal path, and a test of dependence after
+    adjustment. Sizes are averaged over graphs drawn from the network's distribution, each with its own valid adjustment
+    set. Without --treatment, ranks all causes of the outcome.
     """
     between = _between(from_, to, treatment)
+    if treatment is None and (alone := [name for name in about if name not in RANKED] or ["by"] * (by is not None)):
+        raise ConfigurationError(f"--{alone[0].replace('_', '-')} is about one treatment: name it with --treatment.")
 
     found = options.discovery(table, settings, knowledge, reading)
-    question: dict[str, Any] = {"level": level, "estimator": estimator, "adjustment": adjustment, **draws}
+    question: dict[str, Any] = {"level": level, **about, **draws}
     answer: Effect | Effects
     if treatment is None:
         answer = found.effects(outcome, **question)
@@ -126,7 +182,7 @@ def effect(
     if treatment is None:
         _print_effects(answer, show)  # type: ignore[arg-type]
     else:
-        _print_effect(answer, show)  # type: ignore[arg-type]
+        _print_effect(answer, show, by)  # type: ignore[arg-type]
     options.print_warnings(warnings)
 
 
@@ -140,26 +196,29 @@ def _between(from_: str | None, to: str | None, treatment: str | None) -> tuple[
     return from_, to
 
 
-def _print_effect(effect: Effect, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import MIN_MENTIONED
-
+def _print_effect(effect: Effect, show: int, by: str | None) -> None:
     screen = console()
-    sentence, *others = [effect.sentence, *effect.sensitivity_sentences(), *effect.notes]
-    screen.print(f"[bold]{escape(visible(sentence))}[/bold]")
+    first, *others = effect.lines
+    screen.print(f"[bold]{escape(visible(first))}[/bold]")
     for other in others:
         screen.print(escape(visible(other)))
-    if not effect.sets[:show]:
+    if by is not None:
+        groups = effect.by(by)
+        screen.print()
+        numbers = ("rows", "effect", "low", "high")
+        table = grid(by, *numbers, right=numbers)
+        for row in groups.itertuples(index=False, name=None):
+            table.add_row(escape(visible(row[0])), f"{row[1]:,}", *(f"{value:.4g}" for value in row[2:]))
+        screen.print(table)
+    if len(effect.sets) < 2 or not show:
         return
-    lost = effect.probability_not_identified
     screen.print()
     numbers = ("frequency", "effect", "low", "high")
     table = grid(*numbers, "adjustment set", right=numbers)
     frame = effect.by_adjustment_set
     for row in frame.head(show).itertuples(index=False):
-        members = "(no effect)" if row.adjustment_set is None else visible(", ".join(row.adjustment_set)) or "(nothing)"
+        members = visible(", ".join(row.adjustment_set)) or "(nothing)"
         table.add_row(f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", escape(members))
-    if lost > MIN_MENTIONED:
-        table.add_row(f"{lost:.3f}", "", "", "", "(not identified)")
     screen.print(table)
     if len(frame) > show:
         screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
@@ -190,10 +249,12 @@ def _print_effects(effects: Effects, show: int) -> None:
     screen.print(table)
     if len(frame) > show:
         screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+    if effects.on_comparisons:
+        screen.print(escape(visible(f"{effects.on_comparisons}.")))
     if doubtful:
         screen.print(
-            f"In brackets, and last: not identified in most graphs because of a hidden cause, so that the numbers are "
-            f"those of few graphs ({escape(visible(listed(doubtful)))})."
+            "In brackets, and last: not identified in most graphs because of a hidden cause, which the numbers leave "
+            f"aside ({escape(visible(listed(doubtful)))})."
         )
     _print_categories(effects)
     for names, reason in reasons_for_none(effects):
@@ -216,8 +277,8 @@ EXAMPLES = {
 
 `causal-arrow effect table.csv --outcome recovery`
 
-`causal-arrow effect table.csv --treatment drug --outcome recovery --estimator forest --forbid "recovery -> drug"`
+`causal-arrow effect trial.csv --treatment drug --outcome recovery --randomized drug --adjust-for age,severity`
 
-`causal-arrow effect table.csv --treatment dose --outcome recovery --json | jq '.mean, .low, .high'`
+`causal-arrow effect table.csv --treatment dose --outcome recovery --json | jq '.median, .low, .high'`
 """
 }

@@ -209,6 +209,7 @@ def _knowledge(
     tiers: str | None,
     knowledge: Path | None,
     no_hidden_cause: list[str] | None,
+    randomized: list[str] | None,
 ) -> Knowledge:
     """All that is known about the graph, from options and files together."""
     from causal_arrow.graphs.knowledge import Knowledge
@@ -219,6 +220,7 @@ def _knowledge(
         roots=several(roots) or (),
         leaves=several(leaves) or (),
         no_hidden_cause=no_hidden_cause or (),
+        randomized=several(randomized) or (),
     )
     if tiers is not None:
         known = known | _tiers(tiers)
@@ -273,13 +275,16 @@ KNOWLEDGE: Any = OptionList(
         _known(
             "knowledge",
             Path | None,
-            "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause.",
+            "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause, randomized.",
         ),
         _known(
             "no_hidden_cause",
             list[str] | None,
             f"Two variables that share no cause outside the table, 'educ <-> *' or all{_AGAIN}",
             "A<->B",
+        ),
+        _known(
+            "randomized", list[str] | None, "Variables whose values were drawn by chance, as in a trial.", "A,B,..."
         ),
     ),
     build=_knowledge,

@@ -624,6 +624,26 @@ class Answer:
         ways = ways_to_swap(group, len(self.names))
         return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
 
+    def copies_of(self, variable: int) -> tuple[int, ...]:
+        """A variable and its copies.
+
+        Parameters
+        ----------
+        variable
+            Its place in `names`.
+
+        Returns
+        -------
+        tuple of int
+            Places in `names`.
+
+        Examples
+        --------
+        >>> answer.copies_of(0)
+        (0,)
+        """
+        return next((group for group in self._copies.groups if variable in group), (variable,))
+
     def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
         """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
 

@@ -573,15 +573,25 @@ class Discovery:
         *,
         between: tuple[Any, Any] | None = None,
         level: str | None = None,
-        estimator: str = "linear",
+        estimator: str = "flexible",
         adjustment: str = "optimal",
+        order: str = "assumed",
+        adjust_for: Sequence[str] | str | None = None,
+        randomized: bool | str | Sequence[str] = False,
+        randomized_rows: str | None = None,
+        strata: Sequence[str] = (),
+        cluster: str | None = None,
+        instrument: str | None = None,
+        split: bool = False,
         n_graphs: int = 1000,
         random_state: RandomState = 0,
     ) -> Effect:
         """Estimate what happens to the outcome when the treatment changes, averaged over drawn graphs.
 
-        Each graph is used with its own valid adjustment set. The interval contains both the uncertainty about the graph
-        and the sampling error. `print(effect)` says it in words.
+        Three answers: the size with a 90% interval, given that the treatment comes before the outcome; the share of
+        graphs with a causal path; and a test of dependence after adjustment. Each graph is used with its own valid
+        adjustment set, so the interval covers both the uncertainty about the graph and the sampling error.
+        `print(effect)` says it in words.
 
         Parameters
         ----------
@@ -594,10 +604,30 @@ class Discovery:
         level
             Of an outcome with levels, the one whose share is the outcome.
         estimator
-            "linear" is least squares, "curved" the average slope of cubic curves; "forest" is cross-fitted, doubly
-            robust for a yes or no treatment and partially linear for a number.
+            "flexible" assumes no straight lines: cross-fitted, doubly robust for a yes or no treatment and partially
+            linear for a number, for the sets that most graphs ask for. "linear" is least squares, "curved" the average
+            slope of cubic curves.
         adjustment
             "optimal" or "parents", as in `adjustment_set_frequencies`.
+        order
+            "assumed" takes the treatment to come before the outcome, "free" leaves it to the graphs.
+        adjust_for
+            Columns to adjust for instead of the sets of the graphs; "earlier" for all that the knowledge puts before
+            the treatment.
+        randomized
+            True, or the name of the treatment, if chance decided on it: the effect is that of a trial, whatever the
+            graph says, and `adjust_for` only makes it more precise.
+        randomized_rows
+            A yes or no column that marks the rows in which it was randomized.
+        strata
+            Columns within whose levels it was randomized.
+        cluster
+            A column whose levels are groups of dependent rows.
+        instrument
+            A column that affects the outcome through the treatment alone and shares no cause with it.
+        split
+            Whether the graphs come from one half of the rows and the estimates from the other, then swapped; the
+            network runs twice.
         n_graphs
             How many graphs to draw.
         random_state
@@ -610,16 +640,36 @@ class Discovery:
         >>> low < -1.8 < high  # the true effect is −1.8 days
         True
         """
-        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, halves, split_effect
 
-        for name in (treatment, outcome):
-            self.answer.index_of(name)  # before the graphs are drawn
-        table = self.table
-        graphs, random = self._draw(n_graphs, random_state)
-        question = EffectQuestion(estimator, adjustment, level)
-        return estimate_effect(
-            self.answer, table, graphs, treatment, outcome, between=between, question=question, random=random
+        question = EffectQuestion(
+            estimator,
+            adjustment,
+            level,
+            order,
+            adjust_for,
+            randomized is True or treatment in ([randomized] if isinstance(randomized, str) else randomized or ()),
+            randomized_rows,
+            strata,
+            cluster,
+            instrument,
         )
+        random = random_generator(random_state)
+        asked: dict[str, Any] = {
+            "between": between,
+            "question": question,
+            "count": check_count("n_graphs", n_graphs),
+            "random": random,
+        }
+        if not split:
+            return estimate_effect(self.answer, self.table, treatment, outcome, **asked)
+        table = self.table
+        first, second = halves(table, cluster, random)
+        parts = [
+            (self._found_again(table.only(graph_rows)), table.only(rows))
+            for graph_rows, rows in ((first, second), (second, first))
+        ]
+        return split_effect(parts, treatment, outcome, **asked)
 
     def effects(
         self,
@@ -628,10 +678,13 @@ class Discovery:
         level: str | None = None,
         estimator: str = "linear",
         adjustment: str = "optimal",
+        cluster: str | None = None,
         n_graphs: int = 1000,
         random_state: RandomState = 0,
     ) -> Effects:
         """Estimate the effects of all other variables on the outcome, the largest first, each as `effect` does.
+
+        Nobody has said here which variables come before the outcome: the graphs decide.
 
         Parameters
         ----------
@@ -640,9 +693,11 @@ class Discovery:
         level
             Of an outcome with levels, the one whose share is the outcome.
         estimator
-            "linear", "curved" or "forest", as in `effect`.
+            "linear", "curved" or "flexible", as in `effect`.
         adjustment
             "optimal" or "parents", as in `adjustment_set_frequencies`.
+        cluster
+            A column whose levels are groups of dependent rows.
         n_graphs
             How many graphs to draw.
         random_state
@@ -656,11 +711,9 @@ class Discovery:
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
 
-        self.answer.index_of(outcome)
-        table = self.table
-        graphs, random = self._draw(n_graphs, random_state)
-        question = EffectQuestion(estimator, adjustment, level)
-        return estimate_effects(self.answer, table, graphs, outcome, question=question, random=random)
+        question = EffectQuestion(estimator, adjustment, level, cluster=cluster)
+        count, random = check_count("n_graphs", n_graphs), random_generator(random_state)
+        return estimate_effects(self.answer, self.table, outcome, question=question, count=count, random=random)
 
     def next_experiment(
         self,
@@ -974,6 +1027,15 @@ class Discovery:
         labels = {name: getattr(reading, name) for name in ("interventions", "environments")}
         labels = {name: value for name, value in labels.items() if value is not None}
         return read_like(self.table, rows, reading.missing, labels, needs_environments)
+
+    def _found_again(self, table: Table) -> Answer:
+        """The answer for some rows of the table, found as this one was."""
+        from causal_arrow.discovery.pipeline import discover
+
+        answer, settings = self.answer, self.settings
+        chosen = {name: getattr(settings, name) for name in ("scale", "max_rows", "observations_per_chunk")}
+        chosen |= {"knowledge": answer.knowledge, "directions": answer.directions, "model": self.network}
+        return discover(table, Settings(**chosen), progress=False).answer
 
     def _mention_hidden_causes(self, sentence: str | None) -> None:
         if sentence is not None:

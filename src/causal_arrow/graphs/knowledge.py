@@ -107,6 +107,14 @@ class Constraints:
         np.fill_diagonal(forbidden, False)
         return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
 
+    def ordered(self, before: Iterable[str], after: Iterable[str]) -> Constraints:
+        """The constraints with the first variables before the others in every causal order."""
+        early, late = _among(self.names, before), _among(self.names, after)
+        precedence = transitive_closure(self.precedence | (early[:, None] & late))
+        forbidden = self.forbidden | precedence.T
+        np.fill_diagonal(forbidden, False)
+        return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
+
     def without_hidden_causes_of(self, names: Iterable[str]) -> Constraints:
         """The constraints with no hidden cause that these variables share with any other."""
         spared = _among(self.names, names)
@@ -154,6 +162,9 @@ class Knowledge:
         The only edges that may exist; all of them by default.
     no_hidden_cause
         Pairs, as two names or as "a <-> b", that share no cause outside the table; "all" for every pair.
+    randomized
+        Variables whose values were drawn by chance in a trial: nothing in or outside the table causes them, and their
+        effects are estimated as those of a trial.
     **pgmpy_names
         The names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`) mean
         the same.
@@ -181,6 +192,7 @@ class Knowledge:
     leaves: tuple[str, ...]
     search_space: tuple[Edge, ...]  # empty: every edge may exist, as in pgmpy
     no_hidden_cause: tuple[Edge, ...]  # each pair in the order of the alphabet
+    randomized: tuple[str, ...]
 
     def __init__(
         self,
@@ -191,6 +203,7 @@ class Knowledge:
         leaves: Iterable[Any] | str = (),
         search_space: Iterable[Any] | str = (),
         no_hidden_cause: Iterable[Any] | str = (),
+        randomized: Iterable[Any] | str = (),
         **pgmpy_names: Any,
     ) -> None:
         given: dict[str, list[Any]] = {
@@ -201,6 +214,7 @@ class Knowledge:
             "leaves": _entries(leaves, "leaves"),
             "search_space": _entries(search_space, "search_space"),
             "no_hidden_cause": _entries(no_hidden_cause, "no_hidden_cause"),
+            "randomized": _entries(randomized, "randomized"),
         }
         for name, value in pgmpy_names.items():
             if (ours := PGMPY_NAMES.get(name)) is None:
@@ -208,9 +222,16 @@ class Knowledge:
             if given[ours]:
                 raise KnowledgeError(f"{name!r} and {ours!r} are the same thing: give one of the two.")
             given[ours] = _entries(_split_tiers(value) if ours == "tiers" else value, name)
-        readers = {"tiers": _tiers, "roots": _names, "leaves": _names, "no_hidden_cause": _pairs}
+        readers: dict[str, Callable[[list[Any], str], Any]] = {
+            "tiers": _tiers,
+            "roots": _names,
+            "leaves": _names,
+            "no_hidden_cause": _pairs,
+            "randomized": _names,
+        }
         for name, value in given.items():
-            object.__setattr__(self, name, readers.get(name, _edges)(value, name))
+            reader: Callable[[list[Any], str], Any] = readers.get(name, _edges)
+            object.__setattr__(self, name, reader(value, name))
         _check(self)
 
     @classmethod
@@ -337,7 +358,7 @@ class Knowledge:
         """
         edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
         mentioned = [name for group in (*edges, *self.tiers) for name in group if name != ANY]
-        return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves)))
+        return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves, *self.randomized)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
         """The constraints on graphs over some variables, as matrices.
@@ -369,7 +390,7 @@ class Knowledge:
                 others = set(names).difference(*self.tiers)
                 tier[[index_of[name] for name in others]] = number
         earlier_tier = tier[:, None] < tier[None, :]
-        is_root, is_leaf = _among(names, self.roots), _among(names, self.leaves)
+        is_root, is_leaf = _among(names, (*self.roots, *self.randomized)), _among(names, self.leaves)
         forbidden[:, is_root] = True
         forbidden[is_leaf, :] = True
         if self.search_space:
@@ -378,6 +399,11 @@ class Knowledge:
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
         unconfounded = _edge_matrix(self.no_hidden_cause, names)
+        unconfounded = unconfounded | unconfounded.T
+        if self.randomized:
+            drawn = _among(names, self.randomized)
+            unconfounded |= drawn | drawn[:, None]
+            np.fill_diagonal(unconfounded, False)
         roots_first_leaves_last = is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf
         return Constraints(
             names=names,
@@ -385,7 +411,7 @@ class Knowledge:
             forbidden=_read_only(forbidden),
             precedence=_read_only(precedence),
             wishes=(_read_only(roots_first_leaves_last),),
-            unconfounded=_read_only(unconfounded | unconfounded.T),
+            unconfounded=_read_only(unconfounded),
         )
 
 
@@ -495,7 +521,7 @@ def _check(knowledge: Knowledge) -> None:
     """KnowledgeError if no graph can obey. That is all to check: otherwise the required edges alone are one."""
     tier_of = {name: number for number, members in enumerate(knowledge.tiers, start=1) for name in members}
     forbidden, search_space = set(knowledge.forbidden), set(knowledge.search_space)
-    roots, leaves = set(knowledge.roots), set(knowledge.leaves)
+    roots, leaves = {*knowledge.roots, *knowledge.randomized}, set(knowledge.leaves)
     if wide := [edge for edge in knowledge.required if ANY in edge]:
         raise KnowledgeError(f"Expected required edges between two named variables, got {_arrow(wide[0])}.")
     if ANY in tier_of:  # where all others are

@@ -275,7 +275,7 @@ def _routes(page: Page) -> APIRouter:
         effect: QueryName,
         first: OptionalName = None,
         second: OptionalName = None,
-        estimator: Literal["linear", "curved"] = "linear",
+        estimator: Literal["flexible", "linear", "curved"] = "flexible",
     ) -> messages.EffectFacts:
         """What happens to one variable when the other changes, per unit or from `first` to `second`."""
         here = session_of(session)

@@ -78,7 +78,7 @@ def _questions_in_python(session: Session) -> list[str]:
     for asked in _questions(session):
         options = [repr(asked.cause), repr(asked.effect)]
         options += [f"between={asked.between!r}"] if asked.between is not None else []
-        options += [f"estimator={asked.estimator!r}"] if asked.estimator != "linear" else []
+        options += [f"estimator={asked.estimator!r}"] if asked.estimator != "flexible" else []
         lines.append(f"print(arrow.effect({', '.join(options)}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
@@ -127,7 +127,9 @@ def _effects(session: Session) -> list[str]:
     found = session.current()
     parts = []
     for asked in _questions(session):
-        curved = " (estimated with curves)" if asked.estimator == "curved" else ""
+        curved = {"curved": " (estimated with curves)", "linear": " (estimated with straight lines)"}.get(
+            asked.estimator, ""
+        )
         parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{curved}')}</h3>")
         try:
             size = effect_facts(found, asked)

@@ -350,11 +350,10 @@ class EffectLayer(Message):
 
 
 class EffectPlot(Message):
-    """The distribution of an effect: densities at points, stacked by adjustment set, and a point at zero."""
+    """The distribution of an effect: densities at points, stacked by adjustment set."""
 
     points: list[float]
     layers: list[EffectLayer]
-    at_zero: Probability
 
 
 class EffectFacts(Message):
@@ -363,11 +362,13 @@ class EffectFacts(Message):
     cause: str
     effect: str
     words: str
-    verdict: Literal["effect", "no effect", "not identified"] = Field(description="What most graphs say.")
+    verdict: Literal["effect", "no effect", "conflict", "unclear", "not identified"] = Field(
+        description="Size, causal paths and test in a word."
+    )
     unit: str = Field(description="What the change is in, levels or the share of one; empty for numbers.")
     change: str
-    sentences: list[str] = Field(description="How strong a hidden cause would have to be, and what else to know.")
-    median: float = Field(description="Over the graphs with an estimate and those without any effect.")
+    sentences: list[str] = Field(description="One thing each: size, causal paths, test, adjustment, cautions.")
+    median: float = Field(description="The size, if the cause comes before the effect.")
     low: float
     high: float
     probability_of_none: Probability

@@ -254,7 +254,6 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
     rows = [
         AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])
         for row in effect.by_adjustment_set.itertuples(index=False, name=None)
-        if row[0] is not None
     ]
     return EffectFacts(
         cause=asked.cause,
@@ -263,7 +262,7 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
         verdict=effect.verdict,
         unit=effect.unit if effect.level is None else f"in {effect.subject}",
         change=effect.change,
-        sentences=[*effect.sensitivity_sentences(), *effect.notes],
+        sentences=list(effect.lines[1:]),
         median=effect.median,
         low=effect.interval[0],
         high=effect.interval[1],
@@ -289,7 +288,7 @@ def _effect_plot(effect: Effect) -> EffectPlot:
     if len(densities) > MAX_LISTED:
         rest = densities[MAX_LISTED:].sum(axis=0)
         layers.append(EffectLayer(label=f"{len(densities) - MAX_LISTED} more", densities=rest.tolist()))
-    return EffectPlot(points=points.tolist(), layers=layers, at_zero=_in_range(mixture.at_zero))
+    return EffectPlot(points=points.tolist(), layers=layers)
 
 
 def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None:

@@ -43,7 +43,7 @@ class EffectAsked:
     cause: str
     effect: str
     between: tuple[str, str] | None = None
-    estimator: str = "linear"
+    estimator: str = "flexible"
 
 
 @dataclass(frozen=True, eq=False)

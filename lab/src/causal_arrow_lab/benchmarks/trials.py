@@ -379,16 +379,37 @@ def arrow(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> An
 
 def arrow_tiers(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
     """The same once it knows that the earlier columns come before the treatment, and that before the outcome."""
-    return _arrow(
-        frame, treatment, outcome, {"tiers": [tier for tier in (roles.earlier, [treatment], [outcome]) if tier]}
-    )
+    return _arrow(frame, treatment, outcome, _tiers(treatment, outcome, roles))
 
 
-def _arrow(frame: pd.DataFrame, treatment: str, outcome: str, knowledge: Mapping[str, Any]) -> Answered:
+def arrow_earlier(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
+    """The same estimator with every earlier column as the adjustment set."""
+    return _arrow(frame, treatment, outcome, {}, adjust_for=list(roles.earlier))
+
+
+def arrow_declared(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
+    """What the product answers once the trial is declared; a study that is none is asked with its tiers."""
+    if not roles.randomized:
+        return arrow_tiers(frame, treatment, outcome, roles)
+    rows = roles.randomized if isinstance(roles.randomized, str) else None
+    return _arrow(frame, treatment, outcome, {}, randomized=True, randomized_rows=rows)
+
+
+def _tiers(treatment: str, outcome: str, roles: Roles) -> dict[str, Any]:
+    return {"tiers": [tier for tier in (roles.earlier, [treatment], [outcome]) if tier]}
+
+
+def _arrow(frame: pd.DataFrame, treatment: str, outcome: str, knowledge: Mapping[str, Any], **options: Any) -> Answered:
     from causal_arrow import Arrow
 
-    effect = Arrow(knowledge=knowledge).fit(frame).effect(treatment, outcome)
-    return Answered(effect.median, *effect.interval, f"no path in {effect.probability_of_none:.0%}")
+    effect = Arrow(knowledge=knowledge).fit(frame).effect(treatment, outcome, **options)
+    p_value = "p < 0.001" if effect.p_value < 0.001 else f"p = {effect.p_value:.2g}"
+    lost = effect.probability_not_identified
+    return Answered(
+        effect.median,
+        *effect.interval,
+        f"{effect.verdict}: path in {effect.probability_of_path:.0%}, {p_value}, not identified in {lost:.0%}",
+    )
 
 
 def dowhy(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
@@ -418,6 +439,8 @@ METHODS: Mapping[str, EffectMethod] = {
     "doubleml": doubleml,
     "arrow": arrow,
     "arrow-tiers": arrow_tiers,
+    "arrow-earlier": arrow_earlier,
+    "arrow-declared": arrow_declared,
     "dowhy": dowhy,
 }
 
@@ -537,6 +560,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--drawn", type=int, default=0, metavar="COUNT", help="so many drawn cases per kind, not trials"
     )
+    parser.add_argument("--overlap", choices=list(OVERLAP), help="drawn cases of this overlap alone")
     parser.add_argument("--held-out", action="store_true", help="the other trials: once per release")
     parser.add_argument("--output", type=Path, help="a JSON file for all answers")
     return run_program(parser, _run, arguments)
@@ -548,7 +572,8 @@ def _run(options: argparse.Namespace) -> None:
         raise BenchmarkError(f"There is no method {unknown[0]!r}. Choose from: {', '.join(METHODS)}.")
     cases: Iterable[Case]
     if options.drawn:
-        cases = (draw_case(cell, index) for index in range(options.drawn) for cell in CELLS)
+        cells = [cell for cell in CELLS if options.overlap in (None, cell.overlap)]
+        cases = (draw_case(cell, index) for index in range(options.drawn) for cell in cells)
     else:
         cases = (trial.case() for trial in trials(held_out=options.held_out))
     verdicts: list[Verdict] = []

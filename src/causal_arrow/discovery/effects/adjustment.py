@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE, adjustment_sets
+from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
 from causal_arrow.errors import check_choice
 from causal_arrow.graphs.dag import transitive_closure
 
@@ -19,51 +19,87 @@ Bools = NDArray[np.bool_]
 Set = tuple[int, ...]
 
 
+MAX_TRIED = 60
+"""Graphs without a valid set that are searched for the pairs that block it."""
+
+
 @dataclass(frozen=True)
 class AdjustmentCounts:
-    """In how many graphs an effect is estimated by which set, is zero, or cannot be had by any adjustment."""
+    """How many graphs ask for each set; the others have a causal path from outcome to treatment."""
 
     sets: dict[Set, int]
-    without_effect: int
-    not_identified: int
-
-    @property
-    def graphs(self) -> int:
-        """K"""
-        return sum(self.sets.values()) + self.without_effect + self.not_identified
+    graphs: int
+    with_path: int
+    """Graphs with a causal path from treatment to outcome."""
+    reversed: int = 0
+    """Graphs with a causal path from outcome to treatment, which ask for no set."""
+    not_identified: int = 0
+    """Graphs whose set is not valid, because no set closes a path through a hidden cause."""
+    blocking: tuple[tuple[int, int], ...] = ()
+    """Pairs whose hidden cause leaves these graphs without a valid set, the most frequent first."""
 
 
 def count_adjustments(
     graphs: Bools, treatment: int, outcome: int, kind: str = "optimal", hidden: Bools | None = None
 ) -> AdjustmentCounts:
-    """The sets that the graphs (K, P, P) ask for.
+    """The sets that the graphs (K, P, P) ask for, given that the treatment comes before the outcome.
 
-    `hidden` (K, P, P), symmetric, marks pairs that share a hidden cause. Where the set of the chosen kind leaves a path
-    through a hidden cause open, the largest candidate is tried: all ancestors of treatment and outcome that are not
-    affected by the treatment on its way. If even that leaves one open, no set of variables will do (van der Zander,
-    Liśkiewicz and Textor 2019), and the graph counts as not identified.
+    A graph with a causal path asks for the set of the `kind`. In a graph without one the causes of the treatment are
+    valid too, whether or not the graph lacks a path by mistake.
+
+    `hidden` (K, P, P), symmetric, marks pairs that share a hidden cause. Where the set leaves a path through a hidden
+    cause open, the largest candidate is tried: all ancestors of treatment and outcome that are not affected by the
+    treatment on its way. If even that leaves one open, no set of variables will do (van der Zander, Liśkiewicz and
+    Textor 2019): the graph counts as not identified, and its set is that of the graph without hidden causes.
     """
     check_choice("adjustment", kind, list(ADJUSTMENTS))
-    if hidden is None:
-        counts = adjustment_sets(graphs, treatment, outcome, kind)
-        without = counts.pop(None, 0)
-        return AdjustmentCounts(_by_frequency(counts), without, 0)
-    found: Counter[Set | None] = Counter()
-    without = lost = 0
+    found: Counter[Set] = Counter()
+    blocking: Counter[tuple[int, int]] = Counter()
+    with_path = backwards = lost = 0
     for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        piece, shared = graphs[start : start + GRAPHS_PER_PIECE], hidden[start : start + GRAPHS_PER_PIECE]
+        piece = graphs[start : start + GRAPHS_PER_PIECE]
         descends = transitive_closure(piece)
-        effective = descends[:, treatment, outcome]
-        without += int((~effective).sum())
-        piece, shared, descends = piece[effective], shared[effective], descends[effective]
-        first = ADJUSTMENTS[kind](piece, descends, treatment, outcome)
-        last = all_ancestors(descends, treatment, outcome)
-        first_closes = closes_back_doors(piece, shared, treatment, outcome, first)
-        last_closes = closes_back_doors(piece, shared, treatment, outcome, last)
-        lost += int((~first_closes & ~last_closes).sum())
-        chosen = np.where(first_closes[:, None], first, last)[first_closes | last_closes]
-        found.update(tuple(np.flatnonzero(members).tolist()) for members in chosen)
-    return AdjustmentCounts(_by_frequency(found), without, lost)
+        forwards = ~descends[:, outcome, treatment]
+        backwards += int((~forwards).sum())
+        piece, descends = piece[forwards], descends[forwards]
+        shared = None if hidden is None else hidden[start : start + GRAPHS_PER_PIECE][forwards]
+        members, valid = valid_sets(piece, descends, treatment, outcome, kind, shared)
+        with_path += int(descends[:, treatment, outcome].sum())
+        found.update(tuple(np.flatnonzero(row).tolist()) for row in members)
+        if shared is not None and not valid.all():
+            tried = np.flatnonzero(~valid)[: max(0, MAX_TRIED - lost)]
+            blocking.update(_blocking(piece[tried], shared[tried], treatment, outcome))
+        lost += int((~valid).sum())
+    by_frequency = dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+    pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
+    return AdjustmentCounts(by_frequency, len(graphs), with_path, backwards, lost, pairs)
+
+
+def valid_sets(
+    graphs: Bools, descends: Bools, treatment: int, outcome: int, kind: str = "optimal", hidden: Bools | None = None
+) -> tuple[Bools, Bools]:
+    """The adjustment set of each graph (K, P), and whether it is valid (K,)."""
+    path = descends[:, treatment, outcome, None]
+    members = np.where(path, ADJUSTMENTS[kind](graphs, descends, treatment, outcome), graphs[:, :, treatment])
+    if hidden is None:
+        return members, np.ones(len(graphs), dtype=bool)
+    closes = closes_back_doors(graphs, hidden, treatment, outcome, members)
+    largest = all_ancestors(descends, treatment, outcome)
+    also = closes_back_doors(graphs, hidden, treatment, outcome, largest)
+    return np.where((also & ~closes)[:, None], largest, members), closes | also
+
+
+def _blocking(graphs: Bools, hidden: Bools, treatment: int, outcome: int) -> Counter[tuple[int, int]]:
+    """In how many graphs without a valid set the hidden cause of a pair with the treatment, if measured, gives one."""
+    found: Counter[tuple[int, int]] = Counter()
+    descends = transitive_closure(graphs)
+    for other in np.flatnonzero(hidden[:, treatment].any(axis=0)).tolist():
+        without = hidden.copy()
+        without[:, [treatment, other], [other, treatment]] = False
+        count = int(valid_sets(graphs, descends, treatment, outcome, hidden=without)[1].sum())
+        if count:
+            found[treatment, other] = count
+    return found
 
 
 def closes_back_doors(graphs: Bools, hidden: Bools, treatment: int, outcome: int, members: Bools) -> Bools:
@@ -98,8 +134,3 @@ def all_ancestors(descends: Bools, treatment: int, outcome: int) -> Bools:
     chosen = (descends[:, :, treatment] | descends[:, :, outcome]) & ~affected
     chosen[:, treatment] = False
     return np.asarray(chosen)
-
-
-def _by_frequency(counts: Counter[Set | None]) -> dict[Set, int]:
-    named = {members: count for members, count in counts.items() if members is not None}
-    return dict(sorted(named.items(), key=lambda entry: (-entry[1], entry[0])))

@@ -1,32 +1,42 @@
-"""Effect: what happens to an outcome when a treatment changes, over all graphs that are possible.
+"""Effect: what happens to an outcome when a treatment changes, over many possible graphs.
 
-A graph says what to adjust for. Many graphs are possible, so many adjustment sets are: each is used, as often as the
-graphs ask for it, and the interval holds the doubt about the graph beside the doubt that few observations leave.
+Three answers, which may differ: how large the effect is, given that the treatment comes before the outcome; how many
+graphs have a causal path; and whether the two still depend on each other after adjustment. A graph says what to adjust
+for. Many graphs are possible, so each of their adjustment sets is used, weighted by the graphs that ask for it.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from causal_arrow.discovery.effects import pictures, sensitivity
-from causal_arrow.discovery.effects.linear import SetEstimate
+from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
-from causal_arrow.text import counted, counted_share, in_digits, in_percent, listed
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.text import closest, counted, counted_share, in_digits, in_percent, listed
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-Verdict = Literal["effect", "no effect", "not identified"]
+    from causal_arrow.tables.table import Table
+
+Verdict = Literal["effect", "no effect", "conflict", "unclear", "not identified"]
+Order = Literal["assumed", "known", "free"]
+"""Whether the treatment comes before the outcome by assumption, by knowledge, or only where a graph says so."""
 
 LEVEL = 0.9
 """Probability of the interval."""
+SIGNIFICANT = 1 - LEVEL
+"""A smaller p value rejects that treatment and outcome do not depend on each other after adjustment."""
 MIN_MENTIONED = 0.01
 """Share of the graphs that do not identify an effect, above which a ranking says so."""
 MAX_REASONS = 3
@@ -35,6 +45,10 @@ EQUAL_DIGITS = 9
 """Decimal places that decide a ranking: processors round the last ones differently."""
 MAX_NAMED = 8
 """Members of an adjustment set that a sentence names."""
+MIN_COMPARED = 3
+"""Causes from which a ranking says that many were compared."""
+MAX_AVERAGED = 40
+"""Adjustment sets of each half that enter the mean of two halves, the most frequent first."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,28 @@ class SetEffect:
     """How many observations are complete for the set: the estimate is from these."""
 
     @property
+    def p_value(self) -> float:
+        """Of the hypothesis that the effect is zero."""
+        from scipy.special import stdtr
+
+        statistic = abs(self.estimate.effect) / max(self.estimate.standard_error, 1e-300)
+        return float(2 * stdtr(self.estimate.freedom, -statistic))
+
+    @property
     def robustness_value(self) -> float:
-        """See `sensitivity.robustness_value`; NaN for an estimator that is not linear."""
+        """See `sensitivity.robustness_value`; NaN for an estimator that has none."""
         if math.isnan(self.estimate.partial_correlation):
             return math.nan
         return sensitivity.robustness_value(self.estimate.partial_correlation, self.estimate.freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class RowEffects:
+    """What each observation of a table contributes to an effect."""
+
+    table: Table
+    moments: Moments
+    clusters: Clusters = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +117,25 @@ class Effect:
     probability_of_none: float
     """Share of the graphs in which no path leads from treatment to outcome."""
     probability_not_identified: float = 0.0
-    """Share of the graphs in which a hidden cause spoils every adjustment set."""
+    """Share of the graphs in which a hidden cause makes every adjustment set invalid."""
     probability_not_estimated: float = 0.0
     """Share of the graphs whose set has no estimate: too few observations, or nothing of the treatment left."""
+    probability_reversed: float = 0.0
+    """Share of the graphs in which the outcome causes the treatment, before the order of the two was assumed."""
     why_not_estimated: str = ""
     """Why these sets have no estimate, in words; empty if all have one."""
+    blocking: tuple[tuple[str, str], ...] = ()
+    """Pairs whose hidden cause makes every adjustment set invalid, the most frequent first."""
+    order: Order = "known"
+    """Whether the treatment comes before the outcome: "assumed" because the question says so, "known", or "free"."""
+    design: Literal["observed", "trial", "instrument"] = "observed"
+    """Where differences of the treatment come from."""
+    split: bool = False
+    """Whether graphs and estimates are from different rows."""
     estimator: str = "linear"
-    """How the effect was estimated: "linear", "curved" or "forest"."""
+    """How the effect was estimated: "flexible", "linear" or "curved"."""
+    estimand: str = ""
+    """Over whom the effect is averaged, in words."""
     observations: int = 0
     """How many observations the estimate by the most frequent set rests on; each set is estimated from those that are
     complete for it."""
@@ -106,24 +149,34 @@ class Effect:
     """Of an outcome with levels, the one whose share changes; None for the outcome itself."""
     unit: str = ""
     """What the change of the outcome is counted in: "levels" of an ordered one; empty for numbers and shares."""
+    fixed_interval: tuple[float, float] | None = None
+    """The interval of an instrument, which is not that of the distribution."""
+    fixed_p_value: float | None = None
+    """The p value of two halves together."""
+    rows: RowEffects | None = field(default=None, repr=False)
+    """For effects within groups; None if it cannot be had."""
+    mixture: Mixture | None = field(default=None, repr=False)
+    """The distribution of two halves together."""
+
+    # How large
 
     @cached_property
     def distribution(self) -> Mixture:
-        """All that is known of the effect, a point at zero included; graphs without an estimate are left out.
+        """The distribution of the effect over the adjustment sets, given that the treatment precedes the outcome.
 
         Returns
         -------
         Mixture
-            With `mean`, `quantile(share)` and `interval(probability)`.
+            With `mean`, `quantile(share)`, `interval(probability)`, and the standard deviations `between` and `within`
+            adjustment sets.
 
         Examples
         --------
         >>> effect.distribution.quantile(0.5) == effect.median
         True
         """
-        known = 1.0 - self.probability_not_identified - self.probability_not_estimated
-        return mixture_of(
-            [each.frequency / known for each in self.sets],
+        return self.mixture or mixture_of(
+            [each.frequency for each in self.sets],
             [each.estimate.effect for each in self.sets],
             [each.estimate.standard_error for each in self.sets],
             [each.estimate.freedom for each in self.sets],
@@ -131,12 +184,12 @@ class Effect:
 
     @cached_property
     def median(self) -> float:
-        """The median over graphs: as much probability lies below as above.
+        """The size of the effect: as much probability lies below as above.
 
         Returns
         -------
         float
-            Always in the interval; zero where most graphs have no effect.
+            Always in the interval, whether or not most graphs have a causal path.
 
         Examples
         --------
@@ -145,30 +198,14 @@ class Effect:
         """
         return self.distribution.quantile(0.5)
 
-    @cached_property
-    def median_if_any(self) -> float:
-        """The median over the graphs that have an effect.
-
-        Returns
-        -------
-        float
-            NaN if none has.
-
-        Examples
-        --------
-        >>> effect.median_if_any < 0
-        True
-        """
-        return self.distribution.without_zero().quantile(0.5) if self.sets else math.nan
-
     @property
     def mean(self) -> float:
-        """The average effect over graphs, those without an effect counted as zero.
+        """The mean of the distribution over adjustment sets.
 
         Returns
         -------
         float
-            Where few graphs have no effect, or few have one, it can lie outside the interval.
+            Near the median unless the sets disagree.
 
         Examples
         --------
@@ -179,12 +216,12 @@ class Effect:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The 90% interval: the effect lies in it with a probability of 90%.
+        """The 90% interval of the size, which covers the uncertainty about the adjustment set and the sampling error.
 
         Returns
         -------
         tuple of two floats
-            The low and the high end.
+            The low and the high end; infinite for a weak instrument.
 
         Examples
         --------
@@ -192,38 +229,87 @@ class Effect:
         >>> low < -1.8 < high  # the true effect
         True
         """
-        return self.distribution.interval(LEVEL)
+        return self.fixed_interval or self.distribution.interval(LEVEL)
+
+    # Whether there is one
+
+    @property
+    def probability_of_path(self) -> float:
+        """Share of the graphs with a causal path from treatment to outcome.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> effect.probability_of_path > 0.9
+        True
+        """
+        return 1 - self.probability_of_none
+
+    @property
+    def tested_set(self) -> tuple[str, ...]:
+        """The adjustment set of the test: the one that most graphs ask for.
+
+        Returns
+        -------
+        tuple of str
+            Names of columns.
+
+        Examples
+        --------
+        >>> effect.tested_set
+        ('ward', 'inflammation')
+        """
+        return self.sets[0].adjustment_set
+
+    @property
+    def p_value(self) -> float:
+        """The p value of the test that treatment and outcome do not depend on each other given `tested_set`.
+
+        Returns
+        -------
+        float
+            Small where the table speaks against "no effect", unless a hidden cause explains it.
+
+        Examples
+        --------
+        >>> effect.p_value < 0.001
+        True
+        """
+        return self.sets[0].p_value if self.fixed_p_value is None else self.fixed_p_value
 
     @property
     def verdict(self) -> Verdict:
-        """What most graphs say: whichever of the three has the largest share of them.
+        """The three answers in a word.
 
         Returns
         -------
         str
-            "effect" if there is one that a set of variables adjusts for, "no effect" if no path leads from treatment to
-            outcome, "not identified" if a hidden cause spoils every adjustment set. Of equal shares, the first of these
-            counts.
+            With the test finding dependence: "effect" if most graphs have a causal path, "not identified" if they do
+            but a hidden cause makes every adjustment set invalid in most, and "conflict" if most have no path. Else
+            "unclear" if most graphs have a path, and "no effect" if not. For a randomized treatment or an instrument
+            the test decides, between "effect" and "unclear".
 
         Examples
         --------
         >>> effect.verdict
         'effect'
         """
-        shares: dict[Verdict, float] = {
-            "effect": self._probability_of_estimate + self.probability_not_estimated,
-            "no effect": self.probability_of_none,
-            "not identified": self.probability_not_identified,
-        }
-        return max(shares, key=lambda each: round(shares[each], EQUAL_DIGITS))  # of equal ones, the first
-
-    @property
-    def _probability_of_estimate(self) -> float:
-        return sum(each.frequency for each in self.sets)
+        found = self.p_value < SIGNIFICANT
+        if self.design != "observed":
+            return "effect" if found else "unclear"
+        if round(self.probability_of_none, EQUAL_DIGITS) > 0.5:
+            return "conflict" if found else "no effect"
+        if not found:
+            return "unclear"
+        return "not identified" if round(self.probability_not_identified, EQUAL_DIGITS) > 0.5 else "effect"
 
     @property
     def standardized(self) -> float:
-        """The average effect in standard deviations of the outcome, per standard deviation of the treatment.
+        """The size in standard deviations of the outcome, per standard deviation of the treatment.
 
         Returns
         -------
@@ -235,7 +321,7 @@ class Effect:
         >>> -1 < effect.standardized < 0
         True
         """
-        return self.mean * self.standard_unit if self.mean else 0.0
+        return self.median * self.standard_unit if self.median else 0.0
 
     @property
     def by_adjustment_set(self) -> pd.DataFrame:
@@ -244,7 +330,7 @@ class Effect:
         Returns
         -------
         DataFrame
-            One row per set, the most frequent first; the set None stands for graphs without any effect.
+            One row per set, the most frequent first.
 
         Examples
         --------
@@ -253,12 +339,8 @@ class Effect:
         """
         import pandas as pd
 
-        rows = [self._row(each) for each in self.sets]
-        if self.probability_of_none > 0:
-            rows.append((None, self.probability_of_none, 0.0, 0.0, 0.0, 0.0, 0.0))
         columns = ["adjustment_set", "frequency", "effect", "standard_error", "low", "high", "robustness_value"]
-        frame = pd.DataFrame(rows, columns=columns)
-        return frame.sort_values("frequency", ascending=False, ignore_index=True, kind="stable")
+        return pd.DataFrame([self._row(each) for each in self.sets], columns=columns)
 
     def _row(self, each: SetEffect) -> tuple[Any, ...]:
         estimate = each.estimate
@@ -266,16 +348,110 @@ class Effect:
         numbers = (estimate.effect, estimate.standard_error, low, high, each.robustness_value)
         return (each.adjustment_set, each.frequency, *numbers)
 
+    def by(self, column: str, bins: int = 4) -> pd.DataFrame:
+        """The effect within groups of the observations, averaged over the most frequent adjustment sets.
+
+        Parameters
+        ----------
+        column
+            A column from before the treatment; numbers with many values are cut into groups of equal size.
+        bins
+            How many of these groups.
+
+        Returns
+        -------
+        DataFrame
+            One row per group: its name, `rows`, `effect`, `low` and `high` of its 90% interval.
+
+        Examples
+        --------
+        >>> list(effect.by("ward").columns)
+        ['ward', 'rows', 'effect', 'low', 'high']
+        """
+        import pandas as pd
+
+        if self.rows is None:
+            raise ConfigurationError("This effect has no estimates by group: ask again with the linear estimator.")
+        table, moments, clusters = self.rows.table, self.rows.moments, self.rows.clusters
+        if column not in table.names:
+            near = closest(column, table.names)
+            hint = f"did you mean {near!r}?" if near else f"expected one of {listed(table.names)}."
+            raise ConfigurationError(f"There is no variable {column!r}: {hint}")
+        if column in (self.treatment, self.outcome):
+            raise ConfigurationError("Expected a column other than the treatment and the outcome.")
+        rows = []
+        for name, members in _groups(table, column, bins):
+            own = Moments(moments.numerator[members], moments.denominator[members])
+            if not own.denominator.sum() > 0:
+                continue
+            within = None if clusters is None else np.unique(clusters[members], return_inverse=True)[1]
+            estimate = estimate_from(own, len(own.numerator) - 1, within)
+            part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [max(1.0, estimate.freedom)])
+            rows.append((name, int((own.denominator != 0).sum()), estimate.effect, *part.interval(LEVEL)))
+        return pd.DataFrame(rows, columns=[column, "rows", "effect", "low", "high"])
+
+    def averaged_with(self, other: Effect) -> Effect:
+        """The mean of two estimates, each from graphs of the other one's rows.
+
+        Parameters
+        ----------
+        other
+            The same effect from other rows.
+
+        Returns
+        -------
+        Effect
+            With the shares of both, and a p value of both together.
+
+        Examples
+        --------
+        >>> effect.averaged_with(effect).split
+        True
+        """
+        from scipy.special import ndtr
+
+        halves = (self, other)
+        shares = {
+            name: sum(getattr(each, name) for each in halves) / 2
+            for name in (
+                "probability_of_none",
+                "probability_not_identified",
+                "probability_not_estimated",
+                "probability_reversed",
+            )
+        }
+        merged: dict[tuple[str, ...], SetEffect] = {}
+        for each in (one for half in halves for one in half.sets):
+            before = merged.get(each.adjustment_set)
+            merged[each.adjustment_set] = _pooled(before, replace(each, frequency=each.frequency / 2))
+        first, second = (half.sets[0].estimate for half in halves)
+        error = math.hypot(first.standard_error, second.standard_error)
+        statistic = abs(first.effect + second.effect) / max(error, 1e-300)
+        parts = [replace(half, sets=half.sets[:MAX_AVERAGED]).distribution for half in halves]
+        return replace(
+            self,
+            sets=tuple(sorted(merged.values(), key=lambda each: (-each.frequency, each.adjustment_set))),
+            graphs=self.graphs + other.graphs,
+            blocking=tuple(dict.fromkeys((*self.blocking, *other.blocking))),
+            split=True,
+            observations=self.observations + other.observations,
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
+            fixed_p_value=float(2 * ndtr(-statistic)),
+            mixture=parts[0].averaged_with(parts[1]),
+            rows=None,
+            **shares,
+        )
+
     # Sensitivity
 
     @property
     def robustness_value(self) -> float:
-        """Share of what is left of treatment and outcome that a hidden cause must explain to bring the effect to zero.
+        """Share of the residual variance of both that a hidden cause must explain to bring the effect to zero.
 
         Returns
         -------
         float
-            From 0 to 1, averaged over the adjustment sets; NaN without a linear estimate.
+            From 0 to 1, averaged over the adjustment sets; NaN for a trial or an instrument.
 
         Examples
         --------
@@ -291,7 +467,7 @@ class Effect:
         Returns
         -------
         float
-            From 0 to 1, averaged over the adjustment sets; NaN without a linear estimate.
+            From 0 to 1, averaged over the adjustment sets; NaN for a trial or an instrument.
 
         Examples
         --------
@@ -317,7 +493,7 @@ class Effect:
         Returns
         -------
         float
-            1 or more; NaN for other treatments and outcomes.
+            1 or more; NaN for other treatments and outcomes, and for a trial.
 
         Examples
         --------
@@ -326,10 +502,10 @@ class Effect:
         """
         if self.risks is None:
             return math.nan
-        # Of the means over everybody: the risk if nobody were treated, and if everybody were.
+        # From the means over everybody: the risk if nobody were treated, and if everybody were.
         overall, treated = self.risks
-        untreated_risk = min(max(overall - self.mean * treated, 1e-6), 1 - 1e-6)
-        treated_risk = min(max(untreated_risk + self.mean, 1e-6), 1 - 1e-6)
+        untreated_risk = min(max(overall - self.median * treated, 1e-6), 1 - 1e-6)
+        treated_risk = min(max(untreated_risk + self.median, 1e-6), 1 - 1e-6)
         return sensitivity.e_value(treated_risk / untreated_risk)
 
     # In words
@@ -351,72 +527,148 @@ class Effect:
         return self.outcome if self.level is None else f"the share of {self.outcome} = {self.level}"
 
     def __str__(self) -> str:
-        return " ".join([self.sentence, *self.sensitivity_sentences(), *self.notes])
+        return "\n".join(self.lines)
+
+    def _repr_html_(self) -> str:
+        first, *rest = (html.escape(line) for line in self.lines)
+        return f"<strong>{first}</strong><br>" + "<br>".join(rest)
 
     @property
     def sentence(self) -> str:
-        """The effect, its interval, and what it was adjusted for, in one sentence.
+        """The headline: the size of the effect, or what speaks against using it.
 
         Returns
         -------
         str
-            `print(effect)` adds how sensitive it is to a hidden cause.
+            The first of `lines`.
 
         Examples
         --------
         >>> effect.sentence.startswith("stay changes by -1.")
         True
         """
-        lost = self.probability_not_identified
-        if self.verdict != "not identified":
-            parts = self._parts(self.verdict, 1.0, "graphs")
-            if lost > 0:
-                parts.append(f"not identified in {counted_share(lost, 'graphs')} because of a hidden cause")
-            return "; ".join(parts) + "."
-        rest = 1 - lost
-        where = f"In the other {in_percent(rest)}"
-        verdict = "effect" if self._probability_of_estimate >= self.probability_of_none else "no effect"
-        return (
-            f"The effect of {self.treatment} on {self.subject} is not identified in {counted_share(lost, 'graphs')}: a "
-            "hidden common cause of both cannot be ruled out, and nothing in the table adjusts for it. "
-            f"{where}: {'; '.join(self._parts(verdict, rest, 'these'))}."
-        )
+        return self.lines[0]
 
-    def _parts(self, verdict: str, whole: float, graphs: str) -> list[str]:
-        """What the graphs say in which the effect is identified, shares as parts of the `whole`."""
-        none, without = self.probability_of_none / whole, self.probability_not_estimated / whole
-        no_effect = f"{self.treatment} has no effect on {self.subject}"
-        if math.isclose(none, 1):
-            return [no_effect if whole < 1 else f"{no_effect} in any of {counted(self.graphs, 'graph')}"]
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The answer in words, one thing per line, the most important first.
+
+        Returns
+        -------
+        tuple of str
+            The headline, the size with its interval, the share of graphs with a causal path, the test, what was
+            adjusted for, and what a reader should be careful about.
+
+        Examples
+        --------
+        >>> len(effect.lines) > 4
+        True
+        """
+        found = [
+            self._headline(),
+            self._size(),
+            self._paths(),
+            self._test(),
+            self._identification(),
+            self._adjustment(),
+            f"Estimand: {self.estimand}." if self.estimand else "",
+            *self.sensitivity_sentences(),
+            *self.notes,
+            self._same_rows(),
+        ]
+        return tuple(line for line in found if line)
+
+    def _headline(self) -> str:
+        share, both = self.probability_of_none, f"{self.treatment} and {self.subject}"
+        if self.verdict == "conflict":
+            return (
+                f"Conflict: {counted_share(share, 'graphs')} have no causal path from {self.treatment} to "
+                f"{self.outcome}, but the two depend on each other after adjustment ({_p(self.p_value)})."
+            )
+        if self.verdict == "no effect":
+            return (
+                f"No sign of an effect of {self.treatment} on {self.subject}: {counted_share(share, 'graphs')} have no "
+                f"causal path, and no dependence is seen after adjustment ({_p(self.p_value)})."
+            )
+        if self.verdict == "not identified":
+            return (
+                f"The effect of {self.treatment} on {self.subject} is not identified in "
+                f"{counted_share(self.probability_not_identified, 'graphs')}: {self._blocked()}."
+            )
+        if self.verdict == "unclear" and self.design == "observed":
+            return (
+                f"Unclear: {counted_share(1 - share, 'graphs')} have a causal path from {self.treatment} to "
+                f"{self.outcome}, but no dependence of {both} is seen after adjustment ({_p(self.p_value)})."
+            )
+        return ""
+
+    def _size(self) -> str:
         low, high = self.interval
         interval = f"{LEVEL:.0%} interval {in_digits(low)} to {in_digits(high)}"
-        if not self.sets:
-            parts = [f"{no_effect} in {in_percent(none)} of {graphs}"]
-        elif verdict == "no effect":
-            share = self._probability_of_estimate / whole
-            others = "in the others" if math.isclose(share + none, 1) else f"in {in_percent(share)}"
-            parts = [
-                f"{no_effect} in {in_percent(none)} of {graphs}",
-                f"{others} {self.subject} changes by {self._amount(self.median_if_any)} {self.change}",
-                f"{interval}, over {'all graphs' if math.isclose(share + none, 1) else 'both'}",
-            ]
-        else:
-            parts = [
-                f"{self.subject} changes by {self._amount(self.median)} ({interval}) {self.change}",
-                f"no effect in {in_percent(none)} of {graphs}" if none else "no graph without an effect",
-            ]
-        if not low <= self.mean <= high:
-            parts.append(f"the mean over all graphs, with zero for those without an effect, is {in_digits(self.mean)}")
-        if self.sets:
-            parts.append(
-                counted(len(self.sets), "adjustment set")
-                + (", the most frequent " if len(self.sets) > 1 else ", ")
-                + _braces(self.sets[0].adjustment_set)
+        if math.isinf(low) or math.isinf(high):
+            interval = f"{LEVEL:.0%} interval without bounds"
+        said = f"{self.subject} changes by {self._amount(self.median)} ({interval}) {self.change}"
+        if self.design != "observed":
+            kind = "as the trial shows" if self.design == "trial" else "as the instrument shows"
+            return f"{said}, {kind}."
+        if self.verdict == "not identified":
+            return f"Leaving hidden causes aside, {said}."
+        return f"{said}{self._given_order()}."
+
+    def _given_order(self) -> str:
+        matters = self.order == "assumed" and self.probability_reversed > 0
+        return f", given that {self.treatment} comes before {self.outcome}" if matters else ""
+
+    def _paths(self) -> str:
+        if self.design != "observed":
+            return ""
+        line = (
+            f"Graphs: {counted_share(self.probability_of_path, counted(self.graphs, 'graph'))} with a causal path from "
+            f"{self.treatment} to {self.outcome}."
+        )
+        if self.probability_reversed > MIN_MENTIONED and self.order != "known":
+            without = "Without that order, " if self.order == "assumed" else ""
+            sentence = (
+                f"{without}{self.outcome} causes {self.treatment} in {in_percent(self.probability_reversed)} of them."
             )
-        if without > 0:
+            line += f" {sentence}"
+        return line
+
+    def _test(self) -> str:
+        if self.design != "observed":
+            return f"Test of no effect: {_p(self.p_value)}."
+        return f"Test of no dependence after adjustment for {_braces(self.tested_set)}: {_p(self.p_value)}."
+
+    def _blocked(self) -> str:
+        pairs = [" and ".join(map(repr, pair)) for pair in self.blocking[:2]]
+        return f"a hidden cause of {' or of '.join(pairs)} may explain it" if pairs else "no set of columns is valid"
+
+    def _identification(self) -> str:
+        if not self.probability_not_identified or self.verdict == "not identified":
+            return ""
+        return f"Not identified in {counted_share(self.probability_not_identified, 'graphs')}: {self._blocked()}."
+
+    def _adjustment(self) -> str:
+        parts = [f"Adjusted for {_braces(self.sets[0].adjustment_set)}"]
+        if len(self.sets) > 1:
+            others = counted(len(self.sets) - 1, "other set")
+            parts[0] += f" in {in_percent(self.sets[0].frequency)} of graphs, {others} in the rest"
+            between, within = self.distribution.between, self.distribution.within
+            parts.append(f"standard deviation between sets {in_digits(between)}, within {in_digits(within)}")
+        if len(humps := self.distribution.humps()) > 1 and self.design == "observed":
+            parts.append(f"the sets disagree: estimates gather near {' and '.join(in_digits(each) for each in humps)}")
+        if self.probability_not_estimated > 0:
             why = f" ({self.why_not_estimated})" if self.why_not_estimated else ""
-            parts.append(f"{counted_share(without, graphs)} ask for a set that has no estimate{why}")
-        return parts
+            share = counted_share(self.probability_not_estimated, "graphs")
+            parts.append(f"{share} ask for a set that has no estimate{why}")
+        return "; ".join(parts) + "."
+
+    def _same_rows(self) -> str:
+        if self.design != "observed":
+            return ""
+        if self.split:
+            return "Graphs are from one half of the rows and estimates from the other, then swapped."
+        return "Graphs and estimates are from the same rows, so the interval may be somewhat too narrow."
 
     def _amount(self, value: float) -> str:
         """A change of the outcome, with its unit."""
@@ -428,7 +680,7 @@ class Effect:
         Returns
         -------
         list of str
-            Empty where most graphs say that there is no effect, or that it is not identified.
+            Empty for a trial, an instrument, and where the test finds no dependence.
 
         Examples
         --------
@@ -436,15 +688,14 @@ class Effect:
         1
         """
         sentences: list[str] = []
-        if self.verdict != "effect":
+        if self.p_value >= SIGNIFICANT:
             return sentences
         if not math.isnan(self.robustness_value):
             zero, interval = self.robustness_value, self.robustness_value_of_interval
-            # Graphs without an effect may have brought zero into the interval already.
             outside = interval >= 0.0005 and not self.interval[0] <= 0 <= self.interval[1]
             sentences.append(
-                f"A hidden cause of both would have to explain {in_percent(zero)} of what is left of {self.treatment} "
-                f"and of {self.outcome} after adjustment to bring the effect to zero"
+                f"A hidden cause would have to explain {in_percent(zero)} of the residual variance of both to bring "
+                "the effect to zero"
                 + (f", {in_percent(interval)} to bring zero into the interval." if outside else ".")
             )
         if not math.isnan(self.e_value):
@@ -468,30 +719,28 @@ class Effect:
         """
         frame = self.by_adjustment_set
         sets = [
-            {
-                "adjustment_set": None if row[0] is None else list(row[0]),
-                **_plain(dict(zip(frame.columns[1:], row[1:], strict=True))),
-            }
+            {"adjustment_set": list(row[0]), **_plain(dict(zip(frame.columns[1:], row[1:], strict=True)))}
             for row in frame.itertuples(index=False, name=None)
         ]
+        words = ("treatment", "outcome", "level", "change", "estimator", "estimand", "design", "order", "split")
         return {
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "level": self.level,
-            "change": self.change,
-            "estimator": self.estimator,
-            "observations": self.observations,
-            "graphs": self.graphs,
-            "verdict": self.verdict,
+            **{name: getattr(self, name) for name in (*words, "observations", "graphs", "verdict")},
             "why_not_estimated": self.why_not_estimated,
+            "tested_set": list(self.tested_set),
+            "blocking": [list(pair) for pair in self.blocking],
             **_plain(
                 {
                     "median": self.median,
                     "mean": self.mean,
                     "low": self.interval[0],
                     "high": self.interval[1],
+                    "between_sets": self.distribution.between,
+                    "within_sets": self.distribution.within,
+                    "p_value": self.p_value,
                     "standardized": self.standardized,
+                    "probability_of_path": self.probability_of_path,
                     "probability_of_none": self.probability_of_none,
+                    "probability_reversed": self.probability_reversed,
                     "probability_not_identified": self.probability_not_identified,
                     "probability_not_estimated": self.probability_not_estimated,
                     "robustness_value": self.robustness_value,
@@ -501,6 +750,7 @@ class Effect:
             ),
             "by_adjustment_set": sets,
             "sentence": self.sentence,
+            "lines": list(self.lines),
             "sensitivity": self.sensitivity_sentences(),
             "notes": list(self.notes),
         }
@@ -522,17 +772,21 @@ class Effect:
         --------
         >>> effect.plot().figure.savefig("effect.svg")
         """
-        members = [each.adjustment_set for each in self.sets]
         label = f"change of {self.subject}{f' in {self.unit}' if self.unit else ''} {self.change}"
         if self.verdict == "not identified":
             lost = counted_share(self.probability_not_identified, "graphs")
-            label += f"\nnot identified in {lost}; this is what the others say"
-        return pictures.draw_effect(self.distribution, members, LEVEL, label, ax)
+            label += f"\nnot identified in {lost}: hidden causes are left aside"
+        elif self.verdict in ("conflict", "no effect"):
+            label += f"\n{counted_share(self.probability_of_none, 'graphs')} without a causal path"
+        members = [each.adjustment_set for each in self.sets]
+        if self.mixture is not None:  # the parts of a mean of two halves are pairs of sets
+            members = [("both halves",)]
+        return pictures.draw_effect(self.distribution, members, self.median, self.interval, label, ax)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of all variables on one outcome, the largest mean in standard deviations first.
+    """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
     Those that most graphs do not identify come last: their numbers are those of few graphs.
 
@@ -565,10 +819,11 @@ class Effects:
         Returns
         -------
         DataFrame
-            `cause`; `probability` that there is an effect; `not_identified`, the share of graphs in which a hidden
-            cause spoils every adjustment set; `effect`, the median over the other graphs, with `low` and `high` of its
-            90% interval; and `standardized`, by which the causes are ranked: the mean in standard deviations of the
-            outcome per standard deviation of the cause. Causes that most graphs do not identify come last.
+            `cause`; `probability` of a causal path; `not_identified`, the share of graphs in which a hidden cause makes
+            every adjustment set invalid; `effect`, the size if the cause comes before the outcome, with `low` and
+            `high` of its 90% interval; `p_value` and `p_adjusted`, by Holm for so many comparisons; and
+            `standardized`, the size in standard deviations of the outcome per standard deviation of the cause. Causes
+            that most graphs do not identify come last.
 
         Examples
         --------
@@ -577,18 +832,22 @@ class Effects:
         """
         import pandas as pd
 
+        adjusted = _holm([each.p_value for each in self.effects])
         rows = [
             (
                 each.treatment,
-                1 - each.probability_of_none,
+                each.probability_of_path,
                 each.probability_not_identified,
                 each.median,
                 *each.interval,
+                each.p_value,
+                p_adjusted,
                 each.standardized,
             )
-            for each in self.effects
+            for each, p_adjusted in zip(self.effects, adjusted, strict=True)
         ]
-        columns = ["cause", "probability", "not_identified", "effect", "low", "high", "standardized"]
+        numbers = ["effect", "low", "high", "p_value", "p_adjusted", "standardized"]
+        columns = ["cause", "probability", "not_identified", *numbers]
         return pd.DataFrame(rows, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:
@@ -618,6 +877,7 @@ class Effects:
         if causes:
             lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, the largest effect first:"]
             lines += [f"  {_in_short(each)}" for each in causes]
+            lines += [f"  {line}" for line in [self.on_comparisons] if line]
         else:
             lines = [nothing_found(self)]
         if self.categories:
@@ -660,6 +920,28 @@ class Effects:
         words = "each a category" if several else "a category"
         return f"no single effect of {listed(self.categories)}, {words}" if self.categories else ""
 
+    @property
+    def on_comparisons(self) -> str:
+        """That the largest of many effects tend to be overstated, in words.
+
+        Returns
+        -------
+        str
+            Empty with few causes.
+
+        Examples
+        --------
+        >>> effects.on_comparisons.startswith("5 variables were compared")
+        True
+        """
+        if len(self.effects) < MIN_COMPARED:
+            return ""
+        clear = sum(p < SIGNIFICANT for p in _holm([each.p_value for each in self.effects]))
+        return (
+            f"{counted(len(self.effects), 'variable')} were compared, so the largest effects are likely overstated; "
+            f"allowing for that (Holm), {clear} depend on {self.outcome} after adjustment"
+        )
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """A picture: the standardized effect of each cause with its interval, fainter where fewer graphs have it.
 
@@ -681,7 +963,7 @@ class Effects:
             pictures.Bar(
                 each.treatment,
                 _share_in_short(each),
-                1 - each.probability_of_none - each.probability_not_identified,
+                each.probability_of_path * (1 - each.probability_not_identified),
                 each.median * each.standard_unit,
                 (each.interval[0] * each.standard_unit, each.interval[1] * each.standard_unit),
             )
@@ -721,11 +1003,11 @@ def _in_short(effect: Effect) -> str:
     """One line of a ranking."""
     low, high = effect.interval
     numbers = f"{effect._amount(effect.median)} ({in_digits(low)} to {in_digits(high)}) {effect.change}"
-    lost, share = effect.probability_not_identified, 1 - effect.probability_of_none
+    lost, share = effect.probability_not_identified, effect.probability_of_path
     if effect.verdict == "not identified":
-        return f"{effect.treatment}: not identified in {counted_share(lost, 'graphs')}; in the others {numbers}"
+        return f"{effect.treatment}: not identified in {counted_share(lost, 'graphs')}; leaving that aside {numbers}"
     also = f"; not identified in {in_percent(lost)}" if lost > MIN_MENTIONED else ""
-    return f"{effect.treatment}: {numbers}; an effect in {counted_share(share, 'graphs')}{also}"
+    return f"{effect.treatment}: {numbers}; a causal path in {counted_share(share, 'graphs')}{also}"
 
 
 def _share_in_short(effect: Effect) -> str:
@@ -738,7 +1020,7 @@ def _share_in_short(effect: Effect) -> str:
 def _braces(names: Sequence[str]) -> str:
     """A set of names, the first few of many."""
     if not names:
-        return "the empty set"
+        return "no column"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return "{" + ", ".join(names[:MAX_NAMED]) + more + "}"
 
@@ -746,3 +1028,52 @@ def _braces(names: Sequence[str]) -> str:
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
     """Numbers as JSON has them: null where there is none."""
     return {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _p(value: float) -> str:
+    """A p value in words: "p = 0.012", "p < 0.001"."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def _holm(values: Sequence[float]) -> list[float]:
+    """p values that allow for so many comparisons (Holm 1979)."""
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(len(values))
+    scaled = np.asarray(values)[order] * np.arange(len(values), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(value) for value in adjusted]
+
+
+def _pooled(first: SetEffect | None, second: SetEffect) -> SetEffect:
+    """The effect by one set from the rows of both halves."""
+    if first is None:
+        return second
+    halves = (first, second)
+    weights = np.array([each.observations for each in halves], dtype=float)
+    weights /= weights.sum()
+    correlations = [each.estimate.partial_correlation for each in halves]
+    estimate = SetEstimate(
+        float(weights @ [each.estimate.effect for each in halves]),
+        float(np.linalg.norm(weights * [each.estimate.standard_error for each in halves])),
+        sum(each.estimate.freedom for each in halves),
+        float(weights @ correlations),
+    )
+    frequency = first.frequency + second.frequency
+    return SetEffect(second.adjustment_set, frequency, estimate, first.observations + second.observations)
+
+
+def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
+    """Groups of the observations by a column: their names, and which observations are in each.  (N,)"""
+    place = table.names.index(name)
+    column, values = table.columns[place], table.values[:, place]
+    if column.levels:
+        return [(level, values == code) for code, level in enumerate(column.levels) if (values == code).any()]
+    known = np.unique(values[~np.isnan(values)])
+    if len(known) <= bins:
+        return [(f"{value:g}", values == value) for value in known]
+    edges = np.unique(np.quantile(values[~np.isnan(values)], np.linspace(0, 1, bins + 1)))
+    if len(edges) == 2:
+        return [(f"{edges[0]:g} to {edges[1]:g}", (values >= edges[0]) & (values <= edges[1]))]
+    groups = [(f"up to {edges[1]:g}", values <= edges[1])]
+    groups += [(f"{low:g} to {high:g}", (values > low) & (values <= high)) for low, high in pairwise(edges[1:-1])]
+    return [*groups, (f"above {edges[-2]:g}", values > edges[-2])]

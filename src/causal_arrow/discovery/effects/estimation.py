@@ -1,4 +1,4 @@
-"""Estimating effects: from an answer, its table and graphs drawn from it to an `Effect`."""
+"""Estimating effects: from an answer and its table to an `Effect`, over graphs drawn from the answer."""
 
 # N observations, P variables, K graphs, S sets
 
@@ -6,83 +6,157 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, why_uncaused
-from causal_arrow.discovery.effects.adjustment import AdjustmentCounts, Set, count_adjustments
-from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, Effect, Effects, SetEffect
-from causal_arrow.discovery.effects.forest import forest_estimate
-from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
+from causal_arrow.discovery.effects.adjustment import (
+    AdjustmentCounts,
+    Set,
+    closes_back_doors,
+    count_adjustments,
+)
+from causal_arrow.discovery.effects.designs import WEAK, InstrumentEstimate, instrument_estimate, trial_estimate
+from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, LEVEL, Effect, Effects, Order, RowEffects, SetEffect
+from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
+from causal_arrow.discovery.effects.linear import Clusters, Design, Moments, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.observations import (
     MIN_OBSERVATIONS,
+    attrition,
     by_missing_cells,
+    event_column,
     of_experiments,
     with_both_ends,
 )
+from causal_arrow.discovery.uncertainty import GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
 from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import is_number, same_level
 from causal_arrow.tables.options import cell_text
-from causal_arrow.tables.scales import logarithms
 from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import closest, counted, counted_share, in_digits, in_percent, listed
+from causal_arrow.text import closest, counted, in_digits, in_percent, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Between = tuple[Any, Any] | None
 
-ESTIMATORS = ("linear", "curved", "forest")
-MAX_FOREST_SETS = 20
-"""Adjustment sets that forests are grown for, the most frequent first: each takes seconds."""
+ESTIMATORS = ("flexible", "linear", "curved")
+MAX_FLEXIBLE_SETS = 20
+MAX_FLEXIBLE_WORK = 6e4
+"""Observations times sets for which flexible models are fitted, those of the most frequent sets first."""
 CLEARLY_FEWER = 0.9
-"""Share of the observations below which an answer says from how many it comes."""
+"""Share of the observations below which an answer says how many it uses."""
+MIN_CLUSTERS = 20
+"""Clusters below which their standard errors are too small."""
 
 # Why a set has no estimate
 TOO_FEW = f"fewer than {MIN_OBSERVATIONS} observations are complete for it"
 NOTHING_LEFT = "it leaves nothing of the treatment, or there are too few observations for it"
-NO_FOREST = "no forest was grown for it"
+
+LEAST_SQUARES = "the average effect, weighted by the variance of the treatment that the adjustment leaves"
+OF_TRIAL = "the average effect of the assignment in these observations"
+OF_INSTRUMENT = "the local effect: that on those whose treatment the instrument changes"
 
 
 @dataclass(frozen=True, eq=False)
 class EffectQuestion:
     """How effects are to be estimated."""
 
-    estimator: str = "linear"
+    estimator: str = "flexible"
     adjustment: str = "optimal"
     level: str | None = None
-    """Of an outcome with levels, the one whose share is asked about."""
+    """For an outcome with levels, the one whose share is asked about."""
+    order: str = "assumed"
+    """Whether the graphs are conditioned on the treatment coming before the outcome ("assumed") or not ("free")."""
+    adjust_for: Sequence[str] | str | None = None
+    """Columns to adjust for instead of the graphs' sets; "earlier" for all that the knowledge puts before it."""
+    randomized: bool = False
+    """Whether the treatment was randomized; also where the knowledge says so."""
+    randomized_rows: str | None = None
+    """A yes or no column that marks the rows in which it was."""
+    strata: Sequence[str] = ()
+    """Columns within whose levels it was randomized."""
+    cluster: str | None = None
+    """A column whose levels are the groups of dependent observations."""
+    instrument: str | None = None
+    """A column that affects the outcome through the treatment alone."""
 
     def __post_init__(self) -> None:
         check_choice("estimator", self.estimator, ESTIMATORS)
         check_choice("adjustment", self.adjustment, ("optimal", "parents"))
+        check_choice("order", self.order, ("assumed", "free"))
+        if isinstance(self.adjust_for, str) and self.adjust_for != "earlier":
+            raise ConfigurationError(
+                f"Expected adjust_for to be a list of columns or 'earlier', got {self.adjust_for!r}."
+            )
+        if isinstance(self.strata, str):
+            raise ConfigurationError(f"Expected strata to be a list of columns, got {self.strata!r}.")
+        if self.instrument is not None and self.randomized:
+            raise ConfigurationError("A randomized treatment needs no instrument: give one of the two.")
 
 
 def estimate_effect(
     answer: Answer,
     table: Table,
-    graphs: Bools,
     treatment: str,
     outcome: str,
     *,
     between: Between = None,
     question: EffectQuestion | None = None,
+    count: int = 1000,
     random: np.random.Generator,
 ) -> Effect:
-    """The effect of the treatment on the outcome, over graphs (K, P, P) drawn from the answer.
+    """The effect of the treatment on the outcome, over `count` graphs drawn from the answer.
 
     `between` is a pair of values or levels of the treatment; by default the effect is per unit, or from the first to
     the second level of a yes or no.
     """
+    question = question or EffectQuestion()
     t, y = answer.index_of(treatment), answer.index_of(outcome)
     if t == y:
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
+    if treatment in answer.knowledge.randomized:
+        question = replace(question, randomized=True)
+    if question.randomized:
+        answer = answer.refine(knowledge=answer.knowledge | Knowledge(randomized=[treatment]))
     _check_knowledge(answer, t, y)
-    hidden = answer.sample_hidden(graphs, random)
-    return _estimate(answer, table, graphs, hidden, (t, y), between, question or EffectQuestion(), random)
+    return _estimate(answer, table, _drawn(answer, t, y, question, count, random), between, question, random)
+
+
+def split_effect(
+    parts: Sequence[tuple[Answer, Table]],
+    treatment: str,
+    outcome: str,
+    *,
+    between: Between = None,
+    question: EffectQuestion | None = None,
+    count: int = 1000,
+    random: np.random.Generator,
+) -> Effect:
+    """The effect from graphs and estimates of different observations: the mean of two halves.
+
+    Each part is the answer for one half of the rows, and the other half as a table.
+    """
+    first, second = (
+        estimate_effect(
+            answer, table, treatment, outcome, between=between, question=question, count=count // 2, random=random
+        )
+        for answer, table in parts
+    )
+    return first.averaged_with(second)
+
+
+def halves(table: Table, cluster: str | None, random: np.random.Generator) -> tuple[Bools, Bools]:
+    """Two random halves of the observations, no cluster in both.  (N,) each"""
+    groups = np.arange(table.observations)
+    if cluster is not None:
+        groups, _ = _clusters(table, cluster)
+    first = np.isin(groups, random.permutation(np.unique(groups))[: len(np.unique(groups)) // 2])
+    return first, ~first
 
 
 def design_for(
@@ -103,7 +177,7 @@ def design_for(
             "for an estimate."
         )
     cells = list(table.values[rows].T)
-    design = _design(cells, table.columns, (), keep=(treatment, outcome), change=change, level=code)
+    design = _design(cells, table.columns, keep=(treatment, outcome), change=change, level=code)
     if not curved_numbers:
         return design
     return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
@@ -112,24 +186,26 @@ def design_for(
 def estimate_effects(
     answer: Answer,
     table: Table,
-    graphs: Bools,
     outcome: str,
     *,
     question: EffectQuestion | None = None,
+    count: int = 1000,
     random: np.random.Generator,
 ) -> Effects:
-    """The effects of all other variables on the outcome, the largest in standard deviations first.
+    """The effects of all other variables on the outcome, those that matter most in standard deviations first.
 
-    Those that most graphs do not identify come last. Variables that the knowledge keeps from being causes of the
-    outcome are left out. Those whose effect has no estimate are `not_estimated`, among them categories of more than two
-    levels, which have no single effect.
+    Nobody said which variables come before the outcome: the graphs decide. Variables that the knowledge keeps from
+    being causes of the outcome are left out. Those whose effect has no estimate are `not_estimated`, among them
+    categories of more than two levels, which have no single effect.
     """
+    question = replace(question or EffectQuestion("linear"), order="free")
     y = answer.index_of(outcome)
     possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
     possible &= ~answer.constraints.precedence[y]
     if not np.delete(possible, y).any():
         _check_caused(answer, outcome)
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
+    graphs = answer.sample(count, random).graphs
     hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
     without: dict[str, str] = {}
@@ -141,14 +217,16 @@ def estimate_effects(
             categories.append(answer.names[t])
             without[answer.names[t]] = "levels without an order have no single effect"
             continue
+        drawn = _Drawn((t, y), graphs, hidden, "free", _share_reversed(graphs, t, y))
+        own = replace(question, randomized=answer.names[t] in answer.knowledge.randomized)
         try:
-            found.append(_estimate(answer, table, graphs, hidden, (t, y), None, question or EffectQuestion(), random))
+            found.append(_estimate(answer, table, drawn, None, own, random))
         except _NoEstimateError as error:
             without[answer.names[t]] = error.reason
     found.sort(
         key=lambda each: (
             each.verdict == "not identified",
-            -round(abs(each.standardized), EQUAL_DIGITS),
+            -round(abs(each.standardized) * each.probability_of_path, EQUAL_DIGITS),
             each.probability_of_none,
             each.treatment,
         )
@@ -156,44 +234,145 @@ def estimate_effects(
     return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories), without)
 
 
+# Graphs
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Graphs for one question, and what is known about the order of its treatment and outcome."""
+
+    ends: tuple[int, int]
+    graphs: Bools  # (K, P, P)
+    hidden: Bools | None  # (K, P, P)
+    order: Order
+    share_reversed: float
+    """Share of the graphs, before they were conditioned on the order, in which the outcome causes the treatment."""
+
+
+def _drawn(answer: Answer, t: int, y: int, question: EffectQuestion, count: int, random: np.random.Generator) -> _Drawn:
+    """Graphs from the answer, conditioned on the treatment coming before the outcome unless the order is free."""
+    graphs = answer.sample(count, random).graphs
+    share = _share_reversed(graphs, t, y)
+    allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
+    order: Order = "assumed" if question.order == "assumed" else "free"
+    if answer.constraints.precedence[t, y] or not transitive_closure(allowed)[y, t]:
+        order = "known"
+    if order == "assumed" and share > 0:
+        groups = [[answer.names[place] for place in answer.copies_of(end)] for end in (t, y)]
+        compiled = answer.constraints_as_arranged.ordered(*groups)
+        graphs = replace(answer, compiled=compiled).sample(count, random).graphs
+    return _Drawn((t, y), graphs, answer.sample_hidden(graphs, random), order, share)
+
+
+def _share_reversed(graphs: Bools, t: int, y: int) -> float:
+    parts = (graphs[start : start + GRAPHS_PER_PIECE] for start in range(0, len(graphs), GRAPHS_PER_PIECE))
+    return sum(int(transitive_closure(part)[:, y, t].sum()) for part in parts) / len(graphs)
+
+
+# One effect
+
+
 def _estimate(
     answer: Answer,
     table: Table,
-    graphs: Bools,
-    hidden: Bools | None,
-    ends: tuple[int, int],
+    drawn: _Drawn,
     between: Between,
     question: EffectQuestion,
     random: np.random.Generator,
 ) -> Effect:
-    t, y = ends
-    graphs, hidden = answer.carried_by(t, graphs, hidden)
+    t, y = drawn.ends
+    graphs, hidden = answer.carried_by(t, drawn.graphs, drawn.hidden)
     change = _change(table.columns[t], between, table.values[:, t])
     level = _level_asked(table.columns[y], question.level)
-    uncaused = [answer.index_of(name) for name in answer.always_set if why_uncaused(answer, name)]
-    chosen, by_trial, notes = of_experiments(table, t, y, change.levels, uncaused)
+    if question.randomized:
+        by_trial, (chosen, notes) = True, _of_trial(table, t, y, question)
+    else:
+        uncaused = [answer.index_of(name) for name in answer.always_set if why_uncaused(answer, name)]
+        chosen, by_trial, notes = of_experiments(table, t, y, change.levels, uncaused)
     if by_trial:
         graphs, hidden = _cut_causes(graphs, hidden, t)
+    asked = _Asked(answer, chosen, (t, y), change, level, question)
+    named = _named_set(answer, t, y, question)
     counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
-    wanted = dict(counts.sets)
-    if question.estimator == "forest" and len(wanted) > MAX_FOREST_SETS:
-        wanted = dict(list(wanted.items())[:MAX_FOREST_SETS])
-        share = sum(wanted.values()) / sum(counts.sets.values())
-        notes.append(
-            f"Forests were grown for the {MAX_FOREST_SETS} most frequent adjustment sets, which {in_percent(share)} "
-            "of the graphs with an effect ask for."
-        )
-    found = _estimates(answer, chosen, ends, list(wanted), change, level, question.estimator, random)
-    if by_trial:  # no hidden cause of a variable that was set could explain its effect away
+    if question.instrument is not None:
+        found, notes = asked.by_instrument(named or (), notes)
+    elif question.randomized:
+        found = asked.by_trial(tuple(sorted({*(named or ()), *map(answer.index_of, question.strata)} - {t, y})))
+    else:
+        if named is not None:
+            counts = _with_set(counts, graphs, hidden, drawn.ends, named)
+        found = asked.by_sets(counts.sets, random)
+    if question.instrument is not None or question.randomized:
+        counts = replace(counts, sets=dict.fromkeys(found.estimates, counts.graphs), not_identified=0, blocking=())
+    if by_trial or question.instrument is not None:  # no hidden cause of the treatment could explain its effect away
         unexplained = {key: each._replace(partial_correlation=math.nan) for key, each in found.estimates.items()}
         found = replace(found, estimates=unexplained)
-    notes += _from_fewer(chosen, t, change, wanted, found)
-    if on_log_scale := [answer.names[end] for end in ends if answer.names[end] in answer.log_columns]:
-        read = f"The network read {' and '.join(on_log_scale)} on a log scale"
-        notes.append(f"{read}; the effect is in the units that were given.")
+    notes += _from_fewer(chosen, t, change, counts.sets, found)
     notes += _extrapolation(table.columns[t], between, chosen.values[:, t])
-    _check_any(answer, chosen, counts, found, ends, change)
-    return _effect(answer, table, counts, found, ends, change, level, question, tuple(notes))
+    notes += asked.cautions(found)
+    _check_any(asked, counts, found)
+    return _effect(asked, drawn, counts, found, by_trial, tuple(notes))
+
+
+def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set | None:
+    """The columns that `adjust_for` names; None if the graphs decide."""
+    if question.adjust_for is None:
+        return None
+    if question.adjust_for == "earlier":
+        allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
+        earlier = ~transitive_closure(allowed)[t]
+        earlier[[t, y]] = False
+        if not earlier.any():
+            raise KnowledgeError(
+                f"The knowledge puts no column before {answer.names[t]!r}: name those to adjust for, or say with tiers "
+                "or roots which come earlier."
+            )
+        return tuple(np.flatnonzero(earlier).tolist())
+    members = {answer.index_of(name) for name in question.adjust_for}
+    if members & {t, y}:
+        raise ConfigurationError("Expected columns to adjust for, got the treatment or the outcome.")
+    return tuple(sorted(members))
+
+
+def _with_set(
+    counts: AdjustmentCounts, graphs: Bools, hidden: Bools | None, ends: tuple[int, int], named: Set
+) -> AdjustmentCounts:
+    """The same counts where all graphs are estimated by one set; not identified are those in which it is not valid."""
+    t, y = ends
+    members = np.zeros((len(graphs), graphs.shape[1]), dtype=bool)
+    members[:, list(named)] = True
+    hidden = np.zeros_like(graphs) if hidden is None else hidden
+    valid = 0
+    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+        piece = slice(start, start + GRAPHS_PER_PIECE)
+        descends = transitive_closure(graphs[piece])
+        on_path = descends[:, t, :] & descends[:, :, y]
+        on_path[:, y] = True
+        spoiled = on_path | (descends & on_path[:, :, None]).any(axis=1)
+        forwards = ~descends[:, y, t] & ~(spoiled & members[piece]).any(axis=1)
+        valid += int((closes_back_doors(graphs[piece], hidden[piece], t, y, members[piece]) & forwards).sum())
+    lost = counts.graphs - counts.reversed - valid
+    return replace(counts, sets={named: counts.graphs}, not_identified=max(0, lost), blocking=())
+
+
+def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[Table, list[str]]:
+    """The rows in which the treatment was randomized, and what a reader of a trial should know."""
+    notes = []
+    if question.randomized_rows is not None:
+        if question.randomized_rows not in table.names:
+            raise ConfigurationError(f"There is no column {question.randomized_rows!r} to mark randomized rows.")
+        marks = table.names.index(question.randomized_rows)
+        if len(table.columns[marks].levels) != 2 and set(np.unique(table.values[:, marks])) - {0.0, 1.0}:
+            raise ConfigurationError(f"Expected {question.randomized_rows!r} to be yes or no, or 0 and 1.")
+        table = table.only(np.asarray(table.values[:, marks] == 1))
+        notes.append(f"From the {counted(table.observations, 'row')} that {question.randomized_rows} marks.")
+    elif table.intervened is not None and table.intervened[:, t].any():
+        table = table.only(np.asarray(table.intervened[:, t]))
+        notes.append(f"From the {counted(table.observations, 'row')} in which {table.names[t]} was set.")
+    if missing := attrition(table, t, y):
+        notes.append(missing)
+    notes.append("If some did not take what they were assigned, the effect of taking it is larger.")
+    return table, notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,71 +386,230 @@ class _Found:
     """Observations that have a treatment and an outcome."""
     standard_unit: float
     """Standard deviation of the treatment over that of the outcome in these; NaN if they are too few."""
+    rows: Mapping[Set, Bools] = field(default_factory=dict)
+    """The observations (N,) that the estimates with moments are from."""
+    estimand: str = LEAST_SQUARES
+    flexible: int = 0
+    """How many of the sets were estimated without straight lines."""
+    overlap: float = 1.0
+    """Share of the observations with a comparable probability of treatment, by the set where it is smallest."""
+    instrument: InstrumentEstimate | None = None
 
 
-def _estimates(
-    answer: Answer,
-    table: Table,
-    ends: tuple[int, int],
-    sets: Sequence[Set],
-    change: _Change,
-    level: int | None,
-    estimator: str,
-    random: np.random.Generator,
-) -> _Found:
-    """The effect by each set, from the observations that are complete for it."""
-    t, y = ends
-    rows = with_both_ends(table, t, y, change.levels)
-    values, observed = np.asfortranarray(table.values[rows]), table.observed[rows]
-    everywhere = set(np.flatnonzero(observed.all(axis=0)).tolist())
-    estimates: dict[Set, SetEstimate] = {}
-    observations: dict[Set, int] = {}
-    why_not: dict[Set, str] = {}
-    unit = math.nan
-    # Where nothing but the ends is asked for, the design still says how far they vary.
-    for columns, group in {(): [], **by_missing_cells(observed, sets)}.items():
-        complete = observed[:, list(columns)].all(axis=1)
-        if complete.sum() < MIN_OBSERVATIONS:
-            why_not.update(dict.fromkeys(group, TOO_FEW))
-            continue
-        # There may be hundreds of groups: each has the columns of its own sets alone.
-        used = {*ends, *(member for members in group for member in members)} if columns else everywhere
-        cells = [values[complete, index] if index in used else None for index in range(table.variables)]
-        design = _design(cells, table.columns, answer.log_columns, keep=ends, change=change, level=level)
-        constant = [answer.names[end] for end in ends if not design.varies(end)]
-        if constant and not columns:
-            raise _NoEstimateError(answer, ends, f"{constant[0]!r} is constant among the observations in use")
-        if constant:
-            why_not.update(dict.fromkeys(group, f"{constant[0]} is constant in the observations complete for it"))
-            continue
-        if not columns:
-            (t_column,), (y_column,) = design.indices[t], design.indices[y]
-            unit = float(design.deviations[t_column] / design.deviations[y_column] / change.size)
-        by_set = _estimates_by(estimator, design, ends, group, table.columns, random)
-        estimates.update(by_set)
-        observations.update(dict.fromkeys(by_set, int(complete.sum())))
-        why_not.update({members: NOTHING_LEFT for members in group if members not in by_set})
-    return _Found(estimates, observations, why_not, len(values), unit)
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A question about the columns of a table."""
+
+    answer: Answer
+    table: Table
+    ends: tuple[int, int]
+    change: _Change
+    level: int | None
+    question: EffectQuestion
+
+    def design(self, rows: Bools, members: Sequence[int], filled: bool = False) -> Design:
+        """The columns of a regression on some variables and the ends, from some observations."""
+        used = {*self.ends, *members}
+        cells = [self.table.values[rows, place] if place in used else None for place in range(self.table.variables)]
+        if filled:
+            cells = [_filled(column) if place in members else column for place, column in enumerate(cells)]
+        return _design(cells, self.table.columns, keep=self.ends, change=self.change, level=self.level)
+
+    def end_values(self, design: Design) -> tuple[Floats, Floats]:
+        """Treatment and outcome as they enter regressions, in their units.  (N,) each"""
+        t, y = (design.places[end][0] for end in self.ends)
+        return design.values[:, t] * design.deviations[t], design.values[:, y] * design.deviations[y]
+
+    def complete(self, members: Sequence[int]) -> Bools:
+        """The observations that have both ends and these variables.  (N,)"""
+        both = with_both_ends(self.table, *self.ends, self.change.levels)
+        return np.asarray(both & self.table.observed[:, list(members)].all(axis=1))
+
+    def clusters(self, rows: Bools) -> Clusters:
+        """The cluster of each of some observations, numbered without gaps."""
+        if self.question.cluster is None:
+            return None
+        codes, _ = _clusters(self.table, self.question.cluster)
+        return np.unique(codes[rows], return_inverse=True)[1]
+
+    def constant(self, design: Design) -> list[str]:
+        """Those of the ends that do not vary."""
+        return [self.answer.names[end] for end in self.ends if not design.varies(end)]
+
+    def start(self) -> tuple[Bools, float]:
+        """The observations with both ends, and the unit of standardized effects; an error if an end is constant."""
+        rows = self.complete(())
+        if rows.sum() < MIN_OBSERVATIONS:
+            return rows, math.nan
+        design = self.design(rows, ())
+        if constant := self.constant(design):
+            raise _NoEstimateError(self.answer, self.ends, f"{constant[0]!r} is constant among the observations in use")
+        t, y = (design.places[end][0] for end in self.ends)
+        return rows, float(design.deviations[t] / design.deviations[y] / self.change.size)
+
+    def by_sets(self, wanted: Mapping[Set, int], random: np.random.Generator) -> _Found:
+        """The effect by each set, from the observations that are complete for it."""
+        t, y = self.ends
+        rows, unit = self.start()
+        estimates: dict[Set, SetEstimate] = {}
+        observations: dict[Set, int] = {}
+        why_not: dict[Set, str] = {}
+        kept: dict[Set, Bools] = {}
+        first = set(list(wanted)[:MAX_FLEXIBLE_SETS])
+        for columns, group in by_missing_cells(self.table.observed[rows], list(wanted)).items():
+            complete = self.complete(columns)
+            count = int(complete.sum())
+            if count < MIN_OBSERVATIONS:
+                why_not.update(dict.fromkeys(group, TOO_FEW))
+                continue
+            # There may be hundreds of groups: each has the columns of its own sets alone.
+            design = self.design(complete, sorted({member for members in group for member in members}))
+            if constant := self.constant(design):
+                why_not.update(dict.fromkeys(group, f"{constant[0]} is constant in the observations complete for it"))
+                continue
+            if self.question.estimator == "curved":
+                design = curved(design, t, y, [column.kind == "number" for column in self.table.columns])
+            clusters = self.clusters(complete)
+            often = [members for members in group if members in first]
+            found = linear_estimates(design, t, y, often, clusters, keep=True)
+            kept.update(dict.fromkeys(found, complete))
+            found |= linear_estimates(design, t, y, [members for members in group if members not in first], clusters)
+            if self.question.estimator == "curved":
+                found = {members: each._replace(partial_correlation=math.nan) for members, each in found.items()}
+            estimates.update(found)
+            observations.update(dict.fromkeys(found, count))
+            why_not.update({members: NOTHING_LEFT for members in group if members not in found})
+        result = _Found(estimates, observations, why_not, int(rows.sum()), unit, kept)
+        return self.made_flexible(result, wanted, random) if self.question.estimator == "flexible" else result
+
+    def made_flexible(self, found: _Found, wanted: Mapping[Set, int], random: np.random.Generator) -> _Found:
+        """The same with the most frequent sets estimated without straight lines, all for the estimand of the first."""
+        t, _ = self.ends
+        seed = int(random.integers(2**31))  # the same folds for every set, so that sets do not differ by their folds
+        models: dict[Set, Flexible] = {}
+        work = 0
+        binary = self.table.columns[t].kind != "number"
+        for members in [members for members in wanted if members in found.rows][:MAX_FLEXIBLE_SETS]:
+            rows = found.rows[members]
+            work += int(rows.sum())
+            if models and work > MAX_FLEXIBLE_WORK:
+                break
+            design = self.design(rows, members)
+            treated, outcome = self.end_values(design)
+            binary = binary and len(np.unique(treated)) == 2
+            if binary:
+                treated = (treated > treated.mean()).astype(np.float64)
+            columns = design.values[:, design.columns(members)]
+            model = flexible(treated, outcome, columns, binary, seed, self.clusters(rows))
+            if model is not None:
+                models[members] = model
+        if not models:
+            return found
+        overlaps = [model.overlap for model in models.values()]
+        estimand = best_estimand(binary, overlaps)
+        estimates = dict(found.estimates)
+        for members, model in models.items():
+            if (estimate := model.estimate(estimand)) is not None:
+                # The partial correlation of least squares serves the sensitivity.
+                estimates[members] = estimate._replace(partial_correlation=estimates[members].partial_correlation)
+        overlap = min(share for share, _ in overlaps)
+        return replace(found, estimates=estimates, estimand=ESTIMANDS[estimand], flexible=len(models), overlap=overlap)
+
+    def by_trial(self, members: Set) -> _Found:
+        """The effect of a randomized treatment, more precise by columns from before it, holes in which are filled."""
+        rows, unit = self.start()
+        estimates = {}
+        why_not = {members: TOO_FEW}
+        if rows.sum() >= MIN_OBSERVATIONS:
+            design = self.design(rows, members, filled=True)
+            treated, outcome = self.end_values(design)
+            columns = design.values[:, design.columns(members)]
+            holes = ~self.table.observed[rows][:, list(members)]
+            columns = np.concatenate([columns, holes[:, holes.any(axis=0)].astype(np.float64)], axis=1)
+            estimate = trial_estimate(treated, outcome, columns, self.clusters(rows))
+            estimates = {} if estimate is None else {members: estimate}
+            why_not = {members: NOTHING_LEFT}
+        kept = {members: rows} if estimates and estimates[members].moments else {}
+        return _Found(
+            estimates, dict.fromkeys(estimates, int(rows.sum())), why_not, int(rows.sum()), unit, kept, OF_TRIAL
+        )
+
+    def by_instrument(self, members: Set, notes: list[str]) -> tuple[_Found, list[str]]:
+        """The effect through an instrument."""
+        assert self.question.instrument is not None
+        z = self.answer.index_of(self.question.instrument)
+        if z in (*self.ends, *members):
+            raise ConfigurationError(f"{self.question.instrument!r} cannot be the instrument and something else too.")
+        if len(self.table.columns[z].levels) > 2 and self.table.columns[z].kind == "category":
+            raise ConfigurationError(f"{self.question.instrument!r} has levels without an order: it is no instrument.")
+        _, unit = self.start()
+        rows = self.complete((z, *members))
+        count = int(rows.sum())
+        found = _Found({}, {}, {members: TOO_FEW}, count, unit, estimand=OF_INSTRUMENT)
+        if count < MIN_OBSERVATIONS:
+            return found, notes
+        design = self.design(rows, (z, *members))
+        columns = design.values[:, design.columns(members)]
+        instrument = design.values[:, design.columns((z,))[0]]
+        estimated = instrument_estimate(instrument, *self.end_values(design), columns, self.clusters(rows), LEVEL)
+        if estimated is None:
+            return replace(found, why_not={members: NOTHING_LEFT}), notes
+        name = self.question.instrument
+        notes = [
+            *notes,
+            f"Instrument {name}: first-stage F = {in_digits(estimated.strength)}, "
+            + ("weak; the interval allows for that." if estimated.strength < WEAK else "not weak."),
+            f"This holds if {name} affects {self.answer.names[self.ends[1]]} through "
+            f"{self.answer.names[self.ends[0]]} alone and shares no cause with it that is not adjusted for.",
+        ]
+        return (
+            replace(
+                found, estimates={members: estimated.estimate}, observations={members: count}, instrument=estimated
+            ),
+            notes,
+        )
+
+    def cautions(self, found: _Found) -> list[str]:
+        """Notes on clusters, overlap, mixed estimators and times until an event."""
+        notes = []
+        t, y = self.ends
+        treatment, outcome = self.answer.names[t], self.answer.names[y]
+        if self.question.cluster is not None:
+            count = len(np.unique(_clusters(self.table, self.question.cluster)[0][self.complete(())]))
+            few = ", which are few: the interval may be too narrow" if count < MIN_CLUSTERS else ""
+            notes.append(f"Standard errors by {self.question.cluster}: {counted(count, 'cluster')}{few}.")
+        if found.estimand in (ESTIMANDS["ATT"], ESTIMANDS["overlap"]):
+            notes.append(
+                f"Poor overlap: in {in_percent(1 - found.overlap)} of observations {treatment} has a probability below "
+                "5% or above 95% after adjustment, so there is hardly anybody to compare them with."
+            )
+        if found.flexible and len(found.estimates) > found.flexible:
+            rest = len(found.estimates) - found.flexible
+            notes.append(f"Straight lines for {counted(rest, 'adjustment set')} that few graphs ask for.")
+        if (event := event_column(self.table, y)) is not None:
+            notes.append(
+                f"{outcome} looks like the time until an event ({event}): where the event has not happened yet, it is "
+                "too short, and a survival model should be used."
+            )
+        return notes
 
 
-def _estimates_by(
-    estimator: str,
-    design: Design,
-    ends: tuple[int, int],
-    sets: Sequence[Set],
-    columns: Sequence[Column],
-    random: np.random.Generator,
-) -> dict[Set, SetEstimate]:
-    t, y = ends
-    if not sets:
-        return {}
-    if estimator == "linear":
-        return linear_estimates(design, t, y, sets)
-    if estimator == "curved":
-        bent = curved(design, t, y, [column.kind == "number" for column in columns])
-        found = linear_estimates(bent, t, y, sets)
-        return {members: estimate._replace(partial_correlation=math.nan) for members, estimate in found.items()}
-    return _forest_estimates(design, t, y, sets, columns[t].kind != "number", random)
+def _filled(column: Floats | None) -> Floats | None:
+    """A column with its holes filled by the mean, which for codes of levels stands for one more level."""
+    return None if column is None else np.where(np.isnan(column), np.nanmean(column), column)
+
+
+def _clusters(table: Table, name: str) -> tuple[NDArray[np.intp], int]:
+    """The cluster of each observation by a column, missing ones each for themselves, and how many there are."""
+    if name not in table.names:
+        raise ConfigurationError(
+            f"There is no column {name!r} for the clusters: expected one of the table's variables."
+        )
+    values = table.values[:, table.names.index(name)].copy()
+    holes = np.isnan(values)
+    values[holes] = np.nanmax(values, initial=0.0) + 1 + np.arange(holes.sum())
+    levels, codes = np.unique(values, return_inverse=True)
+    return codes, len(levels)
 
 
 def _from_fewer(table: Table, t: int, change: _Change, wanted: Mapping[Set, int], found: _Found) -> list[str]:
@@ -287,37 +625,21 @@ def _from_fewer(table: Table, t: int, change: _Change, wanted: Mapping[Set, int]
     return [f"From {some} of {counted(whole, 'observation')}{depending}: the others lack a value that is needed."]
 
 
-def _check_any(
-    answer: Answer,
-    table: Table,
-    counts: AdjustmentCounts,
-    found: _Found,
-    ends: tuple[int, int],
-    change: _Change,
-) -> None:
-    """TableError where no set has an estimate, unless most graphs say something without one."""
-    t, y = ends
+def _check_any(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> None:
+    """TableError where no set has an estimate."""
     if found.estimates:
         return
-    asked, lost = sum(counts.sets.values()), counts.not_identified
-    if lost == counts.graphs:
-        raise _NoEstimateError(
-            answer,
-            ends,
-            "hidden causes spoil every adjustment set",
-            message=f"The effect of {answer.names[t]!r} on {answer.names[y]!r} is not identified in any graph: hidden "
-            "causes spoil every adjustment set.",
-        )
+    names = asked.answer.names
     few = bool(set(found.why_not.values()) - {NOTHING_LEFT})
-    if counts.without_effect and not (few and asked >= max(counts.without_effect, lost)):
-        return
-    if not few:
+    if counts.reversed == counts.graphs:
+        reason = f"{names[asked.ends[1]]} causes {names[asked.ends[0]]} in every graph"
+    elif not few:
         reason = (
             "the variables to adjust for leave nothing of the treatment, or there are too few observations "
             f"({found.with_both_ends:,}) for them"
         )
     elif found.with_both_ends < MIN_OBSERVATIONS:
-        of_levels = "" if change.levels is None else ", and one of the levels to compare"
+        of_levels = "" if asked.change.levels is None else ", and one of the levels to compare"
         reason = (
             f"only {counted(found.with_both_ends, 'observation')} have values of both variables{of_levels}, and "
             f"{MIN_OBSERVATIONS} are the fewest"
@@ -327,99 +649,92 @@ def _check_any(
             f"of {counted(found.with_both_ends, 'observation')} with values of both variables, too few have values of "
             "all that has to be adjusted for"
         )
-    if lost:
-        reason += f"; it is not identified in {counted_share(lost / counts.graphs, 'graphs')}"
-    remedies = [] if table.observed.all() or not few else [Remedy("missing", setting="impute")]
-    raise _NoEstimateError(answer, ends, reason, remedies)
+    remedies = [] if asked.table.observed.all() or not few else [Remedy("missing", setting="impute")]
+    raise _NoEstimateError(asked.answer, asked.ends, reason, remedies)
 
 
 class _NoEstimateError(TableError):
-    """That an effect has no estimate, and for what reason."""
+    """An effect has no estimate, for this reason."""
 
-    def __init__(
-        self,
-        answer: Answer,
-        ends: tuple[int, int],
-        reason: str,
-        remedies: Sequence[Remedy] = (),
-        message: str | None = None,
-    ) -> None:
+    def __init__(self, answer: Answer, ends: tuple[int, int], reason: str, remedies: Sequence[Remedy] = ()) -> None:
         treatment, outcome = (answer.names[end] for end in ends)
-        usual = f"There is no estimate for the effect of {treatment!r} on {outcome!r}: {reason}."
-        super().__init__(message or usual, remedies)
+        super().__init__(f"There is no estimate for the effect of {treatment!r} on {outcome!r}: {reason}.", remedies)
         self.reason = reason
 
 
 def _effect(
-    answer: Answer,
-    table: Table,
-    counts: AdjustmentCounts,
-    found: _Found,
-    ends: tuple[int, int],
-    change: _Change,
-    level: int | None,
-    question: EffectQuestion,
-    notes: tuple[str, ...],
+    asked: _Asked, drawn: _Drawn, counts: AdjustmentCounts, found: _Found, by_trial: bool, notes: tuple[str, ...]
 ) -> Effect:
-    t, y = ends
-    names, graphs = answer.names, counts.graphs
+    t, y = asked.ends
+    table, names, graphs, level = asked.table, asked.answer.names, counts.graphs, asked.level
     sets = tuple(
         SetEffect(
             tuple(names[member] for member in members),
             count / graphs,
-            _scaled(found.estimates[members], change.size),
+            _scaled(found.estimates[members], asked.change.size),
             found.observations[members],
         )
         for members, count in counts.sets.items()
         if members in found.estimates
     )
     without = [members for members in counts.sets if members not in found.estimates]
-    reasons = dict.fromkeys(found.why_not.get(members, NO_FOREST) for members in without)
+    reasons = dict.fromkeys(found.why_not.get(members, NOTHING_LEFT) for members in without)
     risks = None
     outcome = table.columns[y]
     if level is None and outcome.kind == "binary":
         level = 1  # the share of yes is the mean of such an outcome
-    if table.columns[t].kind == outcome.kind == "binary" and question.level is None:
+    if table.columns[t].kind == outcome.kind == "binary" and asked.question.level is None and not by_trial:
         risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
+    interval = None
+    if found.instrument is not None:
+        low, high = (end * asked.change.size for end in found.instrument.interval)
+        interval = min(low, high), max(low, high)
     return Effect(
         treatment=names[t],
         outcome=names[y],
-        change=change.words,
+        change=asked.change.words,
         sets=sets,
         graphs=graphs,
-        probability_of_none=counts.without_effect / graphs,
+        probability_of_none=1 - counts.with_path / graphs,
         probability_not_identified=counts.not_identified / graphs,
         probability_not_estimated=sum(counts.sets[members] for members in without) / graphs,
+        probability_reversed=drawn.share_reversed,
         why_not_estimated=", or ".join(reasons),
-        estimator=question.estimator,
+        blocking=tuple((names[a], names[b]) for a, b in counts.blocking),
+        order=drawn.order,
+        design="instrument" if found.instrument else "trial" if by_trial else "observed",
+        estimator=asked.question.estimator if found.flexible or asked.question.estimator != "flexible" else "linear",
+        estimand=found.estimand,
         observations=sets[0].observations if sets else found.with_both_ends,
         notes=notes,
         risks=risks,
         standard_unit=found.standard_unit,
         level=None if level is None else outcome.levels[level],
         unit="levels" if level is None and outcome.kind == "ordered" else "",
+        fixed_interval=interval,
+        rows=_row_effects(asked, counts, found),
     )
 
 
 def _scaled(estimate: SetEstimate, size: float) -> SetEstimate:
-    return estimate._replace(effect=estimate.effect * size, standard_error=estimate.standard_error * abs(size))
+    return estimate._replace(
+        effect=estimate.effect * size, standard_error=estimate.standard_error * abs(size), moments=None
+    )
 
 
-def _forest_estimates(
-    design: Design, t: int, y: int, sets: Sequence[Set], steps: bool, random: np.random.Generator
-) -> dict[Set, SetEstimate]:
-    (t_column,), (y_column,) = design.indices[t], design.indices[y]
-    treated, outcome = (design.values[:, index] * design.deviations[index] for index in (t_column, y_column))
-    binary = steps and len(np.unique(treated)) == 2
-    if binary:
-        treated = (treated > treated.mean()).astype(np.float64)
-    found = {}
-    for members in sets:
-        others = design.values[:, [index for member in members for index in design.indices[member]]]
-        estimate = forest_estimate(treated, outcome, others, binary, random)
-        if estimate is not None:
-            found[members] = estimate
-    return found
+def _row_effects(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> RowEffects | None:
+    """What each observation contributes to the effect, averaged over the most frequent sets."""
+    moments = {members: each.moments for members, each in found.estimates.items() if each.moments is not None}
+    if not moments:
+        return None
+    numerator, denominator = np.zeros((2, asked.table.observations))
+    total = sum(counts.sets[members] for members in moments)
+    for members, (above, below) in moments.items():
+        weight = counts.sets[members] / total / below.sum()
+        numerator[found.rows[members]] += weight * above * asked.change.size
+        denominator[found.rows[members]] += weight * below
+    everything = np.ones(asked.table.observations, dtype=bool)
+    return RowEffects(asked.table, Moments(numerator, denominator), asked.clusters(everything))
 
 
 # The change of the treatment
@@ -535,27 +850,23 @@ def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Boo
 def _design(
     variables: Sequence[Floats | None],
     columns: Sequence[Column],
-    log_columns: Sequence[str],
     keep: Sequence[int],
     change: _Change,
     level: int | None,
 ) -> Design:
-    """Columns of a regression, for the variables whose cells (N,) are given; what is adjusted for is on the scale on
-    which the network read it."""
+    """Columns of a regression, for the variables whose cells (N,) are given."""
     treatment, outcome = keep
     nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
     blocks = []
-    for index, (cells, column) in enumerate(zip(variables, columns, strict=True)):
+    for place, (cells, column) in enumerate(zip(variables, columns, strict=True)):
         if cells is None:
             block = nothing
-        elif index == treatment and change.levels is not None:
+        elif place == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
-        elif index == outcome and level is not None:
+        elif place == outcome and level is not None:
             block = (cells == level)[:, None].astype(np.float64)
         elif column.kind == "category":
             block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
-        elif column.name in log_columns and index not in keep:
-            block = logarithms(cells)[:, None]
         else:
             block = cells[:, None]
         blocks.append(block)

@@ -1,7 +1,6 @@
-"""Doubt about graphs and doubt from few observations, in one distribution.
+"""Uncertainty about graphs and from few observations, in one distribution.
 
-Each adjustment set gives a Student distribution around its estimate; a set counts as often as it was asked for. Graphs
-without a path from treatment to outcome add a point at zero.
+Each adjustment set gives a Student distribution around its estimate, weighted by the graphs that ask for the set.
 """
 
 # S sets
@@ -9,7 +8,7 @@ without a path from treatment to outcome add a point at zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +16,41 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 HALVINGS = 100
+POINTS = 400
+MIN_PEAK = 0.25
+"""Height of a peak, of the highest one, from which it counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Student distributions with weights, and a point at zero with the rest of the weight."""
+    """Student distributions with weights."""
 
-    weights: Floats  # (S,), sums to 1 − at_zero
+    weights: Floats  # (S,), their sum is 1
     centers: Floats  # (S,)
     spreads: Floats  # (S,)
     freedoms: Floats  # (S,)
-    at_zero: float
 
     @property
     def mean(self) -> float:
         """The average over all graphs."""
         return float(self.weights @ self.centers)
 
+    @property
+    def between(self) -> float:
+        """Standard deviation of the estimates between adjustment sets."""
+        return float(np.sqrt(self.weights @ np.square(self.centers - self.mean)))
+
+    @property
+    def within(self) -> float:
+        """Standard error within adjustment sets: the root of the mean square."""
+        return float(np.sqrt(self.weights @ np.square(self.spreads)))
+
     def below(self, points: float | Floats) -> Floats:
         """Probability of a value up to each point.  (...)"""
         from scipy.special import stdtr
 
         points = np.asarray(points, dtype=np.float64)
-        parts = stdtr(self.freedoms, (points[..., None] - self.centers) / self.spreads)
-        return np.asarray(parts @ self.weights + self.at_zero * (points >= 0))
+        return np.asarray(stdtr(self.freedoms, (points[..., None] - self.centers) / self.spreads) @ self.weights)
 
     def quantile(self, level: float) -> float:
         """The smallest value up to which there is this much probability."""
@@ -48,14 +58,15 @@ class Mixture:
 
         # A quantile of a mixture lies between the smallest and the largest one of its parts.
         ends = self.centers + self.spreads * stdtrit(self.freedoms, level)
-        ends = np.append(ends, 0.0) if self.at_zero > 0 else ends
         low, high = float(ends.min()), float(ends.max())
-        if self.at_zero > 0 and float(self.below(0.0)) >= level > float(self.below(0.0)) - self.at_zero:
-            return 0.0  # the point itself, not a number near it
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS if high > low else 0):
             middle = (low + high) / 2
             low, high = (low, middle) if self.below(middle) >= level else (middle, high)
         return high
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The values between which this much probability lies, with equal shares beyond both ends."""
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def densities(self, points: Floats) -> Floats:
         """The density of each part at each point, times its weight.  (S, X)"""
@@ -70,21 +81,38 @@ class Mixture:
         margin = 0.05 * (high - low) or 1.0
         return np.linspace(min(low, 0) - margin, max(high, 0) + margin, count)
 
-    def without_zero(self) -> Mixture:
-        """The same without the point at zero."""
-        return replace(self, weights=self.weights / self.weights.sum(), at_zero=0.0)
+    def humps(self) -> tuple[float, ...]:
+        """The peaks of the density between which it falls below half of the lower one, from left to right."""
+        points = np.linspace(self.quantile(0.01), self.quantile(0.99), POINTS)
+        density = self.densities(points).sum(axis=0)
+        peaks: list[int] = []
+        for place in np.flatnonzero((density >= np.roll(density, 1)) & (density >= np.roll(density, -1))).tolist():
+            if density[place] < MIN_PEAK * density.max():
+                continue
+            if peaks and density[peaks[-1] : place].min() > min(density[peaks[-1]], density[place]) / 2:
+                peaks[-1] = max(peaks[-1], place, key=lambda each: float(density[each]))
+            else:
+                peaks.append(place)
+        return tuple(float(points[place]) for place in peaks)
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """The values between which this much probability lies, with equal shares beyond both ends."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+    def averaged_with(self, other: Mixture) -> Mixture:
+        """The distribution of the mean of a value of this one and an independent value of the other."""
+        spreads = np.hypot(self.spreads[:, None], other.spreads).ravel() / 2
+        terms = np.square(np.square(self.spreads) / 4)[:, None] / self.freedoms[:, None]
+        terms = terms + np.square(np.square(other.spreads) / 4) / other.freedoms
+        return Mixture(
+            np.outer(self.weights, other.weights).ravel(),
+            ((self.centers[:, None] + other.centers) / 2).ravel(),
+            spreads,
+            spreads**4 / terms.ravel(),  # by Welch and Satterthwaite
+        )
 
 
 def mixture_of(
     weights: Sequence[float], centers: Sequence[float], spreads: Sequence[float], freedoms: Sequence[float]
 ) -> Mixture:
-    """The mixture with these parts; what their weights leave of 1 is the point at zero."""
+    """The mixture with these parts, whose weights are brought to a sum of 1."""
     shares, middles, errors, degrees = (
         np.array(some, dtype=np.float64) for some in (weights, centers, spreads, freedoms)
     )
-    rest = 1.0 - float(shares.sum())
-    return Mixture(shares, middles, errors, degrees, at_zero=rest if rest > 1e-12 else 0.0)
+    return Mixture(shares / shares.sum(), middles, errors, degrees)

@@ -1,9 +1,10 @@
-"""Which observations tell of an effect: those of an experiment, and for each adjustment set those complete for it."""
+"""Observations to estimate an effect from: those of an experiment, those complete for an adjustment set."""
 
 # N observations, P variables
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.adjustment import Set
 from causal_arrow.tables.table import Table
-from causal_arrow.text import counted, listed
+from causal_arrow.text import counted, in_percent, listed
 
 Bools = NDArray[np.bool_]
 Levels = tuple[int, int] | None
@@ -31,11 +32,11 @@ def of_experiments(
     """
     if table.intervened is None:
         return table, False, []
-    apart = [index for index in uncaused if index != t]
+    apart = [place for place in uncaused if place != t]
     others = np.asarray(np.delete(table.intervened, [t, *apart], axis=1).any(axis=1))
     of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
     if of_trial.sum() >= MIN_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
-        but = f" but {listed([table.names[index] for index in apart])}, set in every observation" if apart else ""
+        but = f" but {listed([table.names[place] for place in apart])}, set in every observation" if apart else ""
         where = f"the {counted(int(of_trial.sum()), 'observation')} in which {table.names[t]} was set"
         return table.only(of_trial), True, [f"From {where}, and nothing else{but}."]
     notes = []
@@ -64,9 +65,49 @@ def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set
     """
     complete = np.asarray(observed.all(axis=0))
     patterns: dict[bytes, int] = {}
-    first = [patterns.setdefault(np.packbits(column).tobytes(), index) for index, column in enumerate(observed.T)]
+    first = [patterns.setdefault(np.packbits(column).tobytes(), place) for place, column in enumerate(observed.T)]
     found: dict[Set, list[Set]] = {}
     for members in sets:
         incomplete = {first[member] for member in members if not complete[member]}
         found.setdefault(tuple(sorted(incomplete)), []).append(members)
     return found
+
+
+# What a reader should know
+
+TIMES = re.compile(r"(^|[_\W])(time|days?|weeks?|months?|years?|duration|tenure|futime|followup|surv\w*|stop)([_\W]|$)")
+EVENTS = re.compile(r"(^|[_\W])(event|status|died|dead|death|cens\w*|fustat|relapsed?|fail\w*|churn\w*)([_\W]|$)")
+MAX_DIFFERENCE = 0.02
+"""Difference between the arms in the share of missing outcomes, from which it is mentioned."""
+
+
+def event_column(table: Table, y: int) -> str | None:
+    """The column that marks whether the event happened, if the outcome looks like the time until it."""
+    if table.columns[y].kind != "number" or not np.nanmin(table.values[:, y]) >= 0:
+        return None
+    if not TIMES.search(table.names[y].lower()):
+        return None
+    marks = [
+        column.name
+        for place, column in enumerate(table.columns)
+        if place != y and len(column.levels) == 2 and EVENTS.search(column.name.lower())
+    ]
+    return marks[0] if marks else None
+
+
+def attrition(table: Table, t: int, y: int) -> str:
+    """How many outcomes are missing in a trial, by arm if the arms differ; empty if none is."""
+    known = table.observed[:, t]
+    missing = ~table.observed[known, y]
+    if not missing.any():
+        return ""
+    values = table.values[known, t]
+    words = f"{in_percent(float(missing.mean()))} of the outcomes are missing"
+    arms = np.unique(values)
+    if len(arms) == 2:
+        shares = [float(missing[values == arm].mean()) for arm in arms]
+        if abs(shares[0] - shares[1]) > MAX_DIFFERENCE:
+            first, second = (table.columns[t].levels or ("the lower value", "the higher value"))[:2]
+            words += f", {in_percent(shares[0])} with {first} and {in_percent(shares[1])} with {second}"
+            return f"{words}: those who are left may no longer be comparable."
+    return f"{words}; the effect is that on the others."

@@ -12,7 +12,7 @@ import numpy as np
 from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.pictures.labels import shortened
 from causal_arrow.discovery.pictures.style import EDGE_COLOR, QUIET_COLOR
-from causal_arrow.text import counted_share, visible
+from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +24,19 @@ MAX_CAUSES = 30
 
 
 def draw_effect(
-    mixture: Mixture, sets: Sequence[tuple[str, ...]], level: float, label: str, ax: Axes | None = None
+    mixture: Mixture,
+    sets: Sequence[tuple[str, ...]],
+    middle: float,
+    interval: tuple[float, float],
+    label: str,
+    ax: Axes | None = None,
 ) -> Axes:
-    """The density of an effect, one colour per adjustment set, with the interval below and a stem for "no effect"."""
+    """The density of an effect, one colour per adjustment set, with the interval below and a line at zero."""
     ax = _axes(ax, (6.4, 3.6))
     x = mixture.points(POINTS)
     shares = list(mixture.densities(x))
+    if len(sets) == 1:
+        shares = [np.sum(shares, axis=0)]
     labels = [_set_label(members) for members in sets[:SHOWN_SETS]]
     layers = shares[:SHOWN_SETS]
     colors = [f"C{index}" for index in range(len(layers))]
@@ -37,14 +44,12 @@ def draw_effect(
         layers.append(np.sum(shares[SHOWN_SETS:], axis=0))
         labels.append(f"{len(shares) - SHOWN_SETS} more sets")
         colors.append("#b9c0cc")
-    if layers:
-        ax.stackplot(x, *layers, labels=labels, colors=colors, alpha=0.85)
-    top = (float(np.sum(layers, axis=0).max()) if layers else 0.0) or 1.0
-    if mixture.at_zero > 0:
-        stem = f"no effect, {counted_share(mixture.at_zero)}"
-        ax.vlines(0, 0, top * mixture.at_zero, color=QUIET_COLOR, linewidth=3, label=stem)
-    ax.hlines(-0.05 * top, *mixture.interval(level), color=EDGE_COLOR, linewidth=3, label=f"{level:.0%} interval")
-    ax.plot([mixture.quantile(0.5)], [-0.05 * top], "o", color=EDGE_COLOR)
+    ax.stackplot(x, *layers, labels=labels, colors=colors, alpha=0.85)
+    top = float(np.sum(layers, axis=0).max()) or 1.0
+    ax.axvline(0, color=QUIET_COLOR, linewidth=0.8)
+    ends = np.clip(interval, x[0], x[-1])
+    ax.hlines(-0.05 * top, *ends, color=EDGE_COLOR, linewidth=3, label="90% interval")
+    ax.plot([middle], [-0.05 * top], "o", color=EDGE_COLOR)
     ax.set_ylim(bottom=-0.1 * top)
     ax.set_yticks([])
     ax.set_xlabel(visible(label), parse_math=False)

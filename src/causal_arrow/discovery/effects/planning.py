@@ -80,7 +80,7 @@ def plan_experiments(
     rows        How many the experiment will have; by default as many as the table.
     """
     ends = _ends(answer, target)
-    able = _candidates(answer, candidates)
+    able = _candidates(answer, candidates, [answer.names[index] for index in ends])
     graphs = graphs[: max(MIN_GRAPHS, MAX_CELLS // len(answer.names) ** 2)]
     hidden = answer.sample_hidden(graphs, random)
     if len(ends) == 2:
@@ -172,10 +172,12 @@ def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
     return t, y
 
 
-def _candidates(answer: Answer, names: Sequence[str] | None) -> list[str]:
+def _candidates(answer: Answer, names: Sequence[str] | None, ends: Sequence[str]) -> list[str]:
     if names is None:
-        done = {*answer.experiments, answer.environment}
-        return [name for name in answer.names if name not in done]
+        able = [name for name in answer.names if name not in {*answer.experiments, answer.environment}]
+        # What nothing in the table causes, such as age, can hardly be set; the treatment asked about can.
+        fixed = {*answer.knowledge.roots, *answer.knowledge.randomized} - set(ends[:1] if len(ends) == 2 else ())
+        return [name for name in able if name not in fixed] or able
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ConfigurationError(f"Expected candidates to be a list of variables, got {names!r}.")
     for name in names:
@@ -343,11 +345,18 @@ def _about_effect(
         ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
     }
 
+    treatment: Key = ("set", (t,))
+
     def moves(known: Floats) -> list[Move]:
         """All that is left to do, by what it adds to the outcomes (K, O) that are known."""
         sure = explained(known)
-        setting_ = [(*key, explained(_jointly(known, states)) - sure, ()) for key, states in shown.items()]
-        return sorted([*setting_, *((*key, share, ()) for key, share in mends.items())], key=_rank)
+        # Randomizing the treatment also shows its effect where a hidden cause keeps any set from identifying it.
+        setting_ = [
+            (*key, explained(_jointly(known, states)) - sure + (lost if key == treatment else 0.0), ())
+            for key, states in shown.items()
+        ]
+        moves = [*setting_, *((*key, share, ()) for key, share in mends.items())]
+        return sorted(moves, key=lambda move: (-round(move[2], EQUAL_DIGITS), move[:2] != treatment, _rank(move)))
 
     known = np.ones((len(graphs), 1))
     ranked = moves(known)

@@ -97,28 +97,23 @@ const list = (title, entries, words) => entries.length
 function effectParts(size) {
   const row = (title, share, ...effect) => element("tr", {}, element("th", { scope: "row" }, title),
     element("td", {}, countedShare(share)), element("td", {}, ...effect));
-  const { probability_of_none: none, probability_not_identified: lost, probability_not_estimated: without } = size;
+  const { probability_not_estimated: without } = size;
   const listed = size.sets.reduce((sum, set) => sum + set.share, 0);
   // Every graph is in one of the rows, so that the shares add up to all of them.
   const rows = [
     ...size.sets.map((set) => row(set.variables.length ? set.variables.join(", ") : "nothing", set.share,
       numeral(set.effect), element("br"),
       element("small", { class: "number" }, `${numeral(set.low)} to ${numeral(set.high)}`))),
-    size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - none - lost - without, 0), "") : null,
-    none ? row("–", none, "no effect") : null,
-    lost ? row("–", lost, "not identified") : null,
+    size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - without, 0), "") : null,
     without ? row("–", without, "no estimate") : null,
   ];
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
-  // A number that few graphs stand for must not be read alone: the sentence says what most of them say.
+  // A number that speaks against what most graphs say must not be read alone: the headline says so first.
   const figure = size.verdict !== "effect" ? [element("p", {}, size.words)] : [
     element("p", { class: "figure" }, element("strong", {}, numeral(size.median)),
       ` ${[size.unit, size.change].filter(Boolean).join(" ")}`),
-    element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}. ` +
-      [none ? `No effect in ${shareOf(none, "graphs")}` : "No graph without an effect",
-        lost ? `not identified in ${countedShare(lost)} because of a hidden cause` : "",
-        without ? `${countedShare(without)} ask for a set that has no estimate (${size.why_not_estimated})` : ""].filter(Boolean).join("; ") + "."),
+    element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}.`),
   ];
   return [
     ...figure,
@@ -128,7 +123,7 @@ function effectParts(size) {
   ];
 }
 
-/** The distribution of the effect, one layer per adjustment set, the interval below and a stem for "no effect". */
+/** The distribution of the effect, one layer per adjustment set and the interval below. */
 function effectPlot({ plot, low, high, median, effect, change, ...size }) {
   const { points, layers } = plot;
   const total = points.map((_, place) => layers.reduce((sum, layer) => sum + layer.densities[place], 0));
@@ -151,10 +146,6 @@ function effectPlot({ plot, low, high, median, effect, change, ...size }) {
     below = above;
   });
   picture.append(svgElement("line", { x1: SIDE, x2: WIDTH - SIDE, y1: floor, y2: floor }));
-  if (plot.at_zero > 0) {
-    picture.append(svgElement("line", { class: "stem", x1: across(0), x2: across(0), y1: floor, y2: up(top * plot.at_zero) },
-      svgElement("title", {}, `no effect in ${shareOf(size.probability_of_none, "graphs")}`)));
-  }
   picture.append(
     svgElement("line", { class: "interval", x1: across(low), x2: across(high), y1: floor + 7, y2: floor + 7 }),
     svgElement("circle", { class: "median", r: 4, cx: across(median), cy: floor + 7 }));

@@ -33,6 +33,7 @@ from causal_arrow_lab.benchmarks.methods.protocol import (
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.effects.effect import Effect
     from causal_arrow.discovery.effects.linear import Design
     from causal_arrow.network.protocol import Network
 
@@ -74,31 +75,43 @@ def start_arrow(source: str, estimator: str, point: str) -> Any:
     def solve(task: EffectTask, generator: np.random.Generator) -> EffectEstimates:
         def work() -> tuple[tuple[EstimatedEffect, ...], dict[str, str]]:
             answer, reading = _answer(model, task.table)
-            drawn = answer.sample(GRAPHS, generator).graphs
             found = []
             for question in task.questions:
-                asked = EffectQuestion(estimator, "optimal", question.level)
+                # Nobody says here which of the two comes first.
+                asked = EffectQuestion(estimator, "optimal", question.level, order="free")
                 try:
                     effect = estimate_effect(
                         answer,
                         task.table,
-                        drawn,
                         question.treatment,
                         question.outcome,
                         between=question.between,
                         question=asked,
+                        count=GRAPHS,
                         random=generator,
                     )
-                    lost = not effect.sets and effect.verdict == "not identified"
-                    found.append(UNKNOWN if lost else EstimatedEffect(getattr(effect, point), *effect.interval))
-                except TableError:  # no variance of the treatment left, or a hidden cause in every graph
+                except TableError:  # no variance of the treatment left, or an outcome that causes it in every graph
                     found.append(UNKNOWN)
+                    continue
+                found.append(UNKNOWN if effect.verdict == "not identified" else with_zero(effect, point))
             return tuple(found), reading
 
         (found, reading), seconds = timed(work)
         return EffectEstimates(found, seconds, reading or None)
 
     return solve
+
+
+def with_zero(effect: Effect, point: str) -> EstimatedEffect:
+    """Size and existence in one number: zero counts as often as graphs have no causal path."""
+    none = effect.probability_of_none
+    low, high = effect.interval
+    if none > 1 - LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if none > LEVEL:
+        low = high = 0.0
+    estimate = effect.mean * (1 - none) if point == "mean" else effect.median if none < 0.5 else 0.0
+    return EstimatedEffect(estimate, low, high)
 
 
 def _ready(source: str) -> Network:
@@ -312,8 +325,8 @@ EFFECT_METHODS = {
     "arrow-curved": MethodKind(
         "Arrow, curved", "The same with cubic curves", partial(prepare_arrow, estimator="curved")
     ),
-    "arrow-forest": MethodKind(
-        "Arrow, forest", "The same with cross-fitted random forests", partial(prepare_arrow, estimator="forest")
+    "arrow-flexible": MethodKind(
+        "Arrow, flexible", "The same without straight lines", partial(prepare_arrow, estimator="flexible")
     ),
     "true-graph": MethodKind(
         "True graph",
