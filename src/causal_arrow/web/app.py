@@ -30,9 +30,10 @@ from causal_arrow.web.guard import UPLOADS, Guard
 from causal_arrow.web.limits import ENDINGS, Limits
 from causal_arrow.web.messages import Name
 from causal_arrow.web.page import Page
-from causal_arrow.web.questions import causal_question, edge_details, effect_facts
+from causal_arrow.web.plain import plain_difference
+from causal_arrow.web.questions import causal_question, edge_details, effect_facts, ranked_effects
 from causal_arrow.web.queue import TooBusyError
-from causal_arrow.web.sessions import EffectAsked, NoAnswerError, Sessions, UnknownSessionError
+from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Sessions, UnknownSessionError
 from causal_arrow.web.uploads import warm_up
 from causal_arrow.web.views import (
     argued,
@@ -45,7 +46,7 @@ from causal_arrow.web.views import (
 
 STATIC = Path(__file__).parent / "static"
 SWEEP_SECONDS = 60.0
-STATUSES: dict[type[Exception], int] = {UnknownSessionError: 404, NoAnswerError: 409, TooBusyError: 503}
+STATUSES: dict[type[Exception], int] = {UnknownSessionError: 404, NoAnswerError: 409, OutdatedError: 409, TooBusyError: 503}
 """Of errors that are not simply a request to put right (400)."""
 TROUBLES: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Trouble, "description": description}
@@ -55,7 +56,7 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
         403: "The request comes from the page of another site",
         404: "No such session, example or file",
         408: "The request came too slowly or was broken off",
-        409: "The session has no graph yet",
+        409: "The session has no graph yet, or one that was changed elsewhere",
         413: "Too large",
         421: "Addressed to another host",
         422: "Not of the described form",
@@ -159,7 +160,15 @@ def _routes(page: Page) -> APIRouter:
             most_variables=limits.most_variables,
             reads=sorted((await page.aside(page.abilities)).parts),
             endings=list(ENDINGS),
-            examples=[messages.Example(name=name, title=each.title) for name, each in page.examples.items()],
+            examples=[
+                messages.Example(
+                    name=name,
+                    title=each.title,
+                    question=None if each.question is None else list(each.question),
+                    wording=each.wording,
+                )
+                for name, each in page.examples.items()
+            ],
             given=page.given,
         )
 
@@ -185,7 +194,9 @@ def _routes(page: Page) -> APIRouter:
         if example not in page.examples:
             raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
         file = await page.aside(page.examples[example].file)
-        return page.facts(await page.open(file, trusted=example in EXAMPLES))
+        opened = await page.open(file, trusted=example in EXAMPLES)
+        opened.example = example
+        return page.facts(opened)
 
     @api.get("/sessions/{session}")
     async def session_state(session: Key) -> messages.SessionFacts:
@@ -244,10 +255,11 @@ def _routes(page: Page) -> APIRouter:
         """The graph under other knowledge, rule or threshold; the network does not run again."""
         here = session_of(session)
         found, current = here.found, here.current()
+        here.check_version(argument.version)
         refined = await asyncio.to_thread(argued, current.answer, argument)
-        if here.found is found:  # and not a newer one, of other columns
-            here.answer = refined
-        return await asyncio.to_thread(graph_of, refined)
+        here.argue(found, refined, argument.version)
+        facts = await asyncio.to_thread(graph_of, refined)
+        return facts.model_copy(update={"version": here.version})
 
     @api.get("/sessions/{session}/places")
     async def places(session: Key) -> messages.Places:
@@ -286,7 +298,14 @@ def _routes(page: Page) -> APIRouter:
         asked = EffectAsked(cause, effect, between, estimator)
         facts = await page.aside(lambda: effect_facts(found, asked))
         here.remember_question(asked)
-        return facts
+        plain = plain_difference(found.table, asked)
+        return facts.model_copy(update={"plain": plain, "truth": page.truth(here, asked)})
+
+    @api.get("/sessions/{session}/effects")
+    async def effects(session: Key, effect: QueryName) -> messages.RankedEffects:
+        """What moves a variable most: the effects of all others on it, the largest first."""
+        found = session_of(session).current()
+        return await page.aside(lambda: ranked_effects(found, effect))
 
     # Comparison
 

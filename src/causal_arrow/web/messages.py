@@ -34,6 +34,8 @@ class Example(Message):
 
     name: str
     title: str
+    question: list[str] | None = Field(description="A cause and an effect to ask about first.")
+    wording: str = Field(description="That question as a person asks it.")
 
 
 class Server(Message):
@@ -146,6 +148,7 @@ class Argument(Message):
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
+    version: int | None = Field(None, description="That of the graph which it changes; another one is refused.")
 
 
 class EdgeFacts(Message):
@@ -178,6 +181,7 @@ class Graph(Message):
     hidden_causes: list[HiddenCause]
     order: list[str]
     remarks: list[str]
+    version: int = Field(0, description="Goes up with every change of the session.")
 
 
 class StabilityRequest(Message):
@@ -332,6 +336,20 @@ class CausalQuestion(Message):
     hidden_causes: str | None = Field(description="A sentence on hidden causes on the way, if there probably are any.")
 
 
+class PlainDifference(Message):
+    """What the table shows without adjustment, which is no effect where something causes both."""
+
+    value: float
+    words: str
+
+
+class Truth(Message):
+    """The effect by the equations behind a simulated table."""
+
+    value: float
+    words: str
+
+
 class AdjustmentSet(Message):
     """Variables to adjust for, the share of the graphs that ask for exactly these, and the effect by them."""
 
@@ -371,6 +389,9 @@ class EffectFacts(Message):
     median: float = Field(description="The size, if the cause comes before the effect.")
     low: float
     high: float
+    p_value: Probability | None = Field(description="Of the test of no dependence after adjustment.")
+    tested_set: list[str] = Field(description="What that test adjusted for.")
+    probability_of_path: Probability = Field(description="Share of the graphs with a path, given the order.")
     probability_of_none: Probability
     probability_not_identified: Probability = Field(
         description="Share of the graphs in which a hidden cause spoils every adjustment set."
@@ -381,6 +402,28 @@ class EffectFacts(Message):
     sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
     more_sets: int
     plot: EffectPlot
+    plain: PlainDifference | None = Field(None, description="Null for an outcome without an order.")
+    truth: Truth | None = Field(None, description="Known for some effects in simulated tables.")
+
+
+class RankedEffect(Message):
+    """One of the causes of a variable, ranked by the size of its effect in standard deviations."""
+
+    cause: str
+    probability: Probability = Field(description="Share of the graphs with an effect.")
+    identified: bool = Field(description="Whether most graphs have an adjustment set.")
+    effect: float
+    low: float
+    high: float
+    standardized: float
+
+
+class RankedEffects(Message):
+    """What moves a variable most."""
+
+    effect: str
+    causes: list[RankedEffect]
+    others: list[str] = Field(description="Sentences about variables without an estimate.")
 
 
 # Comparison

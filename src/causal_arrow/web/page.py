@@ -16,11 +16,12 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.tables import FileInMemory, RawFrame
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
+from causal_arrow.text import in_digits
 from causal_arrow.web import messages
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
-from causal_arrow.web.sessions import Session, Sessions
+from causal_arrow.web.sessions import EffectAsked, Session, Sessions
 from causal_arrow.web.uploads import AbandonedError, OpenedFile, open_file, read_apart
 from causal_arrow.web.views import session_facts
 
@@ -137,6 +138,15 @@ class Page:
 
         job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.resampling = self.queue.submit(job)
+
+    def truth(self, session: Session, asked: EffectAsked) -> messages.Truth | None:
+        """The effect by the equations behind an example, for one step of its cause."""
+        example = self.examples.get(session.example)
+        value = None if example is None else example.truths.get((asked.cause, asked.effect))
+        if value is None or asked.between not in (None, ("0", "1")):
+            return None
+        words = f"This table was simulated: by its equations the effect is {in_digits(value)}."
+        return messages.Truth(value=value, words=words)
 
     def facts(self, session: Session) -> messages.SessionFacts:
         """The session as the page sees it."""

@@ -3,6 +3,7 @@ much."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 
 import numpy as np
@@ -29,6 +30,8 @@ from causal_arrow.web.messages import (
     LevelSummary,
     PairStability,
     Plot,
+    RankedEffect,
+    RankedEffects,
 )
 from causal_arrow.web.sessions import EffectAsked
 
@@ -266,6 +269,9 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
         median=effect.median,
         low=effect.interval[0],
         high=effect.interval[1],
+        p_value=None if math.isnan(effect.p_value) else _in_range(effect.p_value),
+        tested_set=list(effect.tested_set),
+        probability_of_path=_in_range(effect.probability_of_path),
         probability_of_none=_in_range(effect.probability_of_none),
         probability_not_identified=_in_range(effect.probability_not_identified),
         probability_not_estimated=_in_range(effect.probability_not_estimated),
@@ -274,6 +280,28 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
         sets=rows[:MAX_LISTED],
         more_sets=len(rows) - len(rows[:MAX_LISTED]),
         plot=_effect_plot(effect),
+    )
+
+
+def ranked_effects(found: Discovery, outcome: str) -> RankedEffects:
+    """The effects of all other variables on one, the largest first."""
+    found.answer.index_of(outcome)
+    effects = found.effects(outcome)
+    return RankedEffects(
+        effect=outcome,
+        causes=[
+            RankedEffect(
+                cause=each.treatment,
+                probability=_in_range(each.probability_of_path),
+                identified=each.verdict != "not identified",
+                effect=each.median,
+                low=each.interval[0],
+                high=each.interval[1],
+                standardized=each.standardized,
+            )
+            for each in effects.effects
+        ],
+        others=[f"No estimate for {name!r}: {reason}." for name, reason in effects.why_not_estimated.items()],
     )
 
 

@@ -32,6 +32,10 @@ class UnknownSessionError(ArrowError):
     """There is no such session, or no longer."""
 
 
+class OutdatedError(ArrowError):
+    """The graph was changed elsewhere since the sender saw it."""
+
+
 class NoAnswerError(ArrowError):
     """The session has no graph yet."""
 
@@ -65,6 +69,8 @@ class Session:
     raw: RawFrame
     """The table in the file, before anything is decided about its columns."""
     columns: tuple[SourceColumn, ...] = ()
+    example: str = ""
+    """The name of the example that it is, if it is one."""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     choices: Settings = field(default_factory=Settings)
     """Those behind `found`."""
@@ -79,6 +85,8 @@ class Session:
     questions: list[EffectAsked] = field(default_factory=list)
     kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
+    version: int = 0
+    """Goes up with every change of the answer, so that two tabs do not undo each other's."""
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
     _current: Discovery | None = None
@@ -91,6 +99,7 @@ class Session:
             return
         before, found, choices = self.answer, self.found, self.choices
         self.found, self.choices, self.answer = job.result, self.asked, job.result.answer
+        self.version += 1
         self._stability = None
         if before is None or found is None:
             return
@@ -112,6 +121,19 @@ class Session:
         if self._current is None or self._current.answer is not self.answer:
             self._current = self.found.with_answer(self.answer)
         return self._current
+
+    def argue(self, found: Discovery | None, answer: Answer, version: int | None) -> None:
+        """Take over an answer that was argued from a version; OutdatedError if that is not the latest."""
+        self.check_version(version)
+        if self.found is found:  # and not a newer one, of other columns
+            self.answer, self.version = answer, self.version + 1
+
+    def check_version(self, version: int | None) -> None:
+        """OutdatedError if a version is not the latest one."""
+        if version is not None and version != self.version:
+            raise OutdatedError(
+                "This graph was changed in another tab since. It is shown as it is there: say it again if it still fits."
+            )
 
     def known(self, choices: Settings) -> Discovery | None:
         """The discovery when the table was last read like this; None if that is not remembered."""

@@ -61,7 +61,7 @@ def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
         table=table_facts(session),
         choices=_choices(session.choices if session.found is not None else session.asked),
         asked=_choices(session.asked),
-        graph=None if answer is None else graph_of(answer),
+        graph=None if answer is None else graph_of(answer).model_copy(update={"version": session.version}),
         stability="none" if session.resampling is None else session.resampling.state,  # type: ignore[arg-type]
         kept=kept_facts(session),
     )

@@ -4,10 +4,11 @@ const TOKEN = "causal-arrow-token";
 
 /** The token of the address that the server printed, kept for this tab and taken out of the address bar. */
 function token() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    sessionStorage.setItem(TOKEN, given);
-    history.replaceState(null, "", location.pathname);
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (given.has("token")) {
+    sessionStorage.setItem(TOKEN, given.get("token"));
+    given.delete("token");
+    history.replaceState(null, "", location.pathname + (given.size ? `#${given}` : ""));
   }
   return sessionStorage.getItem(TOKEN);
 }
@@ -56,6 +57,7 @@ export const places = (key) => asJson(send("GET", at(key, "/places")));
 export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
 export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
 export const effect = (key, asked) => asJson(send("GET", at(key, `/effect?${query(asked)}`)));
+export const effects = (key, effect) => asJson(send("GET", at(key, `/effects?${query({ effect })}`)));
 export const resample = (key) => sendJson("POST", at(key, "/stability"), {});
 export const stability = (key) => asJson(send("GET", at(key, "/stability")));
 export const stopResampling = (key) => asJson(send("DELETE", at(key, "/stability")));

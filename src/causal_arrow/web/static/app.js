@@ -1,16 +1,18 @@
 // The page: opens a table, waits for the network, and keeps graph, lists and server in step.
 
 import * as api from "./api.js";
-import { forbidden, forgotten, History, isSame, required, withoutHiddenCause } from "./argument.js";
+import { forbidden, forgotten, inTier, isSame, required, withoutHiddenCause } from "./argument.js";
 import { canonical, ColumnsPanel } from "./columns.js";
 import { CompareView } from "./compare.js";
 import { button, byId, element } from "./dom.js";
-import { PairPanel } from "./effects.js";
+import { QuestionPanel } from "./effects.js";
 import { GraphPicture } from "./graph.js";
+import { around, edgesOnPaths, History, matching } from "./logic.js";
 import * as panels from "./panels.js";
 
-const SESSION = "causal-arrow-session";
+const SESSION = "session"; // in the address
 const ONE_SLIDE = 1000; // milliseconds: moves of the slider that follow each other faster are undone together
+const MAX_ARCS_UNASKED = 20; // more hidden causes than this hide the graph
 const BETWEEN_QUESTIONS = 250; // milliseconds
 const DOWNLOADS = {
   "graph.png": "Picture (PNG)", "graph.svg": "Picture (SVG)", "report.html": "Report (one HTML file)",
@@ -22,11 +24,14 @@ let server = null;
 let key = null; // of the session
 let facts = null; // the session as the server told it last
 let graph = null; // the graph as it is shown
-let history = null;
+let undoing = null; // the History of what was changed
+let focused = null; // the variable whose surroundings alone are shown
 let selected = null; // { source, target } for an edge, { name } for a variable
 let wanted = null; // the edge that was chosen last, also before the server has answered
 let picture = null;
-let wish = null; // the argument that the server has not heard yet
+let wish = null; // { argument, before, remember } that the server has not heard yet
+let answered = null; // { cause, effect, adjusted } of the answer that is shown
+let hiddenShown = null; // "none" or "all" once a person has chosen
 let talking = false;
 let reading = false; // while the network is waited for
 let resampling = false;
@@ -75,27 +80,62 @@ function careful(work) {
 }
 
 const columns = new ColumnsPanel(careful((choices) => read(choices)));
-const pair = new PairPanel(() => key, () => facts?.table.columns ?? []);
+const pair = new QuestionPanel(
+  () => ({ key, columns: facts?.table.columns ?? [], variables: graph?.variables ?? [] }),
+  (about) => { answered = about; markAnswer(); });
 const compare = new CompareView(() => key, careful);
 
 // Opening a table
 
-async function open(opening) {
-  say("Reading the table …");
-  const opened = await opening;
-  await leave();
-  key = opened.session;
-  sessionStorage.setItem(SESSION, key);
-  history = new History(key);
-  await proceed(opened);
+const stored = (name) => `causal-arrow-${name}-${key}`;
+
+/** What this browser keeps for a session; nothing where it keeps none. */
+function recall(name) {
+  try {
+    return JSON.parse(localStorage.getItem(stored(name)) ?? "null");
+  } catch {
+    return null;
+  }
 }
 
-async function leave() {
-  if (key) await api.close(key).catch(() => {});
-  history?.forget();
+function remember(name, value) {
+  try {
+    localStorage.setItem(stored(name), JSON.stringify(value));
+  } catch { /* no room: it lasts until the next reload */ }
+}
+
+/** Ask before a graph that a person has worked on gives way to another table. */
+async function mayReplace(name) {
+  if (!graph) return true;
+  const dialog = byId("confirm");
+  byId("confirm-words").textContent = `Open ${name} in place of ${facts.table.name}? ` +
+    "What you know and kept about it stays at its address, which your browser's Back button opens.";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+  return dialog.returnValue === "yes";
+}
+
+async function open(opening) {
+  say("Reading the table …");
+  show(await opening);
+  history.pushState(null, "", `#${SESSION}=${key}`);
+  await proceed(facts);
+}
+
+/** Take over a session. */
+function show(opened) {
+  leave();
+  facts = opened;
+  key = opened.session;
+  undoing = new History(recall("history") ?? {}, (states) => remember("history", states));
+  picture?.forget(recall("places") ?? []);
+}
+
+function leave() {
   if (compare.isOpen) compare.close();
-  sessionStorage.removeItem(SESSION);
-  key = facts = graph = selected = wanted = history = stability = null;
+  key = facts = graph = selected = wanted = undoing = stability = answered = hiddenShown = wish = null;
+  focused = null;
 }
 
 async function openFile(file) {
@@ -104,7 +144,16 @@ async function openFile(file) {
     throw new api.RequestError(`The file is larger than the ${server.most_bytes / 2 ** 20} MB that this page takes: ` +
       "leave out observations or columns, or use the command line, which has no such limit.", 413);
   }
-  await open(api.openFile(file));
+  if (await mayReplace(file.name)) await open(api.openFile(file));
+}
+
+async function openExample({ name, title, question }) {
+  if (!(await mayReplace(title))) return;
+  await open(api.openExample(name));
+  if (question && graph) {
+    pair.choose({ cause: question[0], effect: question[1] });
+    await pair.ask();
+  }
 }
 
 /** Show the session, and let the network read the table if nothing stands in the way. */
@@ -123,7 +172,7 @@ const isUnderWay = ({ state }) => state === "waiting" || state === "running";
 const stateNow = () => ({ choices: facts.choices, argument: graph.argument });
 
 /** Let the network read the table, with these choices. Whether it did. */
-async function read(choices, remember = true) {
+async function read(choices, keep = true) {
   if (reading) return false;
   const before = graph ? stateNow() : null;
   reading = true;
@@ -135,7 +184,7 @@ async function read(choices, remember = true) {
     reading = false;
   }
   if (facts?.state !== "done") return false;
-  if (before && remember) history.add(before);
+  if (before && keep) undoing.add(before);
   showHistory();
   return true;
 }
@@ -224,7 +273,7 @@ function showWork() {
   columns.show(facts, server);
   compare.setKept(facts.kept);
   byId("open-compare").hidden = !facts.graph;
-  for (const id of ["graph-area", "edges-panel", "statements-panel", "pair-panel", "tiers-panel", "selection", "downloads"]) {
+  for (const id of ["graph-area", "question", "edges-panel", "statements-panel", "tiers-panel", "selection", "downloads", "evidence-panel"]) {
     byId(id).hidden = !facts.graph;
   }
   byId("columns-panel").open ||= !facts.graph && !facts.table.usable;
@@ -238,12 +287,15 @@ function columnsThatCannotBeUsed() {
 
 function showGraph(next, first = false) {
   graph = next;
-  picture ??= new GraphPicture(byId("graph"), {
-    onEdge: careful(selectEdge), onNode: selectVariable, onNothing: selectNothing });
-  picture.show(graph);
+  picture ??= new GraphPicture(byId("graph"), { onEdge: careful(selectEdge), onNode: careful(clickVariable),
+    onNothing: selectNothing, onDrag: keepPlaces });
+  if (first && !hiddenShown) picture.forget(recall("places") ?? []);
+  drawGraph();
   panels.showEdges(graph, selected, stability, careful(selectEdge));
+  panels.showHidden(graph, careful(selectEdge));
   panels.showStatements(graph.argument, careful(argue));
   panels.showTiers(graph, careful(argue));
+  panels.showTierNumbers(graph.argument);
   panels.showRemarks(graph);
   if (first) pair.show(graph.variables);
   const { threshold, decode } = graph.argument;
@@ -254,45 +306,74 @@ function showGraph(next, first = false) {
   byId("rule").value = decode;
   byId("threshold").disabled = decode !== "map";
   showHistory();
-  picture.select(selected?.source ?? selected?.name, selected?.target);
   clearTimeout(layoutTimer);
   layoutTimer = setTimeout(() => aside(() => arrange(first)), first ? 0 : 300);
 }
 
+/** Draw the graph with the hidden causes that are asked for, the marks of the answer, and what is chosen. */
+function drawGraph() {
+  const many = graph.hidden_causes.length;
+  byId("hidden-control").hidden = !many;
+  const shown = hiddenShown ?? (many > MAX_ARCS_UNASKED ? "none" : "all");
+  byId("hidden-causes").value = shown;
+  byId("legend-hidden").hidden = !many || shown === "none";
+  picture.show({ ...graph, hidden_causes: shown === "all" ? graph.hidden_causes : [] });
+  markAnswer();
+  picture.select(selected?.source ?? selected?.name, selected?.target);
+}
+
+/** Color what the answer is about: the causal paths of the graph that is shown, and what was adjusted for. */
+function markAnswer() {
+  const edges = answered?.cause && graph ? edgesOnPaths(graph.edges, answered.cause, answered.effect) : [];
+  picture?.mark({ ...(answered ?? pair.pair), edges });
+  byId("legend-path").hidden = !edges.length;
+  byId("legend-adjusted").hidden = !answered?.adjusted.length;
+}
+
+function keepPlaces(moved) {
+  remember("places", [...moved]);
+  byId("tidy").hidden = !moved.size;
+}
+
 function showHistory() {
-  byId("undo").disabled = !history.past.length;
-  byId("redo").disabled = !history.future.length;
+  byId("undo").disabled = !undoing.past.length;
+  byId("redo").disabled = !undoing.future.length;
 }
 
 async function arrange(first) {
   const mine = graph;
   const places = await api.places(key);
   if (graph === mine) picture.place(places, first);
+  byId("tidy").hidden = !picture.moved.size;
 }
 
 // Arguing
 
-/** Ask for the graph under another argument. Of several wishes in a hurry, the last one counts. */
-async function argue(argument, remember = true) {
-  const before = wish ?? graph.argument;
-  if (remember && isSame(argument, before)) return; // a second click on the same button
-  if (remember) history.add({ choices: facts.choices, argument: before });
-  stability = null;
-  wish = argument;
+/** Ask for the graph under another argument. Of several wishes in a hurry, the last one counts. What the server refuses
+ * leaves the graph, undo and redo as they were. */
+async function argue(argument, keep = true, done = null) {
+  if (keep && isSame(argument, wish?.argument ?? graph.argument)) return; // a second click on the same button
+  // A wish that another one overtakes leaves it where to go back to.
+  wish = { argument, keep: keep || Boolean(wish?.keep && !wish.sent), done };
   if (talking) return;
   talking = true;
   try {
     while (wish) {
       const asked = wish;
+      asked.sent = true;
+      const before = stateNow();
       let next;
       try {
-        next = await api.argue(key, asked);
+        next = await api.argue(key, { ...asked.argument, version: graph.version });
       } catch (error) {
-        if (remember) history.past.pop();
         wish = null;
-        showGraph(graph);
+        if (error.status === 409) await catchUp();
+        else showGraph(graph);
         throw error;
       }
+      stability = null;
+      if (asked.keep) undoing.add(before);
+      asked.done?.();
       if (wish === asked) wish = null;
       showGraph(next);
     }
@@ -308,18 +389,20 @@ async function argue(argument, remember = true) {
   await pair.renew();
 }
 
+/** Show what another tab has made of the session. */
+async function catchUp() {
+  facts = await api.session(key);
+  showWork();
+  if (facts.graph) showGraph(facts.graph);
+}
+
 /** Undo or redo. A table that was read otherwise is read that way again, which the server mostly remembers. */
 async function step(direction) {
-  if (reading || talking) return;
+  const next = undoing.next(direction);
+  if (reading || talking || !next) return;
   const now = stateNow();
-  const next = history[direction](now);
-  if (!next) return;
-  if (canonical(next.choices) !== canonical(now.choices) && !(await read(next.choices, false))) {
-    history[direction === "undo" ? "redo" : "undo"](next);
-    showHistory();
-    return;
-  }
-  await argue(next.argument, false);
+  if (canonical(next.choices) !== canonical(now.choices) && !(await read(next.choices, false))) return;
+  await argue(next.argument, false, () => undoing.took(direction, now));
 }
 
 const hasStatement = (source, target) => ["required", "forbidden"].some((kind) =>
@@ -350,10 +433,12 @@ const actions = {
   resample: careful(resample),
   isResampling: () => resampling,
   askEffect: careful(async (cause, effect) => {
-    pair.choose(cause, effect);
-    byId("pair-panel").open = true;
-    byId("pair-panel").scrollIntoView({ block: "nearest" });
+    pair.choose({ cause, effect });
     await pair.ask();
+  }),
+  rank: careful(async (effect) => {
+    pair.choose({ cause: "", effect });
+    await pair.rank();
   }),
 };
 
@@ -373,16 +458,22 @@ async function selectEdge(source, target) {
   selected = mine;
   picture.select(source, target);
   panels.showEdges(graph, selected, stability, careful(selectEdge));
-  pair.choose(source, target);
+  if (!pair.asked) pair.choose({ cause: source, effect: target });
   panels.showEdge(details, actions);
+}
+
+/** The first variable that is clicked is a cause, the second its effect: then the question is asked. */
+async function clickVariable(name) {
+  selectVariable(name);
+  if (pair.click(name)) await pair.ask();
 }
 
 function selectVariable(name) {
   wanted = null;
   selected = { name };
   picture.select(name);
-  pair.choose(name);
   panels.showVariable(name, graph, actions);
+  byId("focus-control").hidden = false;
 }
 
 function selectNothing() {
@@ -390,6 +481,18 @@ function selectNothing() {
   picture.select();
   panels.showEdges(graph, null, stability, careful(selectEdge));
   panels.showNothing();
+  if (!pair.asked) pair.choose({ cause: "", effect: "" });
+  focusOn(0);
+  byId("focus-control").hidden = true;
+}
+
+/** Show what is within some steps of the chosen variable alone; everything for 0. */
+function focusOn(steps) {
+  const was = focused;
+  focused = steps && selected?.name ? selected.name : null;
+  byId("focus").value = focused ? String(steps) : "0";
+  if (focused) picture.only(around(graph.edges, focused, steps));
+  else if (was) picture.only(null);
 }
 
 async function refreshSelection() {
@@ -425,18 +528,36 @@ function listen() {
     const now = performance.now();
     const goesOn = now - lastSlide < ONE_SLIDE;
     lastSlide = now;
-    return argue({ ...(wish ?? graph.argument), threshold }, !goesOn);
+    return argue({ ...(wish?.argument ?? graph.argument), threshold }, !goesOn);
   }));
   byId("rule").addEventListener("change", careful((event) =>
-    argue({ ...graph.argument, decode: event.target.value, threshold: 0.5 })));
+    argue({ ...graph.argument, decode: event.target.value })));
   byId("search").addEventListener("input", (event) => {
     const found = picture.find(event.target.value);
     say(event.target.value.trim() ? `${found.length} found` : "");
   });
   byId("search").addEventListener("keydown", (event) => {
     const found = event.key === "Enter" ? picture.find(event.target.value) : [];
-    if (found.length) selectVariable(found[0]);
+    if (!found.length) return;
+    selectVariable(found[0]);
+    picture.flyTo(found[0]);
   });
+  byId("focus").addEventListener("change", (event) => focusOn(Number(event.target.value)));
+  byId("hidden-causes").addEventListener("change", (event) => {
+    hiddenShown = event.target.value;
+    drawGraph();
+  });
+  byId("tidy").addEventListener("click", careful(async () => {
+    picture.forget([]);
+    keepPlaces(picture.moved);
+    await arrange(true);
+  }));
+  byId("tier-put").addEventListener("click", careful(async () => {
+    const names = matching(byId("tier-pattern").value, graph.variables);
+    if (!names.length) throw new api.RequestError("No variable has such a name: separate names with commas; * stands for any letters.", 400);
+    const tier = byId("tier-number").value === "" ? null : Number(byId("tier-number").value);
+    await argue(names.reduce((argument, name) => inTier(argument, name, tier), graph.argument));
+  }));
   byId("fit").addEventListener("click", () => picture.fit());
   byId("undo").addEventListener("click", careful(() => step("undo")));
   byId("redo").addEventListener("click", careful(() => step("redo")));
@@ -448,13 +569,25 @@ function listen() {
   });
 
   byId("ask").addEventListener("click", careful(() => pair.ask()));
+  byId("rank").addEventListener("click", careful(() => pair.rank()));
+  byId("swap").addEventListener("click", careful(async () => {
+    const { cause, effect } = pair.pair;
+    const again = Boolean(pair.asked?.cause);
+    pair.choose({ cause: effect, effect: cause });
+    if (again) await pair.ask();
+  }));
+  for (const id of ["cause", "effect"]) {
+    byId(id).addEventListener("keydown", careful(async (event) => {
+      if (event.key !== "Enter") return;
+      pair.changed();
+      if (!byId("ask").disabled) await pair.ask();
+    }));
+  }
   byId("show-pair").addEventListener("click", careful(() => selectEdge(byId("cause").value, byId("effect").value)));
   byId("open-compare").addEventListener("click", careful(() => (compare.isOpen ? closeCompare() : compare.open())));
   byId("close-compare").addEventListener("click", closeCompare);
-  byId("another").addEventListener("click", careful(async () => {
-    await leave();
-    location.reload();
-  }));
+  byId("another").addEventListener("click", careful(() => { location.href = location.pathname; }));
+  addEventListener("popstate", () => location.reload());
 
   byId("download-list").replaceChildren(...Object.entries(DOWNLOADS).map(([name, label]) =>
     button(label, careful(() => download(name)), { "data-file": name })));
@@ -481,18 +614,17 @@ async function begin() {
   byId("file").accept = server.endings.join(",");
   byId("limits").textContent = `${server.endings.join(", ")}; up to ${server.most_bytes / 2 ** 20} MB`;
   byId("examples").replaceChildren(...server.examples.map((example) =>
-    button(example.title, careful(() => open(api.openExample(example.name))), { "data-example": example.name })));
-  const before = sessionStorage.getItem(SESSION);
-  if (before) {
+    element("button", { type: "button", class: example.question ? "example first" : "example", "data-example": example.name,
+      onclick: careful(() => openExample(example)) },
+    element("strong", {}, example.wording || example.title), element("span", {}, example.wording ? example.title : ""))));
+  const named = new URLSearchParams(location.hash.slice(1)).get(SESSION);
+  if (named) {
     try {
-      const kept = await api.session(before);
-      key = before;
-      history = new History(key);
-      await proceed(kept);
-      return;
+      show(await api.session(named));
+      await proceed(facts);
     } catch (error) {
-      sessionStorage.removeItem(SESSION);
       if (error.status !== 404) throw error;
+      history.replaceState(null, "", location.pathname);
       say(error.message);
     }
   } else if (server.given) {

@@ -2,6 +2,7 @@
 // collected here, because the network has to read the table again for them.
 
 import { button, byId, element } from "./dom.js";
+import { entryOf, withEntry, withoutEntry } from "./logic.js";
 
 const KIND_WORDS = { number: "number", binary: "yes or no", ordered: "ordered levels", category: "category" };
 const FRESH = { drop: [], missing: "auto", scale: "auto", kinds: {}, ordered: {}, na: [], interventions: null,
@@ -56,8 +57,8 @@ export class ColumnsPanel {
   /** The draft with an offer of the trust card accepted, and without `others` that cannot be used as they are. */
   accepting(offer, others = []) {
     const { kinds, ordered, interventions, environments } = this.draft;
-    const decided = (name) => name in kinds || name in ordered || name === interventions || name === environments ||
-      name in offer.kinds;
+    const decided = (name) => [kinds, ordered, offer.kinds].some((each) => Object.hasOwn(each, name)) ||
+      name === interventions || name === environments;
     const drop = [...new Set([...this.draft.drop, ...others.filter((name) => !decided(name)), ...offer.drop])];
     const na = [...new Set([...this.draft.na, ...offer.na])];
     return { ...this.draft, drop, na, missing: offer.missing ?? this.draft.missing,
@@ -118,7 +119,7 @@ export class ColumnsPanel {
     const { name, missing } = column;
     const used = !this.draft.drop.includes(name);
     const role = name === this.draft.interventions ? "names the experiments"
-      : name === this.draft.environments ? "tells environments apart" : null;
+      : name === this.draft.environments ? "names the environments" : null;
     const use = element("input", { type: "checkbox", "data-column": name, checked: used, onchange: (event) => this.change({
       drop: event.target.checked ? this.draft.drop.filter((each) => each !== name) : [...this.draft.drop, name] }) });
     const parts = [element("label", { class: "column-name" }, use, ` ${name}`),
@@ -144,28 +145,26 @@ export class ColumnsPanel {
     ...Object.keys(KIND_WORDS).filter((kind) => possible[kind]).map((kind) =>
       element("option", { value: kind, disabled: cannot(kind) },
         KIND_WORDS[kind] + (cannot(kind) ? ` (${this.model} cannot read them yet)` : ""))));
-    choice.value = name in this.draft.ordered ? "ordered" : this.draft.kinds[name] ?? "";
+    choice.value = Object.hasOwn(this.draft.ordered, name) ? "ordered" : entryOf(this.draft.kinds, name) ?? "";
     return choice;
   }
 
   setKind({ name, values }, kind) {
-    const kinds = { ...this.draft.kinds };
-    const ordered = { ...this.draft.ordered };
-    delete kinds[name];
-    delete ordered[name];
-    if (kind === "ordered" && !values.every(isNumeral)) ordered[name] = values;
-    else if (kind) kinds[name] = kind;
-    this.change({ kinds, ordered });
+    const inOrder = kind === "ordered" && !values.every(isNumeral);
+    const kinds = withoutEntry(this.draft.kinds, name);
+    const ordered = withoutEntry(this.draft.ordered, name);
+    this.change({ kinds: kind && !inOrder ? withEntry(kinds, name, kind) : kinds,
+      ordered: inOrder ? withEntry(ordered, name, values) : ordered });
   }
 
   /** The levels of a column whose order the person gives, with buttons to move them. */
   orderEditor({ name }) {
-    const levels = this.draft.ordered[name];
+    const levels = entryOf(this.draft.ordered, name);
     if (!levels) return null;
     const move = (place, step) => {
       const next = [...levels];
       [next[place], next[place + step]] = [next[place + step], next[place]];
-      this.change({ ordered: { ...this.draft.ordered, [name]: next } });
+      this.change({ ordered: withEntry(this.draft.ordered, name, next) });
       byId("columns").querySelector(`[data-moved="${CSS.escape(name)}"] li:nth-child(${place + step + 1}) button:enabled`)?.focus();
     };
     return element("div", { class: "hint" }, "the smallest first", element("ol", { class: "order", "data-moved": name, "aria-label": `Order of ${name}, the smallest first` },

@@ -1,67 +1,87 @@
-// Does one variable cause another, and what happens to it when the other changes?
+// The question: what does one variable do to another, and what moves one most?
 
 import * as api from "./api.js";
-import { byId, countedShare, element, fill, shareOf, svgElement } from "./dom.js";
+import { button, byId, countedShare, element, fill, shareOf, svgElement } from "./dom.js";
+import { clicked } from "./logic.js";
 import { numeral } from "./plot.js";
 
-const WIDTH = 340, HEIGHT = 190, SIDE = 10, BOTTOM = 34;
+const WIDTH = 340, HEIGHT = 170, SIDE = 10, BOTTOM = 34;
 
-export class PairPanel {
-  /** `sessionKey` and `columns` give the session and its columns when they are needed. */
-  constructor(sessionKey, columns) {
-    this.sessionKey = sessionKey;
-    this.columns = columns;
-    byId("cause").addEventListener("change", () => this.fillValues());
-    byId("effect").addEventListener("change", () => this.clear());
+export class QuestionPanel {
+  /** `look` gives the session's key, its columns and the variables of the graph; `onAnswer` hears what is asked about. */
+  constructor(look, onAnswer) {
+    this.look = look;
+    this.onAnswer = onAnswer;
+    for (const id of ["cause", "effect"]) byId(id).addEventListener("change", () => this.changed());
+  }
+
+  get pair() {
+    return { cause: byId("cause").value, effect: byId("effect").value };
   }
 
   show(variables) {
-    for (const [id, place] of [["cause", 0], ["effect", 1]]) {
-      const before = byId(id).value;
-      byId(id).replaceChildren(...variables.map((name) => element("option", { value: name }, name)));
-      byId(id).value = variables.includes(before) ? before : variables[place] ?? "";
-    }
-    this.fillValues();
+    byId("variables").replaceChildren(...variables.map((name) => element("option", { value: name })));
+    for (const id of ["cause", "effect"]) if (!variables.includes(byId(id).value)) byId(id).value = "";
+    this.changed();
   }
 
-  choose(cause, effect = null) {
-    if (byId("cause").value === cause && (effect === null || byId("effect").value === effect)) return;
+  /** Put two variables into the question, without asking it. */
+  choose({ cause, effect }) {
+    const before = this.pair;
+    if (before.cause === cause && before.effect === effect) return;
     byId("cause").value = cause;
-    if (effect !== null) byId("effect").value = effect;
+    byId("effect").value = effect;
+    this.changed();
+  }
+
+  /** A variable was clicked; whether the question is complete now. */
+  click(name) {
+    this.choose(clicked(this.pair, name));
+    return this.pair.effect !== "";
+  }
+
+  changed() {
+    this.clear();
+    const { cause, effect } = this.pair;
+    const known = new Set(this.look().variables);
+    byId("ask").disabled = !(known.has(cause) && known.has(effect));
+    byId("rank").disabled = !(known.has(effect) || known.has(cause));
+    byId("rank").textContent = known.has(effect) || known.has(cause) ? `What moves ${effect || cause} most?` : "What moves it most?";
     this.fillValues();
   }
 
   clear() {
     this.asked = null;
     byId("pair-answer").replaceChildren();
+    this.onAnswer(null);
   }
 
   /** From where to where the cause goes: two levels, or two numbers if the person wants. */
   fillValues() {
-    this.clear();
-    const column = this.columns().find((each) => each.name === byId("cause").value);
+    const column = this.look().columns.find((each) => each.name === byId("cause").value);
     const levels = column?.levels ?? [];
-    const choice = (id, label, place) => {
+    const choice = (id, label, index) => {
       const field = levels.length
         ? element("select", { id }, ...levels.map((level) => element("option", { value: level }, level)))
         : element("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", size: 6 });
-      if (levels.length) field.value = levels[place];
+      if (levels.length) field.value = levels[index];
       return element("label", {}, `${label} `, field);
     };
     byId("values").replaceChildren(choice("first", "from", 0), choice("second", "to", Math.min(1, levels.length - 1)),
       levels.length ? "" : element("small", { class: "hint" }, "empty: per unit"));
+    byId("question-options").open = levels.length > 2;
   }
 
-  /** Ask both questions at once and show what comes back. */
+  /** Ask about the path and the size at once and show what comes back. */
   async ask() {
-    const key = this.sessionKey();
-    const [cause, effect] = [byId("cause").value, byId("effect").value];
+    const { key } = this.look();
+    const { cause, effect } = this.pair;
     const asked = { cause, effect, estimator: byId("estimator").value };
     const [first, second] = [byId("first").value.trim(), byId("second").value.trim()];
     if (first) asked.first = first;
     if (second) asked.second = second;
     const mine = this.asked = asked;
-    byId("pair-answer").replaceChildren("Drawing graphs …");
+    byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
     let answer, size;
     try {
       [answer, size] = await Promise.all([api.question(key, cause, effect),
@@ -70,31 +90,110 @@ export class PairPanel {
       this.clear();
       throw error;
     }
-    if (this.asked === mine) showAnswer(answer, size);
+    if (this.asked !== mine) return;
+    showAnswer(answer, size);
+    this.onAnswer({ cause, effect, adjusted: size.tested_set ?? [] });
+    byId("question").scrollIntoView({ block: "nearest" });
+    byId("side").scrollTop = 0;
+  }
+
+  /** What moves a variable most: a list whose entries ask about one cause. */
+  async rank() {
+    const effect = byId("effect").value || byId("cause").value;
+    const mine = this.asked = { effect };
+    byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
+    const found = await api.effects(this.look().key, effect);
+    if (this.asked !== mine) return;
+    const largest = Math.max(...found.causes.map((each) => Math.abs(each.standardized)), 1e-9);
+    const entries = found.causes.map((each) => element("li", {}, button("", () => {
+      this.choose({ cause: each.cause, effect });
+      this.ask();
+    }, { class: "ranked", "aria-label": `${each.cause}: ${numeral(each.effect)}, ${numeral(each.low)} to ${numeral(each.high)}` }),
+    ));
+    entries.forEach((entry, index) => {
+      const { cause, effect: size, low, high, standardized, probability, identified } = found.causes[index];
+      entry.firstChild.append(element("strong", {}, cause),
+        element("span", { class: "number" }, identified ? `${numeral(size)} (${numeral(low)} to ${numeral(high)})` : "not identified"),
+        element("meter", { min: 0, max: 1, value: Math.abs(standardized) / largest, "aria-hidden": "true" }),
+        element("small", { class: "number" }, `path in ${shareOf(probability, "graphs")}`));
+    });
+    fill(byId("pair-answer"),
+      element("h3", {}, `What moves ${effect} most?`),
+      entries.length ? element("ol", { class: "ranking" }, ...entries) : element("p", {}, `No cause of ${effect} has an estimate.`),
+      element("p", { class: "hint" }, "Ranked by the effect in standard deviations; a click asks about one of them."),
+      ...found.others.map((sentence) => element("p", { class: "hint" }, sentence)));
+    this.onAnswer({ cause: null, effect, adjusted: [] });
   }
 
   /** Ask again after the graph has changed, if there is an answer to renew. */
   async renew() {
-    if (this.asked) await this.ask();
+    if (this.asked?.cause) await this.ask();
+    else if (this.asked) await this.rank();
   }
 }
 
 function showAnswer(answer, size) {
-  fill(byId("pair-answer"),
+  const details = element("details", { class: "more" }, element("summary", {}, "How it was found"),
     element("p", {}, answer.words),
     element("p", {}, `The other way round: ${countedShare(answer.reversed_probability)}. ` +
       `Counted over ${answer.graphs} graphs drawn from the network's distribution.`),
     ...list("Shortest ways, and the share of graphs with them:", answer.paths,
       (path) => `${path.variables.join(" → ")} (${countedShare(path.share)})`),
-    answer.hidden_causes ? element("p", {}, answer.hidden_causes) : null,
-    element("h3", {}, "How large is the effect?"),
-    ...(size.trouble ? [element("p", {}, size.trouble)] : effectParts(size)));
+    // Where the effect is not identified, its own sentence says so.
+    answer.hidden_causes && size.verdict !== "not identified" ? element("p", {}, answer.hidden_causes) : null,
+    ...(size.trouble ? [] : evidence(size)));
+  fill(byId("pair-answer"), ...(size.trouble ? [element("h3", {}, answer.words), element("p", {}, size.trouble)]
+    : headline(size)), details);
 }
 
 const list = (title, entries, words) => entries.length
   ? [element("p", {}, title), element("ul", {}, ...entries.map((entry) => element("li", {}, words(entry))))] : [];
 
-function effectParts(size) {
+/** The answer at first sight: the size with its interval, the share of graphs with a path, the test, and what is plain. */
+function headline(size) {
+  const sure = size.verdict === "effect";
+  const change = [size.unit, size.unit.includes(size.effect) ? "" : `of ${size.effect}`, size.change].filter(Boolean).join(" ");
+  const tile = (title, value, more) => element("div", {}, element("dt", {}, title), element("dd", {}, value,
+    element("small", { class: "number" }, more)));
+  const lost = size.probability_not_identified;
+  return [
+    // A number that few graphs stand for must not be read alone: the sentence says what most of them say.
+    sure ? null : element("p", { class: "verdict" }, size.words),
+    sure ? element("p", { class: "figure" }, element("strong", {}, numeral(size.median)), ` ${change}`) : null,
+    element("dl", { class: "answers" },
+      tile("Size", numeral(size.median), `90%: ${numeral(size.low)} to ${numeral(size.high)}`),
+      tile("Graphs with a path", countedShare(size.probability_of_path), lost ? `not identified: ${countedShare(lost)}` : `of ${size.graphs}`),
+      size.p_value === null ? null
+        : tile("Test of no effect", size.p_value < 0.001 ? "p < 0.001" : `p = ${size.p_value.toFixed(3)}`,
+          `adjusted for ${size.tested_set.join(", ") || "nothing"}`)),
+    size.plain || size.truth ? comparison(size) : null,
+  ];
+}
+
+/** The plain difference against the effect, and the truth of a simulated table for those who want it. */
+function comparison({ plain, truth, median, low, high }) {
+  const rows = [];
+  if (plain) rows.push(["Plain difference", plain.value, plain.words, "plain"]);
+  rows.push(["Causal effect", median, `90% interval ${numeral(low)} to ${numeral(high)}`, "causal"]);
+  const most = Math.max(...rows.map(([, value]) => Math.abs(value)), Math.abs(truth?.value ?? 0), 1e-12);
+  const line = ([label, value, title, kind]) => {
+    const width = 50 * Math.abs(value) / most;
+    return [element("span", { title }, label),
+      svgElement("svg", { class: `bar ${kind}`, viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
+        svgElement("line", { x1: 50, x2: 50, y1: 0, y2: 8 }),
+        svgElement("rect", { x: value < 0 ? 50 - width : 50, y: 1, width, height: 6 })),
+      element("span", { class: "number" }, numeral(value))];
+  };
+  const bars = element("div", { class: "against" }, ...rows.flatMap(line));
+  const reveal = truth ? button("What is the truth?", () => {
+    bars.append(...line(["Truth", truth.value, truth.words, "truth"]));
+    reveal.replaceWith(element("p", { class: "hint", id: "truth" }, truth.words));
+  }, { id: "reveal" }) : null;
+  return element("div", {}, bars, plain ? element("p", { class: "hint" }, plain.words) : "", reveal ?? "");
+}
+
+/** By adjustment set, and as a distribution. */
+function evidence(size) {
   const row = (title, share, ...effect) => element("tr", {}, element("th", { scope: "row" }, title),
     element("td", {}, countedShare(share)), element("td", {}, ...effect));
   const { probability_not_estimated: without } = size;
@@ -106,24 +205,18 @@ function effectParts(size) {
       element("small", { class: "number" }, `${numeral(set.low)} to ${numeral(set.high)}`))),
     size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - without, 0), "") : null,
     without ? row("–", without, "no estimate") : null,
-  ];
+  ].filter(Boolean);
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
-  // A number that speaks against what most graphs say must not be read alone: the headline says so first.
-  const figure = size.verdict !== "effect" ? [element("p", {}, size.words)] : [
-    element("p", { class: "figure" }, element("strong", {}, numeral(size.median)),
-      ` ${[size.unit, size.change].filter(Boolean).join(" ")}`),
-    element("p", {}, `90% interval ${numeral(size.low)} to ${numeral(size.high)}.`),
-  ];
   return [
-    ...figure,
+    element("p", {}, size.words),
     size.sets.length ? effectPlot(size) : null,
     size.sets.length ? element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
     ...size.sentences.map((sentence) => element("p", {}, sentence)),
   ];
 }
 
-/** The distribution of the effect, one layer per adjustment set and the interval below. */
+/** The distribution of the effect, one layer per adjustment set, the interval below. */
 function effectPlot({ plot, low, high, median, effect, change, ...size }) {
   const { points, layers } = plot;
   const total = points.map((_, place) => layers.reduce((sum, layer) => sum + layer.densities[place], 0));

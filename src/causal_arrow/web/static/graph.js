@@ -3,6 +3,7 @@
 import cytoscape from "./vendor/cytoscape.esm.min.js";
 
 const WIDTHS = [1.2, 5];
+const MAX_FIT = 1.6; // a small graph is not blown up further
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const idOfEdge = (source, target) => JSON.stringify(["edge", source, target]);
@@ -37,7 +38,13 @@ function styles() {
       "underlay-color": color("only-here"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
     { selector: "edge.turned", style: { ...colored("turned"),
       "underlay-color": color("turned"), "underlay-opacity": 0.22, "underlay-padding": 5 } },
+    { selector: "edge.on-path", style: { ...colored("path"), "line-opacity": 1, "z-index": 5 } },
+    { selector: "node.cause, node.effect", style: { "background-color": color("path"), "border-color": color("path"),
+      color: color("on-path"), "font-weight": 600 } },
+    { selector: "node.adjusted", style: { "background-color": color("adjusted"), "border-color": color("strong-border"),
+      "border-style": "double", "border-width": 4 } },
     { selector: ".faded", style: { opacity: 0.2 } },
+    { selector: ".away", style: { display: "none" } },
     { selector: "edge:selected, edge.pointed-at", style: colored("selected") },
     { selector: "node:selected, node.found", style: { "border-color": color("selected"), "border-width": 3 } },
     { selector: "edge.below", style: { display: "none" } },
@@ -55,7 +62,8 @@ function bendData(points, from, to) {
 }
 
 export class GraphPicture {
-  constructor(container, { onEdge, onNode, onNothing }) {
+  constructor(container, { onEdge, onNode, onNothing, onDrag = () => {} }) {
+    this.moved = new Map(); // where a person has dragged boxes to: they stay there
     this.cy = cytoscape({ container, style: styles(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false,
       selectionType: "single" });
     this.cy.on("tap", "edge", (event) => {
@@ -64,6 +72,10 @@ export class GraphPicture {
     });
     this.cy.on("tap", "node", (event) => onNode(event.target.data("name")));
     this.cy.on("tap", (event) => { if (event.target === this.cy) onNothing(); });
+    this.cy.on("dragfree", "node", (event) => {
+      this.moved.set(event.target.data("name"), { ...event.target.position() });
+      onDrag(this.moved);
+    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy.style(styles()));
     let width = container.clientWidth;
     new ResizeObserver(() => {
@@ -113,8 +125,9 @@ export class GraphPicture {
     this.bends = places.bends;
     const move = !first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     cy.edges().removeClass("bent");
-    for (const { name, label, x, y, width, height } of places.nodes) {
+    for (const { name, label, x: planned, y: below, width, height } of places.nodes) {
       const node = cy.getElementById(idOfNode(name));
+      const { x, y } = this.moved.get(name) ?? { x: planned, y: below };
       node.data({ label, width, height });
       if (move) node.animate({ position: { x, y } }, { duration: 250 });
       else node.position({ x, y });
@@ -128,6 +141,7 @@ export class GraphPicture {
     const at = new Map((nodes ?? []).map((node) => [node.name, node]));
     this.cy.batch(() => {
       for (const { source, target, points } of bends) {
+        if (this.moved.has(source) || this.moved.has(target)) continue;
         const edge = this.cy.getElementById(idOfEdge(source, target));
         if (edge.empty()) continue;
         const from = at.get(source) ?? edge.source().position();
@@ -151,6 +165,41 @@ export class GraphPicture {
       for (const id of [idOfEdge(source, target), idOfArc(source, target)]) this.cy.getElementById(id).select();
     }
     else if (source) this.cy.getElementById(idOfNode(source)).select();
+  }
+
+  /** Color what an answer is about: cause and effect, the edges between them, and what was adjusted for. */
+  mark({ cause = null, effect = null, edges = [], adjusted = [] } = {}) {
+    this.marks = { cause, effect, edges, adjusted };
+    this.cy.batch(() => {
+      this.cy.elements().removeClass("cause effect adjusted on-path");
+      if (cause) this.cy.getElementById(idOfNode(cause)).addClass("cause");
+      if (effect) this.cy.getElementById(idOfNode(effect)).addClass("effect");
+      for (const name of adjusted) this.cy.getElementById(idOfNode(name)).addClass("adjusted");
+      for (const { source, target } of edges) this.cy.getElementById(idOfEdge(source, target)).addClass("on-path");
+    });
+  }
+
+  /** Where boxes were dragged to, as it was kept; nothing for the layout's own places. */
+  forget(kept) {
+    this.moved = new Map(kept);
+  }
+
+  /** Show these variables alone; all for null. */
+  only(names) {
+    this.cy.batch(() => this.cy.nodes().forEach((node) => {
+      node.toggleClass("away", names !== null && !names.has(node.data("name")));
+    }));
+    this.fit();
+  }
+
+  /** Bring a variable into the middle. */
+  flyTo(name) {
+    const node = this.cy.getElementById(idOfNode(name));
+    const view = { center: { eles: node }, zoom: Math.max(this.cy.zoom(), 0.9) };
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.cy.zoom(view.zoom);
+      this.cy.center(node);
+    } else this.cy.animate(view, { duration: 250 });
   }
 
   /** Move, zoom and drag along with another picture. */
@@ -185,10 +234,11 @@ export class GraphPicture {
 
   fit() {
     this.cy.resize();
-    this.cy.fit(undefined, 24);
-    if (this.cy.zoom() > 1.2) {
-      this.cy.zoom(1.2);
-      this.cy.center();
+    const shown = this.cy.elements(":visible");
+    this.cy.fit(shown, 28);
+    if (this.cy.zoom() > MAX_FIT) {
+      this.cy.zoom(MAX_FIT);
+      this.cy.center(shown);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 import { inTier, statements, tierOf, toggled } from "./argument.js";
 import { button, byId, element, fill, percent } from "./dom.js";
+import { inHundredths, sorted } from "./logic.js";
 import { plotOf } from "./plot.js";
 
 const arrow = (source, target) => `${source} → ${target}`;
@@ -13,10 +14,9 @@ export function showTrust(table, onOffer) {
   byId("table-name").textContent = table.name;
   byId("trust-table").textContent = table.size;
   byId("trust-against").textContent = table.against;
-  byId("trust-assumed").textContent = table.assumed;
-  byId("findings-box").hidden = !table.findings.length;
+  byId("trust-assumed").textContent = `Assumed: ${table.assumed}`;
   byId("findings-box").open = !table.usable;
-  byId("findings-title").textContent = `Everything that was noticed (${table.findings.length})`;
+  byId("findings-title").textContent = table.findings.length ? `What was noticed and assumed (${table.findings.length})` : "What was assumed";
   byId("findings").replaceChildren(...table.findings.map((finding) => element("li", {},
     element("span", { class: `severity-${finding.severity}` }, finding.severity), `: ${finding.message} `,
     ...offersOf(finding))));
@@ -24,20 +24,50 @@ export function showTrust(table, onOffer) {
 
 // Lists
 
+/** Columns of the edge list: title, key to sort by, and the text of a row. */
+const COLUMNS = [
+  { title: "Edge", key: "name" },
+  { title: "Probability", key: "probability", text: (row) => percent(row.probability) },
+  { title: "Adjacent", key: "adjacency", text: (row) => percent(row.adjacency) },
+  { title: "Direction", key: "sureness", text: (row) => row.direction },
+  { title: "Stable", key: "stability", text: (row) => (row.stability < 0 ? "" : percent(row.stability)) },
+];
+let order = { key: "probability", down: true };
+
 export function showEdges(graph, selected, stability, onEdge) {
   byId("edge-count").textContent = `(${graph.edges.length})`;
   const stable = new Map((stability ?? []).map((edge) => [arrow(edge.source, edge.target), edge.frequency]));
-  byId("edges-hint").textContent = "How probably the two are adjacent, and how sure the direction is or what decides it" +
-    (stable.size ? "; then the share of resampled tables with this edge." : ".");
-  byId("edge-list").replaceChildren(...graph.edges.map((edge) => {
-    const name = arrow(edge.source, edge.target);
-    const chosen = selected?.source === edge.source && selected?.target === edge.target;
-    const facts = (edge.required ? "required" : `${percent(edge.adjacency_probability)}, ${edge.decided ?? edge.direction}`) +
-      (stable.has(name) ? `, ${percent(stable.get(name))}` : "");
-    return element("li", {}, element("button", { type: "button", "aria-pressed": chosen ? "true" : "false",
-      "data-source": edge.source, "data-target": edge.target, onclick: () => onEdge(edge.source, edge.target) },
-    element("span", {}, name), element("span", { class: "number" }, facts)));
+  const rows = graph.edges.map((edge) => ({
+    edge, name: arrow(edge.source, edge.target), probability: edge.probability, adjacency: edge.adjacency_probability,
+    sureness: edge.probability / (edge.adjacency_probability || 1), stability: stable.get(arrow(edge.source, edge.target)) ?? -1,
+    direction: edge.required ? "required" : edge.decided ?? edge.direction,
   }));
+  const columns = COLUMNS.filter(({ key }) => key !== "stability" || stable.size);
+  const sortBy = ({ key }) => {
+    order = { key, down: order.key === key ? !order.down : key !== "name" };
+    showEdges(graph, selected, stability, onEdge);
+    [...byId("edge-box").querySelectorAll("thead button")].find((each) => each.dataset.key === key)?.focus();
+  };
+  const head = columns.map((column) => element("th", { scope: "col",
+    "aria-sort": order.key === column.key ? (order.down ? "descending" : "ascending") : "none" },
+  button(column.title, () => sortBy(column), { "data-key": column.key, title: `Sort by ${column.title.toLowerCase()}` })));
+  const body = sorted(rows, order.key, order.down).map((row) => {
+    const { source, target } = row.edge;
+    const chosen = selected?.source === source && selected?.target === target;
+    return element("tr", {}, element("th", { scope: "row" }, element("button", { type: "button",
+      "aria-pressed": chosen ? "true" : "false", "data-source": source, "data-target": target,
+      onclick: () => onEdge(source, target) }, row.name)),
+    ...columns.slice(1).map(({ text }) => element("td", {}, text(row))));
+  });
+  byId("edge-box").replaceChildren(element("table", { class: "edges" }, element("thead", {}, element("tr", {}, ...head)),
+    element("tbody", { id: "edge-list" }, ...body)));
+}
+
+export function showHidden(graph, onPair) {
+  byId("hidden-panel").hidden = !graph.hidden_causes.length;
+  byId("hidden-count").textContent = `(${graph.hidden_causes.length})`;
+  byId("hidden-list").replaceChildren(...sorted(graph.hidden_causes, "probability", true).map(({ variables, probability }) =>
+    element("li", {}, button(variables.join(" ↔ "), () => onPair(...variables)), element("span", { class: "number" }, percent(probability)))));
 }
 
 export function showRemarks(graph) {
@@ -54,6 +84,13 @@ export function showStatements(argument, onArgue) {
 }
 
 // Tiers
+
+/** The choice of a tier for names that match a pattern. */
+export function showTierNumbers(argument) {
+  const count = Math.max(argument.knowledge.tiers.length + 1, 2);
+  byId("tier-number").replaceChildren(...Array.from({ length: count }, (_, index) =>
+    element("option", { value: index }, `tier ${index + 1}`)), element("option", { value: "" }, "no tier"));
+}
 
 export function showTiers(graph, onArgue) {
   const { argument, variables } = graph;
@@ -97,14 +134,14 @@ export function showNothing() {
 export function showEdge(details, actions) {
   const { source, target, hidden_cause_probability: hidden } = details;
   const said = actions.hasStatement(source, target);
+  const shares = [details.probability, details.reversed_probability, details.no_edge_probability];
+  const words = inHundredths(shares);
   fill(byId("selection"),
     element("h3", {}, arrow(source, target)),
     element("p", {}, details.words),
-    element("div", { class: "bars" },
-      ...bar(arrow(source, target), details.probability),
-      ...bar(arrow(target, source), details.reversed_probability),
-      ...bar("no edge", details.no_edge_probability),
-      ...(hidden === null ? [] : bar("a hidden common cause", hidden))),
+    element("div", { class: "bars" }, ...[arrow(source, target), arrow(target, source), "no edge"].flatMap((label, index) =>
+      bar(label, shares[index], words[index]))),
+    hidden === null ? null : element("div", { class: "bars apart" }, ...bar("besides: a hidden common cause", hidden, percent(hidden))),
     element("ul", {}, ...details.sentences.map((sentence) => element("li", {}, sentence))),
     element("div", { class: "row" },
       button("Require", () => actions.require(source, target), { "aria-label": `Require ${arrow(source, target)}` }),
@@ -132,9 +169,9 @@ function stabilityOf({ stability }, actions) {
   element("small", { class: "hint" }, "needs the network"));
 }
 
-function bar(label, probability) {
+function bar(label, probability, words) {
   return [element("span", {}, label), element("meter", { min: 0, max: 1, value: probability, "aria-label": label }),
-    element("span", { class: "number" }, percent(probability))];
+    element("span", { class: "number" }, words)];
 }
 
 const KIND_SENTENCES = { number: "a number", binary: "yes or no", ordered: "levels with an order",
@@ -142,7 +179,7 @@ const KIND_SENTENCES = { number: "a number", binary: "yes or no", ordered: "leve
 
 /** What a column is read as, and whether that was detected. */
 export function kindWords(column, choices) {
-  const said = column.name in choices.kinds || column.name in choices.ordered;
+  const said = Object.hasOwn(choices.kinds, column.name) || Object.hasOwn(choices.ordered, column.name);
   const role = choices.environments === column.name ? ", the environment" : "";
   const levels = column.levels.length ? ` (${column.levels.slice(0, 6).join(", ")}${column.levels.length > 6 ? ", …" : ""})` : "";
   return `${KIND_SENTENCES[column.kind] ?? "nothing"}${levels}${role}, ${said ? "as you chose" : "as detected"}`;
@@ -162,6 +199,7 @@ export function showVariable(name, graph, actions) {
     list("Causes", causes, (edge) => edge.source),
     list("Effects", effects, (edge) => edge.target),
     element("div", { class: "row" },
+      button(`What moves ${name} most?`, () => actions.rank(name)),
       toggle("roots", knowledge.roots.includes(name) ? "It may have causes here" : "Nothing here causes it"),
       toggle("leaves", knowledge.leaves.includes(name) ? "It may cause something here" : "It causes nothing here"),
       button("Change its kind", () => actions.changeKind(name)),

@@ -1,0 +1,126 @@
+// @ts-check
+// What the page computes by itself, without a document: tested in node.
+
+/** @typedef {{source: string, target: string}} Edge */
+
+/** All edges on directed paths from cause to effect, in a graph without cycles.
+ * @template {Edge} E @param {E[]} edges @param {string} cause @param {string} effect @returns {E[]} */
+export function edgesOnPaths(edges, cause, effect) {
+  const below = reached(edges, cause, (edge) => [edge.source, edge.target]);
+  const above = reached(edges, effect, (edge) => [edge.target, edge.source]);
+  return edges.filter((edge) => below.has(edge.source) && above.has(edge.target));
+}
+
+/** The names that can be reached from one, itself included.
+ * @template {Edge} E @param {E[]} edges @param {string} start @param {(edge: E) => [string, string]} step */
+function reached(edges, start, step) {
+  /** @type {Map<string, string[]>} */
+  const next = new Map();
+  for (const edge of edges) {
+    const [from, to] = step(edge);
+    next.set(from, [...(next.get(from) ?? []), to]);
+  }
+  const found = new Set([start]);
+  for (const name of found) for (const other of next.get(name) ?? []) found.add(other); // a Set grows while it is walked
+  return found;
+}
+
+/** The names within some steps of one, along edges in either direction.
+ * @param {Edge[]} edges @param {string} name @param {number} steps */
+export function around(edges, name, steps) {
+  let found = new Set([name]);
+  for (let step = 0; step < steps; step += 1) {
+    const more = new Set(found);
+    for (const { source, target } of edges) {
+      if (found.has(source)) more.add(target);
+      if (found.has(target)) more.add(source);
+    }
+    found = more;
+  }
+  return found;
+}
+
+/** Shares of a whole with two digits that add up to what the whole rounds to, so that bars sum to 1.00.
+ * @param {number[]} shares */
+export function inHundredths(shares) {
+  const exact = shares.map((share) => share * 100);
+  const rounded = exact.map(Math.floor);
+  let left = Math.round(exact.reduce((sum, share) => sum + share, 0)) - rounded.reduce((sum, share) => sum + share, 0);
+  const order = exact.map((_, index) => index).sort((one, other) =>
+    (exact[other] - rounded[other]) - (exact[one] - rounded[one]));
+  for (const index of order) {
+    if (left <= 0) break;
+    rounded[index] += 1;
+    left -= 1;
+  }
+  return rounded.map((share) => (share / 100).toFixed(2));
+}
+
+/** A mapping with one more entry. Assigning would change the prototype for a column called "__proto__".
+ * @template T @param {Record<string, T>} mapping @param {string} name @param {T} value */
+export const withEntry = (mapping, name, value) => Object.fromEntries([...Object.entries(withoutEntry(mapping, name)), [name, value]]);
+
+/** @template T @param {Record<string, T>} mapping @param {string} name @returns {Record<string, T>} */
+export const withoutEntry = (mapping, name) => Object.fromEntries(Object.entries(mapping).filter(([each]) => each !== name));
+
+/** The entry of this name, not what every object has, such as "constructor".
+ * @template T @param {Record<string, T>} mapping @param {string} name @returns {T | undefined} */
+export const entryOf = (mapping, name) => (Object.hasOwn(mapping, name) ? mapping[name] : undefined);
+
+/** What a click on a variable makes of a question: the first names its cause, the second its effect, a third begins anew.
+ * @param {{cause: string, effect: string}} question @param {string} name */
+export function clicked(question, name) {
+  if (!question.cause || question.effect || question.cause === name) return { cause: name, effect: "" };
+  return { cause: question.cause, effect: name };
+}
+
+/** The names that a list such as "age, lab_*" means, in the order of the table.
+ * @param {string} text @param {string[]} names */
+export function matching(text, names) {
+  const patterns = text.split(",").map((part) => part.trim()).filter(Boolean).map((part) =>
+    new RegExp(`^${part.split("*").map((piece) => piece.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`, "iu"));
+  return names.filter((name) => patterns.some((pattern) => pattern.test(name)));
+}
+
+/** Rows in the order of one of their keys; equal ones keep their order.
+ * @template {Record<string, any>} R @param {R[]} rows @param {string} key @param {boolean} down @returns {R[]} */
+export function sorted(rows, key, down) {
+  const order = (/** @type {R} */ one, /** @type {R} */ other) =>
+    (typeof one[key] === "string" ? one[key].localeCompare(other[key], "en", { numeric: true }) : one[key] - other[key]);
+  return [...rows].sort((one, other) => (down ? -order(one, other) : order(one, other)));
+}
+
+/** States to go back to and forth. A step that fails is not taken: `undo` and `redo` only tell where they would lead, and
+ * `took` moves there.
+ * @template S */
+export class History {
+  /** @param {{past?: S[], future?: S[]}} kept @param {(states: {past: S[], future: S[]}) => void} keep */
+  constructor(kept = {}, keep = () => {}) {
+    this.past = kept.past ?? [];
+    this.future = kept.future ?? [];
+    this.keep = keep;
+  }
+
+  /** @param {S} before */
+  add(before) {
+    this.past = [...this.past, before].slice(-100);
+    this.future = [];
+    this.kept();
+  }
+
+  /** @param {"undo" | "redo"} direction @returns {S | undefined} */
+  next(direction) {
+    return (direction === "undo" ? this.past : this.future).at(-1);
+  }
+
+  /** @param {"undo" | "redo"} direction @param {S} now */
+  took(direction, now) {
+    if (direction === "undo") [this.past, this.future] = [this.past.slice(0, -1), [...this.future, now]];
+    else [this.past, this.future] = [[...this.past, now], this.future.slice(0, -1)];
+    this.kept();
+  }
+
+  kept() {
+    this.keep({ past: this.past, future: this.future });
+  }
+}
