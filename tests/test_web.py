@@ -602,6 +602,7 @@ OPERATIONS = [
     ("GET", "/api/sessions/{session}/stability"),
     ("DELETE", "/api/sessions/{session}/stability"),
     ("GET", "/api/sessions/{session}/effect"),
+    ("GET", "/api/sessions/{session}/effects"),
     ("POST", "/api/sessions/{session}/kept"),
     ("POST", "/api/sessions/{session}/kept/file"),
     ("DELETE", "/api/sessions/{session}/kept/{number}"),

@@ -192,8 +192,9 @@ def test_going_back_to_an_earlier_reading_needs_no_network(able: Client, people:
     other = able.discover(facts["session"], drop=["target"], kinds={"stage": "category"})
     started = able.page.queue.started
     again = able.discover(facts["session"], drop=["target"])
-    assert again["graph"] == facts["graph"]
-    assert able.discover(facts["session"], kinds={"stage": "category"}, drop=["target"])["graph"] == other["graph"]
+    assert again["graph"]["edges"] == facts["graph"]["edges"]
+    once_more = able.discover(facts["session"], kinds={"stage": "category"}, drop=["target"])
+    assert once_more["graph"]["edges"] == other["graph"]["edges"]
     assert able.page.queue.started == started
 
 

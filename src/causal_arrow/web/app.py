@@ -46,7 +46,12 @@ from causal_arrow.web.views import (
 
 STATIC = Path(__file__).parent / "static"
 SWEEP_SECONDS = 60.0
-STATUSES: dict[type[Exception], int] = {UnknownSessionError: 404, NoAnswerError: 409, OutdatedError: 409, TooBusyError: 503}
+STATUSES: dict[type[Exception], int] = {
+    UnknownSessionError: 404,
+    NoAnswerError: 409,
+    OutdatedError: 409,
+    TooBusyError: 503,
+}
 """Of errors that are not simply a request to put right (400)."""
 TROUBLES: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Trouble, "description": description}

@@ -34,7 +34,7 @@ def _as_csv(name: str, values: NDArray[np.float64], names: tuple[str, ...]) -> F
 
 
 def _hospital() -> FileInMemory:
-    return FileInMemory("hospital.csv", files("causal_arrow.examples").joinpath("data", "hospital.csv").read_bytes())
+    return FileInMemory("hospital.csv", (files("causal_arrow.examples") / "data" / "hospital.csv").read_bytes())
 
 
 def _sachs() -> FileInMemory:

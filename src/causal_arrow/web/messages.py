@@ -148,7 +148,7 @@ class Argument(Message):
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
-    version: int | None = Field(None, description="That of the graph which it changes; another one is refused.")
+    version: int | None = Field(default=None, description="That of the graph which it changes; another one is refused.")
 
 
 class EdgeFacts(Message):
@@ -181,7 +181,7 @@ class Graph(Message):
     hidden_causes: list[HiddenCause]
     order: list[str]
     remarks: list[str]
-    version: int = Field(0, description="Goes up with every change of the session.")
+    version: int = Field(default=0, description="Goes up with every change of the session.")
 
 
 class StabilityRequest(Message):
@@ -402,8 +402,8 @@ class EffectFacts(Message):
     sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
     more_sets: int
     plot: EffectPlot
-    plain: PlainDifference | None = Field(None, description="Null for an outcome without an order.")
-    truth: Truth | None = Field(None, description="Known for some effects in simulated tables.")
+    plain: PlainDifference | None = Field(default=None, description="Null for an outcome without an order.")
+    truth: Truth | None = Field(default=None, description="Known for some effects in simulated tables.")
 
 
 class RankedEffect(Message):

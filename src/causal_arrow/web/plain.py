@@ -1,4 +1,4 @@
-"""The difference that a table shows without adjustment: what a person sees first, and what an effect is held against."""
+"""The difference that a table shows without adjustment: what a person sees first, and what an effect is judged by."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plain_difference(table: Table, asked: EffectAsked) -> PlainDifference | None
             return None
         difference = float(groups[1].mean() - groups[0].mean())
         means = [in_digits(float(group.mean())) for group in groups]
-        words = f"Mean of {asked.effect}: {means[0]} with {cause.name} = {first}, {means[1]} with {second}."
+        words = f"{_of(effect, 'Mean')}: {means[0]} with {cause.name} = {first}, {means[1]} with {second}."
         return PlainDifference(value=difference, words=f"{words} {_CAUTION}")
     if len(x) < MIN_ROWS or x.std() == 0:
         return None
@@ -44,8 +44,12 @@ def plain_difference(table: Table, asked: EffectAsked) -> PlainDifference | None
 _CAUTION = "That is the plain difference, without adjustment."
 
 
-def _of(effect: Column) -> str:
-    return effect.name if not effect.levels else f"the code of {effect.name}"
+def _of(effect: Column, statistic: str = "") -> str:
+    """What is compared: a number, the share of the second of two levels, or the place among several in order."""
+    if len(effect.levels) == 2:
+        return f"{'Share' if statistic else 'the share'} of {effect.name} = {effect.levels[1]}"
+    name = f"{effect.name} (levels counted from 0)" if effect.levels else effect.name
+    return f"{statistic} of {name}" if statistic else name
 
 
 def _distance(asked: EffectAsked) -> float | None:

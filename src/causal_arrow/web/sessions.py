@@ -132,7 +132,7 @@ class Session:
         """OutdatedError if a version is not the latest one."""
         if version is not None and version != self.version:
             raise OutdatedError(
-                "This graph was changed in another tab since. It is shown as it is there: say it again if it still fits."
+                "This graph was changed in another tab since. It is shown as it is there: say it again if it fits."
             )
 
     def known(self, choices: Settings) -> Discovery | None:

@@ -299,7 +299,7 @@ function showGraph(next, first = false) {
   panels.showRemarks(graph);
   if (first) pair.show(graph.variables);
   const { threshold, decode } = graph.argument;
-  if (!wish) {
+  if (!wish && decode === "map") { // the other rules have a threshold of their own; this one waits for its return
     byId("threshold").value = threshold;
     byId("threshold-value").textContent = threshold.toFixed(2);
   }
@@ -531,7 +531,8 @@ function listen() {
     return argue({ ...(wish?.argument ?? graph.argument), threshold }, !goesOn);
   }));
   byId("rule").addEventListener("change", careful((event) =>
-    argue({ ...graph.argument, decode: event.target.value })));
+    argue({ ...graph.argument, decode: event.target.value,
+      threshold: event.target.value === "map" ? Number(byId("threshold").value) : 0.5 })));
   byId("search").addEventListener("input", (event) => {
     const found = picture.find(event.target.value);
     say(event.target.value.trim() ? `${found.length} found` : "");

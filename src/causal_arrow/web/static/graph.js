@@ -77,6 +77,8 @@ export class GraphPicture {
       onDrag(this.moved);
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy.style(styles()));
+    // Cytoscape remembers where its container is, which moves when something above it grows.
+    container.addEventListener("pointerdown", () => this.cy.resize(), { capture: true });
     let width = container.clientWidth;
     new ResizeObserver(() => {
       this.cy.resize();
