@@ -152,14 +152,14 @@ const list = (title, entries, words) => entries.length
 /** The answer at first sight: the size with its interval, the share of graphs with a path, the test, and what is plain. */
 function headline(size) {
   const sure = size.verdict === "effect";
-  const change = [size.unit, size.unit.includes(size.effect) ? "" : `of ${size.effect}`, size.change].filter(Boolean).join(" ");
+  const change = [size.unit, size.change].filter(Boolean).join(" ");
   const tile = (title, value, more) => element("div", {}, element("dt", {}, title), element("dd", {}, value,
     element("small", { class: "number" }, more)));
   const lost = size.probability_not_identified;
   return [
     // A number that few graphs stand for must not be read alone: the sentence says what most of them say.
     sure ? null : element("p", { class: "verdict" }, size.words),
-    sure ? element("p", { class: "figure" }, element("strong", {}, numeral(size.median)), ` ${change}`) : null,
+    sure ? element("p", { class: "figure" }, `${size.effect} changes by `, element("strong", {}, numeral(size.median)), ` ${change}`) : null,
     element("dl", { class: "answers" },
       tile("Size", numeral(size.median), `90%: ${numeral(size.low)} to ${numeral(size.high)}`),
       tile("Graphs with a path", countedShare(size.probability_of_path), lost ? `not identified: ${countedShare(lost)}` : `of ${size.graphs}`),
