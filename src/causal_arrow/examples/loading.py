@@ -28,6 +28,9 @@ def load_example(name: str) -> pd.DataFrame:
         - "hospital-trial": 200 more, for whom a coin decided on the drug.
         - "beach": 400 days at an imaginary beach, where ice cream and swimmers go together because of the temperature.
         - "greenhouse": 500 days of an imaginary greenhouse, a time series in which watering reacts to dry soil.
+        - "us-economy": 202 quarters of the United States from 1959 to 2009: growth of output, consumption and investment
+          in percent, inflation, unemployment and the interest rate. A real series, in the public domain; the agencies
+          are the Bureaus of Economic Analysis and of Labor Statistics and the Federal Reserve.
         - "sachs": 11 proteins in 853 immune cells (Sachs et al. 2005), concentrations.
 
     Returns
@@ -52,23 +55,27 @@ def load_example(name: str) -> pd.DataFrame:
 
 
 def _greenhouse() -> tuple[pd.DataFrame, dict[str, Any]]:
-    import pandas as pd
-
     from causal_arrow.examples.greenhouse import EDGES
 
-    with (resources.files("causal_arrow.examples") / "data" / "greenhouse.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file), {"title": "500 days of an imaginary greenhouse", "edges": list(EDGES)}
+    return _bundled("greenhouse"), {"title": "500 days of an imaginary greenhouse", "edges": list(EDGES)}
+
+
+def _us_economy() -> tuple[pd.DataFrame, dict[str, Any]]:
+    return _bundled("us-economy"), {"title": "202 quarters of the economy of the United States", "edges": []}
+
+
+def _bundled(name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    with (resources.files("causal_arrow.examples") / "data" / f"{name}.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file)
 
 
 def _imaginary(place: str, name: str, title: str) -> Callable[[], tuple[pd.DataFrame, dict[str, Any]]]:
     """A table that the equations of a module here have drawn."""
 
     def load() -> tuple[pd.DataFrame, dict[str, Any]]:
-        import pandas as pd
-
-        equations = import_module(f"causal_arrow.examples.{place}")
-        with (resources.files("causal_arrow.examples") / "data" / f"{name}.csv").open(encoding="utf-8") as file:
-            frame = pd.read_csv(file)
+        equations, frame = import_module(f"causal_arrow.examples.{place}"), _bundled(name)
         # Names as keys: what lies in attrs goes into a file as JSON, which has no pairs there.
         effects = {f"{cause} -> {effect}": size for (cause, effect), size in equations.EFFECTS.items()}
         return frame, {"title": title, "edges": list(equations.EDGES), "effects": effects}
@@ -93,5 +100,6 @@ EXAMPLES: dict[str, Callable[[], tuple[pd.DataFrame, dict[str, Any]]]] = {
     "hospital-trial": _imaginary("hospital", "hospital-trial", "200 patients of a trial in an imaginary hospital"),
     "beach": _imaginary("beach", "beach", "400 days at an imaginary beach"),
     "greenhouse": _greenhouse,
+    "us-economy": _us_economy,
     "sachs": _sachs,
 }

@@ -24,6 +24,7 @@ from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series, read_series
 from causal_arrow.series.responses import Steps, response
 from causal_arrow.tables.report import TableReport, inspect_table
+from causal_arrow.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ class SeriesDiscovery:
 
     >>> from causal_arrow import discover, load_example
     >>> found = discover(load_example("greenhouse"), lags=2, time="day")
-    >>> list(found.edges_frame.columns)[:4]
+    >>> list(found.edges.columns)[:4]
     ['source', 'target', 'lag', 'probability']
     """
 
@@ -72,10 +73,20 @@ class SeriesDiscovery:
     answer: SeriesAnswer
     network: Network | None = field(default=None, repr=False)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that have lags."""
+        return self.answer.names
+
+    @property
+    def table(self) -> Table:
+        """The table as it was read, a row per step."""
+        return self.series.table
+
     # The graphs
 
     @property
-    def edges_frame(self) -> pd.DataFrame:
+    def edges(self) -> pd.DataFrame:
         """The edges of the window graph with their lags, then each variable's own past; the most probable first."""
         from causal_arrow.series.exports import edges_frame
 
@@ -96,12 +107,12 @@ class SeriesDiscovery:
         return window_frame(self.answer, self.answer.edge_probabilities)
 
     @property
-    def summary_graph(self) -> pd.DataFrame:
+    def graph(self) -> pd.DataFrame:
         """The summary graph: 1 where the variable of the row acts on that of the column at some lag."""
         return self._square(self.answer.summary.astype(int))
 
     @property
-    def summary_probabilities(self) -> pd.DataFrame:
+    def probabilities(self) -> pd.DataFrame:
         """Probability that the variable of the row acts on that of the column at some lag."""
         return self._square(self.answer.summary_probabilities)
 
@@ -140,7 +151,7 @@ class SeriesDiscovery:
         new = Knowledge(**known) if known else None if knowledge is None else as_knowledge(knowledge)
         return replace(self, answer=self.answer.refine(knowledge=new, decode=decode, threshold=threshold))
 
-    def sample_graphs(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
+    def sample(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
         """Window graphs drawn from the distribution, none of which contradicts the knowledge.  (n, L + 1, P, P)
 
         Parameters
@@ -152,7 +163,7 @@ class SeriesDiscovery:
 
         Examples
         --------
-        >>> found.sample_graphs(20).shape
+        >>> found.sample(20).shape
         (20, 3, 5, 5)
         """
         return self.answer.sample(n_graphs, np.random.default_rng(random_state))
@@ -267,10 +278,14 @@ class SeriesDiscovery:
 
     # Words, pictures, files
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """The edges with their lags, the order within a step, and what to be careful about, as text."""
         from causal_arrow.series.summary import to_text
 
         return to_text(self.answer)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def _repr_html_(self) -> str:
         from causal_arrow.series.summary import to_html
@@ -328,13 +343,15 @@ class SeriesDiscovery:
 
         return to_statsmodels(self.answer)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the answer and the series to a .causal file, which `SeriesDiscovery.load` reads.
 
         Parameters
         ----------
         path
             The file.
+        overwrite
+            Whether to replace a file of this name.
 
         Examples
         --------
@@ -344,7 +361,7 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.exports import save
 
-        save(self.answer, self.series, Path(path))
+        save(self.answer, self.series, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> SeriesDiscovery:

@@ -4,18 +4,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
 from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.output import written_together
 from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, edge_record
 from causal_arrow.series.reading import Series
 from causal_arrow.tables.table import Table
@@ -145,31 +149,44 @@ TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
 
 # .causal files
 
-MEMBERS = ("answer.json", "series.npz")
+CONTENT, SERIES = "answer.json", "series.safetensors"
+MAX_BYTES = 2**34
+"""Of a part of a file, unpacked."""
 
 
-def save(answer: SeriesAnswer, series: Series, path: Path) -> None:
+def save(answer: SeriesAnswer, series: Series, path: Path, overwrite: bool) -> None:
     """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
-    table, arrays = series.table, io.BytesIO()
-    marks = np.zeros((0, 0), dtype=bool) if table.intervened is None else table.intervened
-    np.savez_compressed(arrays, values=table.values, tick=series.tick, unit=series.unit, intervened=marks)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(MEMBERS[0], to_json(answer))
-        archive.writestr(MEMBERS[1], arrays.getvalue())
+    if path.suffix.lower() != ".causal":
+        raise ConfigurationError(f"Expected a file that ends in .causal, got '{path.name}'.")
+    tensors = {"values": series.table.values, "tick": series.tick, "unit": series.unit}
+    if series.table.intervened is not None:
+        tensors["intervened"] = series.table.intervened
+    with (
+        written_together(path.parent, [path.name], overwrite) as folder,
+        zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        archive.writestr(CONTENT, to_json(answer).encode())
+        archive.writestr(SERIES, save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}))
 
 
 def load(path: Path) -> tuple[SeriesAnswer, Series]:
     """Read the file that `save` wrote."""
     try:
         with zipfile.ZipFile(path) as archive:
-            answer = SeriesAnswer.from_dict(json.loads(archive.read(MEMBERS[0])))
-            arrays = np.load(io.BytesIO(archive.read(MEMBERS[1])), allow_pickle=False)
-            marks = arrays["intervened"]
-            table = Table(
-                arrays["values"], answer.columns, answer.findings, marks if marks.size else None, answer.environment
-            )
-            return answer, Series(table, arrays["tick"], arrays["unit"])
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, ConfigurationError):
-            raise
-        raise ConfigurationError(f"'{path}' is not a .causal file of a series: {error}.") from error
+            if max(archive.getinfo(name).file_size for name in (CONTENT, SERIES)) > MAX_BYTES:
+                raise ValueError("it is too large")
+            answer = SeriesAnswer.from_dict(json.loads(archive.read(CONTENT)))
+            arrays = load_tensors(archive.read(SERIES))
+        values, marks, rows = arrays["values"], arrays.get("intervened"), (len(arrays["values"]),)
+        if values.shape != (answer.steps, len(answer.columns)) or {arrays[each].shape for each in ("tick", "unit")} != {
+            rows
+        }:
+            raise ValueError("the series is not the one that the answer is about")
+    except ConfigurationError as error:
+        raise ConfigurationError(f"In '{path.name}': {error.message}") from error
+    except OSError as error:
+        raise ConfigurationError(f"Cannot open '{path}': {error.strerror or error}.") from error
+    except (LookupError, ValueError, TypeError, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error) as error:
+        raise ConfigurationError(f"'{path.name}' is not a .causal file of a series, or is damaged: {error}.") from error
+    table = Table(values, answer.columns, answer.findings, marks, answer.environment)
+    return answer, Series(table, arrays["tick"], arrays["unit"])

@@ -87,7 +87,7 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             column: float(np.nanmean([answer[column] for answer in answers]))  # nan where a truth has no such edge
             for column in COLUMNS
             if all(column in answer for answer in answers)
-        }
+        } | {"tasks": len(pairs)}
         stated = [(task, found.probabilities) for task, found in pairs if found.probabilities is not None]
         claims = [(task.window[1:], probabilities[1:]) for task, probabilities in stated]
         if claims:

@@ -1,0 +1,177 @@
+"""Write the page on the suite `series` from its records: `python docs/tools/make_series.py`.
+
+The records are what this prints into files, with the folder of the CDML series:
+
+    python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count 5 --cdml FOLDER --output methods.json
+    python -m causal_arrow_lab.benchmarks.series --effects --count 5 --output coverage.json
+    python docs/tools/make_series.py --add methods.json --add-coverage coverage.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from causal_arrow_lab.benchmarks.series.families import FAMILIES
+
+DOCS = Path(__file__).parents[1]
+RECORDS = DOCS / "evidence" / "records" / "series.json"
+PAGE = DOCS / "evidence" / "series.md"
+METHODS = {
+    "arrow": "Arrow",
+    "pcmci+": "PCMCI+",
+    "pcmci": "PCMCI",
+    "varlingam": "VARLiNGAM",
+    "var": "VAR, \\|t\\|",
+    "granger": "Granger",
+    "dynotears": "DYNOTEARS",
+}
+MEASURES = {
+    "ap": ("AP of lagged edges", "Average precision over all pairs of past and present, a variable's own past included."),
+    "auroc": ("AUROC of lagged edges", "The same pairs."),
+    "f1_lagged": ("F1 of lagged edges", "Of the graph that is shown, between steps."),
+    "f1": (
+        "F1 of the window graph",
+        "All edges, those at lag 0 included, which VAR, Granger and PCMCI do not look for.",
+    ),
+    "f1_summary": ("F1 of the summary graph", "Which variable acts on which other one at any lag."),
+    "seconds": ("Seconds", "Of processor time per series."),
+}
+INTRODUCTION = """# Time series, measured
+
+Simulated series with a known window graph, family by family, and CDML: {cdml}. Every method searches as many lags as the
+truth has; pairs that were not searched do not count, and truths are never padded. Methods that cannot read missing cells
+get interpolated ones, and in panels all of them get values less the mean of the unit. Thresholds of the other methods
+are those with the best mean F1 on development tasks. Which windows and weights Arrow ties pairs with was chosen on
+development tasks too; the network has never seen a series.
+
+{count} series per family, {cdml_count} of CDML; entries are means. Repeat with
+`python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count}`.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--add", type=Path, action="append", default=[], help="measures of methods, as a JSON file")
+    parser.add_argument("--add-coverage", type=Path, help="coverage of effect curves, as a JSON file")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page would change")
+    options = parser.parse_args(arguments)
+    records = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {"methods": {}, "coverage": {}}
+    for file in options.add:
+        records["methods"] |= json.loads(file.read_text(encoding="utf-8"))
+    if options.add_coverage:
+        records["coverage"] = json.loads(options.add_coverage.read_text(encoding="utf-8"))
+    page = page_of(records)
+    if options.check:
+        return int(PAGE.read_text(encoding="utf-8") != page)
+    RECORDS.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page, encoding="utf-8")
+    return 0
+
+
+def page_of(records: Mapping[str, Any]) -> str:
+    """The whole page."""
+    methods = {name: records["methods"][name] for name in METHODS if name in records["methods"]}
+    arrow = methods["arrow"]
+    parts = [
+        INTRODUCTION.format(
+            cdml="80 small nonlinear systems without edges at lag 0, of 1,000 steps",
+            cdml_count=arrow["cdml"]["tasks"],
+            count=arrow[next(iter(FAMILIES))]["tasks"],
+        ),
+        "## Over all simulated families\n\nMeans over families. `ECE` is the expected calibration error over lagged pairs "
+        "stated at .05 or more.\n",
+        table(
+            ["Method", *(MEASURES[name][0] for name in MEASURES), "AP at lag 0", "ECE"],
+            [
+                [METHODS[name], *(cell(found["mean"], measure) for measure in (*MEASURES, "ap_now", "ece"))]
+                for name, found in methods.items()
+            ],
+        ),
+    ]
+    for measure, (title, about) in MEASURES.items():
+        rows = [
+            [row, *(cell(found.get(row, {}), measure) for found in methods.values())]
+            for row in (*FAMILIES, "cdml")
+            if row in arrow
+        ]
+        best = max if measure != "seconds" else None
+        parts += [f"## {title}\n\n{about}\n", table(["Family", *(METHODS[name] for name in methods)], bold(rows, best))]
+    parts += [f"## Families\n\n{families()}\n", calibration(arrow), coverage(records["coverage"])]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def families() -> str:
+    """What each family is."""
+    lines = []
+    for family in FAMILIES.values():
+        (low, high), steps = family.variables, family.steps
+        variables = f"{low}" if low == high else f"{low} to {high}"
+        length = f"{steps[0]:,}" if steps[0] == steps[1] else f"{steps[0]:,} to {steps[1]:,}"
+        lines.append(f"- `{family.name}`: {family.about}; {variables} variables, {length} steps")
+    return "\n".join(lines)
+
+
+def calibration(arrow: Mapping[str, Any]) -> str:
+    """Stated probabilities against shares of true edges."""
+    found = arrow["reliability"]
+    rows = [
+        [f"{low:.2f} to {high:.2f}", f"{count:,}", f"{mean:.2f}", f"{share:.2f}"]
+        for low, high, count, mean, share in found["bins"]
+    ]
+    return (
+        "## Calibration\n\nLagged pairs of the simulated series with 300 to 1,000 rows, by the probability that Arrow "
+        f"states. Expected calibration error: {found['error']:.3f}.\n\n"
+        + table(["Stated", "Pairs", "Mean stated", "True"], rows)
+    )
+
+
+def coverage(found: Mapping[str, Any]) -> str:
+    """How often intervals of effect curves hold the truth."""
+    if not found:
+        return ""
+    rows = [
+        [name, *(f"{each[key]:.2f}" for key in ("raised_once", "held", "width", "error"))]
+        for name, each in found.items()
+    ]
+    means = {key: sum(each[key] for each in found.values()) / len(found) for key in ("raised_once", "held")}
+    return (
+        "## Effects over time\n\nHow often 90% intervals of `response` hold the true effect at steps 0 to 8 where the "
+        "graph is known, for causes that are raised once and that stay higher. "
+        f"Mean over families: {means['raised_once']:.2f} and {means['held']:.2f}.\n\n"
+        + table(["Family", "Raised once", "Kept higher", "Width", "Error"], rows)
+    )
+
+
+def cell(found: Mapping[str, Any], measure: str) -> str:
+    """A number with two decimals, or a dash."""
+    return f"{found[measure]:.2f}" if measure in found and found[measure] == found[measure] else "–"
+
+
+def bold(rows: list[list[str]], best: Any) -> list[list[str]]:
+    """The largest number of each row in bold."""
+    if best is None:
+        return rows
+    marked = []
+    for first, *cells in rows:
+        top = best((each for each in cells if each != "–"), default="")
+        marked.append([first, *(f"**{each}**" if each == top else each for each in cells)])
+    return marked
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with columns of one width."""
+    every = [list(header), *map(list, rows)]
+    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in every]
+    rule = "| " + " | ".join("-" * (width - 1) + ":" if index else "-" * width for index, width in enumerate(widths)) + " |"
+    return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""What `causal-arrow discover` does with a time series, and how effects over time are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from causal_arrow.cli.console import console, grid
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError
+from causal_arrow.output import check_output, written_together
+from causal_arrow.text import visible
+
+if TYPE_CHECKING:
+    from causal_arrow.series.answer import SeriesAnswer
+    from causal_arrow.series.curves import Curve
+    from causal_arrow.series.discovery import SeriesDiscovery
+
+PICTURES = {"summary": ("summary.png", "summary.svg"), "window": ("window.png", "window.svg")}
+TEXTS = ("graph.json", "edges.csv", "graph.graphml", "graph.dot")
+BY_ENDING = {
+    ".json": "graph.json",
+    ".csv": "edges.csv",
+    ".graphml": "graph.graphml",
+    ".dot": "graph.dot",
+    ".gv": "graph.dot",
+    ".png": "summary",
+    ".svg": "summary",
+    ".pdf": "summary",
+}
+"""Which file is meant by an output that is no folder, by the ending of its name."""
+
+
+def refuse_for_series(**given: Any) -> None:
+    """ConfigurationError for options that are for tables."""
+    if asked := [name for name, value in given.items() if value]:
+        raise ConfigurationError(f"--{asked[0].replace('_', '-')} is for tables: leave it out, or leave out --lags.")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the files of an answer about a series go."""
+
+    output: Path | None
+    overwrite: bool
+
+    def __post_init__(self) -> None:
+        if self.output is not None:
+            check_output(self.folder, self.names, self.overwrite)
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the output names a file and no folder."""
+        return self.output is not None and self.output.suffix.lower() in BY_ENDING and not self.output.is_dir()
+
+    @property
+    def folder(self) -> Path:
+        """The folder to write to."""
+        assert self.output is not None
+        return self.output.parent if self.is_one_file else self.output
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files."""
+        assert self.output is not None
+        return [self.output.name] if self.is_one_file else [*TEXTS, *(name for each in PICTURES.values() for name in each)]
+
+    def write(self, answer: SeriesAnswer) -> None:
+        """Write the files."""
+        from causal_arrow.series import pictures
+        from causal_arrow.series.exports import TEXT_FORMATS
+
+        if self.output is None:
+            return
+        with written_together(self.folder, self.names, self.overwrite) as folder:
+            if self.is_one_file:
+                name = BY_ENDING[self.output.suffix.lower()]
+                if name in TEXT_FORMATS:
+                    (folder / self.output.name).write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+                else:
+                    pictures.save(answer, folder / self.output.name)
+                return
+            for name in TEXTS:
+                (folder / name).write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+            for what, names in PICTURES.items():
+                pictures.save(answer, *(folder / name for name in names), what=what)
+
+
+def print_series(found: SeriesDiscovery, file: str, show: int) -> None:
+    """The summary of a window graph: edges with their lags, then sentences and warnings."""
+    from causal_arrow.series.summary import COLUMNS, NO_EDGES, cells, sentences, title
+
+    answer, screen = found.answer, console()
+    screen.print(f"[bold]{escape(f'{file}: {title(answer)}')}[/bold]\n")
+    if answer.edges[:show]:
+        table = grid(*COLUMNS, right=("lag", "probability"))
+        for edge in answer.edges[:show]:
+            table.add_row(*map(escape, cells(edge)))
+        screen.print(table)
+    if len(answer.edges) > show:
+        screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
+    if not answer.edges:
+        screen.print(NO_EDGES)
+    screen.print()
+    for sentence in sentences(answer):
+        screen.print(escape(sentence))
+    print_warnings(answer)
+
+
+def print_curve(curve: Curve) -> None:
+    """An effect over time: a sentence, then a line per step."""
+    screen = console()
+    sentence, _, *rest = visible(str(curve)).split("\n")
+    screen.print(f"[bold]{escape(sentence)}[/bold]\n")
+    for line in rest:
+        screen.print(escape(line))
+
+
+def print_warnings(answer: SeriesAnswer) -> None:
+    """What to be careful about."""
+    for warning in answer.worded_warnings(COMMAND_LINE):
+        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
+
+
+def series_options(values: Mapping[str, Any]) -> Any:
+    """The SeriesOptions that the values of a command stand for."""
+    from causal_arrow.series.options import AUTO, SeriesOptions
+
+    given = dict(values)
+    lags = given["lags"]
+    if isinstance(lags, str) and lags != AUTO:
+        try:
+            given["lags"] = int(lags)
+        except ValueError:
+            raise ConfigurationError(f"Expected --lags to be a whole number or auto, got {lags!r}.") from None
+    difference = given.get("difference")
+    given["difference"] = difference if difference else False
+    return SeriesOptions(**given)
