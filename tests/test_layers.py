@@ -39,8 +39,13 @@ BARE = {"errors", "text", "output", "batches", "graphs", "network"}
 
 LIGHT = set(sys.stdlib_module_names) | {"numpy", "safetensors", "causal_arrow", "tomli"}
 
-UPWARD = {"discovery/uncertainty.py": "many"}
-"""Files that use one part above their own when a function is called: resamples are shared among processes."""
+UPWARD = {
+    "discovery/uncertainty.py": "many",
+    "discovery/settings.py": "series",
+    "discovery/pipeline.py": "series",
+    "discovery/estimator.py": "series",
+}
+"""Files that use one part above their own: resamples are shared among processes, options ask for series."""
 
 MAY_USE = {"graphs/files.py": {"networkx"}, "network/threads.py": {"threadpoolctl"}}
 """Packages that one function of a file imports when it is called, for a format of files that is theirs."""

@@ -31,7 +31,10 @@ METHODS = {
     "dynotears": "DYNOTEARS",
 }
 MEASURES = {
-    "ap": ("AP of lagged edges", "Average precision over all pairs of past and present, a variable's own past included."),
+    "ap": (
+        "AP of lagged edges",
+        "Over all pairs of past and present, a variable's own past included.",
+    ),
     "auroc": ("AUROC of lagged edges", "The same pairs."),
     "f1_lagged": ("F1 of lagged edges", "Of the graph that is shown, between steps."),
     "f1": (
@@ -43,11 +46,11 @@ MEASURES = {
 }
 INTRODUCTION = """# Time series, measured
 
-Simulated series with a known window graph, family by family, and CDML: {cdml}. Every method searches as many lags as the
-truth has; pairs that were not searched do not count, and truths are never padded. Methods that cannot read missing cells
-get interpolated ones, and in panels all of them get values less the mean of the unit. Thresholds of the other methods
-are those with the best mean F1 on development tasks. Which windows and weights Arrow ties pairs with was chosen on
-development tasks too; the network has never seen a series.
+Simulated series with a known window graph, family by family, and CDML: {cdml}. Every method searches as many lags as
+the truth has; pairs that were not searched do not count, and truths are never padded. Methods that cannot read missing
+cells get interpolated ones, and in panels all of them get values less the mean of the unit. Thresholds of the
+others are those with the best mean F1 on development tasks. The windows and weights with which Arrow combines pairs were
+chosen on development tasks too; the network has never seen a series.
 
 {count} series per family, {cdml_count} of CDML; entries are means. Repeat with
 `python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count}`.
@@ -84,8 +87,8 @@ def page_of(records: Mapping[str, Any]) -> str:
             cdml_count=arrow["cdml"]["tasks"],
             count=arrow[next(iter(FAMILIES))]["tasks"],
         ),
-        "## Over all simulated families\n\nMeans over families. `ECE` is the expected calibration error over lagged pairs "
-        "stated at .05 or more.\n",
+        "## Over all simulated families\n\nMeans over families. `ECE` is the expected calibration error over "
+        "lagged pairs stated at .05 or more.\n",
         table(
             ["Method", *(MEASURES[name][0] for name in MEASURES), "AP at lag 0", "ECE"],
             [
@@ -168,8 +171,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table with columns of one width."""
     every = [list(header), *map(list, rows)]
     widths = [max(len(row[column]) for row in every) for column in range(len(header))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in every]
-    rule = "| " + " | ".join("-" * (width - 1) + ":" if index else "-" * width for index, width in enumerate(widths)) + " |"
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in every
+    ]
+    rule = (
+        "| "
+        + " | ".join("-" * (width - 1) + ":" if index else "-" * width for index, width in enumerate(widths))
+        + " |"
+    )
     return "\n".join([lines[0], rule, *lines[1:]]) + "\n"
 
 

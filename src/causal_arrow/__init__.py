@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from causal_arrow.many.folder import ManyAnswers
     from causal_arrow.many.run import discover_many
     from causal_arrow.network.checkpoint import load_model
+    from causal_arrow.series.discovery import SeriesDiscovery
     from causal_arrow.tables.options import ReadOptions
     from causal_arrow.tables.reading import read_table
 
@@ -34,6 +35,7 @@ _HOME = {
     "Knowledge": "causal_arrow.graphs.knowledge",
     "ManyAnswers": "causal_arrow.many.folder",
     "ReadOptions": "causal_arrow.tables.options",
+    "SeriesDiscovery": "causal_arrow.series.discovery",
     "Settings": "causal_arrow.discovery.settings",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.many.run",
@@ -51,6 +53,7 @@ __all__ = [
     "Knowledge",
     "ManyAnswers",
     "ReadOptions",
+    "SeriesDiscovery",
     "Settings",
     "__version__",
     "discover",

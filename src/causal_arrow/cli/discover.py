@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, folder, grid
+from causal_arrow.cli.series import Destination, print_series, refuse_for_series
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
 from causal_arrow.output import check_output, written_together
 from causal_arrow.text import one_slip_apart
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.summary import Summary
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series.options import SeriesOptions
     from causal_arrow.tables.options import ReadOptions
 
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
@@ -111,10 +113,11 @@ def discover(
     ] = False,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
+    series: SeriesOptions = options.SERIES,
     knowledge: Knowledge = options.KNOWLEDGE,
     reading: ReadOptions = options.READING,
 ) -> None:
-    """Find the causal graph of a table.
+    """Find the causal graph of a table, or of a time series with --lags.
 
     Prints the edges with their probabilities, how strong the preference for their directions is, the causal order,
     possible hidden common causes (if the model supports them), whether the data contradict the graph, and warnings
@@ -122,6 +125,19 @@ def discover(
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
+    if series.are_given:
+        refuse_for_series(graphs=graphs, bootstrap=bootstrap, falsify=falsify)
+        destination = Destination(output, overwrite)
+        answer_of_series = options.series_discovery(table, settings, knowledge, reading, series)
+        seconds = time.perf_counter() - started
+        destination.write(answer_of_series.answer)
+        if as_json:
+            print(answer_of_series.to_json(), end="")
+            return
+        print_series(answer_of_series, options.table_name(table), show)
+        names = [] if output is None else destination.names
+        _print_footer(output, names, f"{seconds:.1f} s with {answer_of_series.answer.model}")
+        return
     where, names = _destination(output, table, overwrite, graphs, bootstrap)
     if where is not None:
         check_output(where, names, overwrite)
@@ -191,6 +207,8 @@ EXAMPLES = {
 `causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large`
 
 `causal-arrow discover table.csv --interventions target --environments site`
+
+`causal-arrow discover series.csv --lags 3 --time date --unit patient`
 
 `causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify`
 

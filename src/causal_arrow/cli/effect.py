@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series.curves import Curve
     from causal_arrow.tables.options import ReadOptions
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -39,7 +40,7 @@ class Picture:
                 f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{self.plot.name}'."
             )
 
-    def draw(self, answer: Effect | Effects | ExperimentPlan) -> None:
+    def draw(self, answer: Effect | Effects | ExperimentPlan | Curve) -> None:
         """Draw an answer into the file."""
         if self.plot is None:
             return

@@ -22,16 +22,19 @@ from rich.markup import escape
 from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError, KnowledgeError
 from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.workload import Workload
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series.discovery import SeriesDiscovery
 
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "Prior knowledge"
 WORK_PANEL = "Parallelism"
+SERIES_PANEL = "Time series"
 MAX_DRAWS, MAX_SEED = 10**6, 2**63 - 1
 STANDARD_INPUT = Path("-")
 SEED_HELP = "Seed of all random draws: the same seed gives the same draws."
@@ -366,6 +369,54 @@ _FROM_TEXT: Mapping[Form, Callable[[Any], Any]] = {"names": several, "kinds": ki
 
 READING: Any = OptionList(tuple(map(_reading_option, READ_OPTIONS.values())), build=_reading)
 """How to read the table, as ReadOptions."""
+
+
+def _series(**values: Any) -> SeriesOptions:
+    """The options of a series that the values of a command stand for."""
+    lags = values["lags"]
+    if lags is not None and lags != "auto":
+        try:
+            values["lags"] = int(lags)
+        except ValueError:
+            raise ConfigurationError(f"Expected --lags to be a whole number or auto, got {lags!r}.") from None
+    return SeriesOptions(**{**values, "difference": several(values["difference"]) or False})
+
+
+SERIES: Any = OptionList(
+    tuple(
+        option(
+            name,
+            kind,
+            default,
+            SERIES_OPTIONS[name],
+            f"--{name}/--no-{name}" if name == "contemporaneous" else f"--{name}",
+            metavar=metavar,
+            rich_help_panel=SERIES_PANEL,
+        )
+        for name, kind, default, metavar in (
+            ("lags", str | None, None, "NUMBER"),
+            ("time", str | None, None, "COLUMN"),
+            ("unit", str | None, None, "COLUMN"),
+            ("contemporaneous", bool, True, None),
+            ("difference", list[str] | None, None, "A,B,..."),
+            ("season", int | None, None, "STEPS"),
+            ("resample", str | None, None, "LENGTH"),
+        )
+    ),
+    build=_series,
+)
+"""How to read a time series, as SeriesOptions."""
+
+
+def series_discovery(
+    table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions, series: SeriesOptions
+) -> SeriesDiscovery:
+    """The discovery for a time series, given what the options build."""
+    from causal_arrow.discovery.settings import Settings
+    from causal_arrow.series.discovery import discover_series
+
+    everything = Settings(**settings, knowledge=knowledge, reading=reading, series=series)
+    return discover_series(table, everything, before=_announce_if_large)
 
 
 def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions) -> Discovery:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +65,9 @@ class Destination:
     def names(self) -> list[str]:
         """The names of the files."""
         assert self.output is not None
-        return [self.output.name] if self.is_one_file else [*TEXTS, *(name for each in PICTURES.values() for name in each)]
+        return (
+            [self.output.name] if self.is_one_file else [*TEXTS, *(name for each in PICTURES.values() for name in each)]
+        )
 
     def write(self, answer: SeriesAnswer) -> None:
         """Write the files."""
@@ -123,19 +124,3 @@ def print_warnings(answer: SeriesAnswer) -> None:
     """What to be careful about."""
     for warning in answer.worded_warnings(COMMAND_LINE):
         console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
-
-
-def series_options(values: Mapping[str, Any]) -> Any:
-    """The SeriesOptions that the values of a command stand for."""
-    from causal_arrow.series.options import AUTO, SeriesOptions
-
-    given = dict(values)
-    lags = given["lags"]
-    if isinstance(lags, str) and lags != AUTO:
-        try:
-            given["lags"] = int(lags)
-        except ValueError:
-            raise ConfigurationError(f"Expected --lags to be a whole number or auto, got {lags!r}.") from None
-    difference = given.get("difference")
-    given["difference"] = difference if difference else False
-    return SeriesOptions(**given)

@@ -25,12 +25,14 @@ from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings
-from causal_arrow.errors import ConfigurationError, TableError, warn
+from causal_arrow.errors import ConfigurationError, Remedy, TableError, warn
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from causal_arrow.series.curves import Curve
 
 Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
@@ -60,7 +62,11 @@ def _asked_of(question: Callable[Concatenate[Discovery, Asked], Given]) -> Calla
     def method(self: Arrow, /, *args: Asked.args, **options: Asked.kwargs) -> Given:
         for name in options.keys() & FORMER_ARGUMENTS.keys():
             raise ConfigurationError(f"{name!r} is now called {FORMER_ARGUMENTS[name]!r}.")
-        return question(self._fitted, *args, **options)
+        ask = getattr(self._fitted, question.__name__, None)  # a series has other questions than a table
+        if ask is None:
+            raise ConfigurationError(f"{question.__name__} is for tables, and this is a time series: ask for response.")
+        answer: Given = ask(*args, **options)
+        return answer
 
     method.__doc__ = _of_arrow(question.__doc__)
     return method
@@ -85,7 +91,10 @@ def _found_by(read: Callable[[Discovery], Given]) -> Given:
     get: Callable[[Discovery], Given] = getattr(read, "fget", read)
 
     def attribute(self: Arrow) -> Given:
-        return get(self._fitted)
+        if not hasattr(type(self._fitted), get.__name__):
+            raise ConfigurationError(f"{get.__name__} is for tables, and this is a time series.")
+        value: Given = getattr(self._fitted, get.__name__)
+        return value
 
     attribute.__doc__ = _of_arrow(get.__doc__)
     return property(attribute)  # type: ignore[return-value]
@@ -156,10 +165,24 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     precision
         Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU. Probabilities in bfloat16 are
         typically within 0.0001, and nearly always within 0.01, of those in float32.
+    lags
+        Read the table as a time series, in which causes act up to this many steps later; "auto" chooses by the data.
+    time
+        For series: the column with the time of each row, dates or numbers. By default rows follow each other.
+    unit
+        For panels: the column that says which unit a row belongs to.
+    contemporaneous
+        For series: whether causes may act within one step.
+    difference
+        For series: the columns whose changes from step to step are analyzed, or True for all numbers.
+    season
+        For series: the period in steps of a season to take out.
+    resample
+        For series: the length of equal steps to bring irregular times to, such as "D", "MS" or a number.
 
     Attributes
     ----------
-    discovery_ : Discovery
+    discovery_ : Discovery or SeriesDiscovery
         What was found, with the table: every question below is asked of it. It can be saved to a file.
     n_features_in_ : int
         Number of variables.
@@ -205,6 +228,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         max_rows: int | None = None,
         observations_per_chunk: int | None = None,
         precision: str = "auto",
+        lags: int | str | None = None,
+        time: Any = None,
+        unit: Any = None,
+        contemporaneous: bool = True,
+        difference: bool | Sequence[str] = False,
+        season: int | None = None,
+        resample: str | float | None = None,
     ) -> None:
         self.model = model
         self.device = device
@@ -221,6 +251,13 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.max_rows = max_rows
         self.observations_per_chunk = observations_per_chunk
         self.precision = precision
+        self.lags = lags
+        self.time = time
+        self.unit = unit
+        self.contemporaneous = contemporaneous
+        self.difference = difference
+        self.season = season
+        self.resample = resample
 
     # Fitting
 
@@ -344,6 +381,33 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     effects = _asked_of(Discovery.effects)
     next_experiment = _asked_of(Discovery.next_experiment)
     falsify = _asked_of(Discovery.falsify)
+
+    def response(self, cause: str, effect: str, steps: int = 10, **options: Any) -> Curve:
+        """What happens to one variable of a time series 0, 1, 2, ... steps after another was raised by one.
+
+        Parameters
+        ----------
+        cause
+            The variable that is raised.
+        effect
+            The variable that may change.
+        steps
+            How far to look ahead.
+        **options
+            `kind`, `n_graphs` and `random_state`, as in `SeriesDiscovery.response`.
+
+        Examples
+        --------
+        >>> days = Arrow(lags=2, time="day").fit(load_example("greenhouse"))
+        >>> days.response("watering", "soil", steps=3).to_frame().shape
+        (4, 4)
+        """
+        ask = getattr(self._fitted, "response", None)
+        if ask is None:
+            raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
+        curve: Curve = ask(cause, effect, steps, **options)
+        return curve
+
     summary = _asked_of(Discovery.summary)
     draw = _asked_of(Discovery.draw)
     plot = _asked_of(Discovery.plot)

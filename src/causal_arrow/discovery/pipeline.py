@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
@@ -14,7 +14,7 @@ from causal_arrow.discovery.inference import abilities, infer, model_name, ready
 from causal_arrow.discovery.second_reading import read_again
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.discovery.workload import Workload, check_memory, workload
-from causal_arrow.errors import Remedy
+from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.network.protocol import Network
@@ -26,6 +26,26 @@ from causal_arrow.tables.scales import chosen_reading, readings
 from causal_arrow.tables.table import Abilities, Finding, Table
 from causal_arrow.text import counted, listed
 
+if TYPE_CHECKING:
+    from causal_arrow.series.discovery import SeriesDiscovery
+
+
+@overload
+def discover(
+    source: Any, settings: Settings | None = None, *, lags: int | Literal["auto"], **changes: Any
+) -> SeriesDiscovery: ...
+
+
+@overload
+def discover(
+    source: Any,
+    settings: Settings | None = None,
+    *,
+    before: Callable[[Workload], None] | None = None,
+    progress: bool | None = None,
+    **changes: Any,
+) -> Discovery: ...
+
 
 def discover(
     source: Any,
@@ -34,8 +54,8 @@ def discover(
     before: Callable[[Workload], None] | None = None,
     progress: bool | None = None,
     **changes: Any,
-) -> Discovery:
-    """Find the causal graph of a table.
+) -> Discovery | SeriesDiscovery:
+    """Find the causal graph of a table; of a time series or a panel where `lags` are given.
 
     Parameters
     ----------
@@ -49,7 +69,8 @@ def discover(
     progress
         Whether to show a bar for a long table on standard error; by default only on a terminal.
     **changes
-        Settings and reading options (`ReadOptions`) by name; they override those of `settings`.
+        Settings, reading options (`ReadOptions`) and options of a time series (`lags`, `time`, `unit` and others of
+        `SeriesOptions`) by name; they override those of `settings`.
 
     Examples
     --------
@@ -57,9 +78,16 @@ def discover(
     >>> found = discover(load_example("sachs"), Settings(decode="f1"))
     >>> found.answer.observations, len(found.answer.names)
     (853, 11)
+    >>> discover(load_example("greenhouse"), lags=2, time="day").answer.lags
+    2
     """
+    settings = (settings or Settings()).changed(**changes)
+    if settings.series.are_given:
+        from causal_arrow.series.discovery import discover_series
+
+        return discover_series(source, settings, before=before, progress=progress)
     with progress_bar(progress) as tell:
-        ready = prepare(source, (settings or Settings()).changed(**changes), tell)
+        ready = prepare(source, settings, tell)
         if before is not None:
             before(ready.workload)
         distributions = []
@@ -137,6 +165,8 @@ class ReadyTable:
 
 def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> ReadyTable:
     """All that `discover` does with a table before the network reads it."""
+    if settings.series.are_given:
+        raise ConfigurationError("Time series are read one by one: call discover for each, or leave out lags.")
     knowledge = as_knowledge(settings.knowledge)
     network = ready_model(settings.model, settings.device, settings.precision)
     able = abilities(settings.model, network)

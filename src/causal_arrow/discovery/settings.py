@@ -19,6 +19,7 @@ from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import PRECISIONS, Network
+from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import MIN_ROWS
@@ -60,6 +61,8 @@ class Settings:
         Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
     reading
         How to read the table.
+    series
+        How to read a time series; without lags the table has no order.
 
     See Also
     --------
@@ -86,6 +89,7 @@ class Settings:
     observations_per_chunk: int | None = None
     precision: str = "auto"
     reading: ReadOptions = field(default_factory=ReadOptions)
+    series: SeriesOptions = field(default_factory=SeriesOptions)
 
     def __post_init__(self) -> None:
         if not is_model(self.model):
@@ -123,11 +127,13 @@ class Settings:
         own = [entry.name for entry in fields(self)]
         if former := [name for name in changes if name in FORMER_NAMES]:
             raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
-        check_names(changes, [*READ_OPTIONS, *own])
-        reading = {name: value for name, value in changes.items() if name in READ_OPTIONS}
+        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own])
+        parts = {"reading": READ_OPTIONS, "series": SERIES_OPTIONS}
+        inside = {part: {name: changes[name] for name in names if name in changes} for part, names in parts.items()}
         changes = {name: value for name, value in changes.items() if name in own}
-        if reading:
-            changes["reading"] = changes.get("reading", self.reading).changed(**reading)
+        for part, options in inside.items():
+            if options:
+                changes[part] = changes.get(part, getattr(self, part)).changed(**options)
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,9 +148,10 @@ class Settings:
         """
         if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
-        own = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "reading"}
-        known = as_knowledge(self.knowledge).to_dict()
-        return {**own, "model": str(self.model), "knowledge": known or None, **self.reading.to_dict()}
+        names = [entry.name for entry in fields(self) if entry.name not in ("reading", "series")]
+        own = {name: getattr(self, name) for name in names}
+        own |= {"model": str(self.model), "knowledge": as_knowledge(self.knowledge).to_dict() or None}
+        return {**own, **self.reading.to_dict(), **self.series.to_dict()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:

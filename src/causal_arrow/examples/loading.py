@@ -27,10 +27,10 @@ def load_example(name: str) -> pd.DataFrame:
           The sickest get a drug, which shortens the stay although those with it stay longer.
         - "hospital-trial": 200 more, for whom a coin decided on the drug.
         - "beach": 400 days at an imaginary beach, where ice cream and swimmers go together because of the temperature.
-        - "greenhouse": 500 days of an imaginary greenhouse, a time series in which watering reacts to dry soil.
-        - "us-economy": 202 quarters of the United States from 1959 to 2009: growth of output, consumption and investment
-          in percent, inflation, unemployment and the interest rate. A real series, in the public domain; the agencies
-          are the Bureaus of Economic Analysis and of Labor Statistics and the Federal Reserve.
+        - "greenhouse": 500 days of an imaginary greenhouse, a series in which watering reacts to dry soil.
+        - "us-economy": 202 quarters of the United States from 1959 to 2009: growth of output, consumption and
+          investment in percent, inflation, unemployment and the interest rate. A real series in the public domain, by
+          the Bureaus of Economic Analysis and of Labor Statistics and the Federal Reserve.
         - "sachs": 11 proteins in 853 immune cells (Sachs et al. 2005), concentrations.
 
     Returns

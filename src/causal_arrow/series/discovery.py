@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.inference import abilities, model_name, ready_model, training_range
+from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.discovery.settings import Settings
     from causal_arrow.discovery.workload import Workload
 
 Bools = NDArray[np.bool_]
@@ -57,6 +57,8 @@ class SeriesDiscovery:
         The window graph and all probabilities.
     network
         The network that read it.
+    settings
+        How the answer was found.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class SeriesDiscovery:
     report: TableReport
     answer: SeriesAnswer
     network: Network | None = field(default=None, repr=False)
+    settings: Settings = field(default_factory=Settings, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +125,7 @@ class SeriesDiscovery:
         return pd.DataFrame(matrix, index=list(self.answer.names), columns=list(self.answer.names))
 
     def refine(
-        self, *, knowledge: Any = None, decode: str | None = None, threshold: float | None = None, **known: Any
+        self, *, knowledge: Any = None, decode: str | None = None, threshold: float | None = None, **statements: Any
     ) -> SeriesDiscovery:
         """A new discovery with other knowledge, rule or threshold; the network does not run again.
 
@@ -135,8 +138,8 @@ class SeriesDiscovery:
             The new decoding rule: "map", "shd" or "f1".
         threshold
             The new threshold, from 0 to 1.
-        **known
-            Arguments of `Knowledge`, in place of `knowledge`: `tiers=[["sun"], ["growth"]]`.
+        **statements
+            Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
 
         Examples
         --------
@@ -144,12 +147,13 @@ class SeriesDiscovery:
         >>> any(edge.source == "growth" and edge.lag == 0 for edge in informed.answer.edges)
         False
         """
-        from causal_arrow.discovery.settings import as_knowledge
-
-        if known and knowledge is not None:
-            raise ConfigurationError(f"Give {next(iter(known))} inside knowledge, or leave out knowledge.")
-        new = Knowledge(**known) if known else None if knowledge is None else as_knowledge(knowledge)
-        return replace(self, answer=self.answer.refine(knowledge=new, decode=decode, threshold=threshold))
+        known = None if knowledge is None else as_knowledge(knowledge)
+        if statements:
+            known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
+        changes: dict[str, Any] = {"knowledge": known, "decode": decode, "threshold": threshold}
+        given = {name: value for name, value in changes.items() if value is not None}
+        settings = self.settings.changed(**given)  # refuses what is no setting
+        return replace(self, answer=self.answer.refine(**given), settings=settings)
 
     def sample(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
         """Window graphs drawn from the distribution, none of which contradicts the knowledge.  (n, L + 1, P, P)
@@ -376,7 +380,11 @@ class SeriesDiscovery:
 
         answer, series = load(Path(path))
         report = TableReport(series.table.observations, series.table.columns, answer.findings)
-        return cls(series, report, answer)
+        options = SeriesOptions(lags=answer.lags)
+        settings = Settings(
+            decode=answer.decode, threshold=answer.threshold, knowledge=answer.knowledge, series=options
+        )
+        return cls(series, report, answer, None, settings)
 
 
 def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
@@ -398,25 +406,22 @@ def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
 def discover_series(
     source: Any,
     settings: Settings,
-    options: SeriesOptions,
     *,
     before: Callable[[Workload], None] | None = None,
     progress: bool | None = None,
 ) -> SeriesDiscovery:
     """The discovery for a series, with the settings of `discover`."""
-    from causal_arrow.discovery.settings import as_knowledge
-
     with progress_bar(progress) as tell:
         knowledge = as_knowledge(settings.knowledge)
         network = ready_model(settings.model, settings.device, settings.precision)
         able = abilities(settings.model, network)
-        series = read_series(source, options, settings.reading, able, tell)
+        series = read_series(source, settings.series, settings.reading, able, tell)
         report = inspect_table(series.table, training_range(settings.model), able)
         answer, report = answer_series(
             network,
             series,
             report,
-            options,
+            settings.series,
             knowledge=knowledge,
             scale=settings.scale,
             decode=settings.decode,
@@ -427,4 +432,4 @@ def discover_series(
             before=before,
             progress=tell,
         )
-    return SeriesDiscovery(series, report, answer, network)
+    return SeriesDiscovery(series, report, answer, network, settings)

@@ -158,7 +158,7 @@ def save(answer: SeriesAnswer, series: Series, path: Path, overwrite: bool) -> N
     """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
     if path.suffix.lower() != ".causal":
         raise ConfigurationError(f"Expected a file that ends in .causal, got '{path.name}'.")
-    tensors = {"values": series.table.values, "tick": series.tick, "unit": series.unit}
+    tensors: dict[str, NDArray[Any]] = {"values": series.table.values, "tick": series.tick, "unit": series.unit}
     if series.table.intervened is not None:
         tensors["intervened"] = series.table.intervened
     with (
