@@ -35,7 +35,8 @@ class Curve:
     Examples
     --------
     >>> from causal_arrow import discover, load_example
-    >>> curve = discover(load_example("greenhouse"), lags=2, time="day").response("watering", "soil", steps=2)
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> curve = found.response("watering", "soil", steps=2)
     >>> list(curve.to_frame().columns)
     ['step', 'effect', 'low', 'high']
     """

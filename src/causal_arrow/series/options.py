@@ -24,30 +24,10 @@ def _about(help: str) -> dict[str, str]:
 class SeriesOptions:
     """How to read a time series or a panel. `Arrow` and `discover` take these options by name.
 
-    Parameters
-    ----------
-    lags
-        How many steps back causes may act: a whole number, or "auto" to choose by the data. None, the default, reads
-        a table without time.
-    time
-        The column that holds the time of each row, as dates or numbers, or one time per row. Without it, rows follow
-        each other in the order of the table, and a pandas index of dates counts as the time.
-    unit
-        The column that says which unit (patient, country, machine) a row belongs to, or one label per row. No row of
-        the window mixes two units.
-    contemporaneous
-        Whether causes may act within one step, at lag 0.
-    difference
-        True to analyze changes from step to step in all numbers, or the columns in which to do so: for random walks.
-    season
-        The period of a season in steps, whose mean at each phase is taken out: 12 for months.
-    resample
-        The length of equal steps to bring irregular times to: a period such as "D", "W", "MS" or "15min" for dates, or
-        a number. Numbers are averaged within a step, levels are the last ones.
-
     Examples
     --------
     >>> from causal_arrow import discover, load_example
+    >>> from causal_arrow.series.options import SeriesOptions
     >>> found = discover(load_example("greenhouse"), lags=2, time="day")
     >>> found.answer.lags
     2
@@ -57,23 +37,34 @@ class SeriesOptions:
         default=None,
         metadata=_about("Read the table as a time series in which causes act up to this many steps later, or auto."),
     )
+    """How many steps back causes may act: a whole number, or "auto" to choose by the data. None, the default, reads
+    a table without time."""
     time: Any = field(
         default=None, metadata=_about("The column with the time of each row, dates or numbers; else rows are in order.")
     )
+    """The column that holds the time of each row, as dates or numbers, or one time per row. Without it, rows follow
+    each other in the order of the table, and a pandas index of dates counts as the time."""
     unit: Any = field(
         default=None, metadata=_about("The column that says which unit of a panel a row belongs to, such as a patient.")
     )
+    """The column that says which unit (patient, country, machine) a row belongs to, or one label per row. No row of
+    the window mixes two units."""
     contemporaneous: bool = field(default=True, metadata=_about("Whether causes may act within one step, at lag 0."))
+    """Whether causes may act within one step, at lag 0."""
     difference: bool | Sequence[Any] = field(
         default=False, metadata=_about("Analyze changes from step to step in these columns, or in all numbers: all.")
     )
+    """True to analyze changes from step to step in all numbers, or the columns in which to do so: for random walks."""
     season: int | None = field(
         default=None, metadata=_about("Period of a season in steps, whose mean at each phase is taken out.")
     )
+    """The period of a season in steps, whose mean at each phase is taken out: 12 for months."""
     resample: Any = field(
         default=None,
         metadata=_about("Length of the equal steps to bring irregular times to, such as D, W, MS, 15min or a number."),
     )
+    """The length of equal steps to bring irregular times to: a period such as "D", "W", "MS" or "15min" for dates,
+    or a number. Numbers are averaged within a step, levels are the last ones."""
 
     def __post_init__(self) -> None:
         given = [name for name in SERIES_OPTIONS if getattr(self, name) is not _default(name)]

@@ -48,7 +48,8 @@ class Series:
     >>> from causal_arrow import load_example
     >>> from causal_arrow.series.options import SeriesOptions
     >>> from causal_arrow.series.reading import read_series
-    >>> series = read_series(load_example("greenhouse"), SeriesOptions(lags=2, time="day"))
+    >>> options = SeriesOptions(lags=2, time="day")
+    >>> series = read_series(load_example("greenhouse"), options)
     >>> series.table.observations, series.units
     (500, 1)
     """
