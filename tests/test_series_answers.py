@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from causal_arrow.series.exports import TEXT_FORMATS, to_tigramite
 from causal_arrow.series.knowledge import window_knowledge
 from causal_arrow.series.options import SeriesOptions
 from causal_arrow.series.reading import read_series
+
+Run = Callable[..., tuple[int, str, str]]
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 
@@ -427,3 +430,48 @@ def test_the_estimator_reads_series(greenhouse: pd.DataFrame, found: SeriesDisco
     assert arrow.adjacency_matrix_.equals(found.graph)
     with pytest.raises(ConfigurationError, match="for tables"):
         arrow.effect("watering", "soil")
+
+
+# The command line
+
+
+@pytest.fixture
+def file(greenhouse: pd.DataFrame, tmp_path: Path) -> Path:
+    path = tmp_path / "series.csv"
+    greenhouse.to_csv(path, index=False)
+    return path
+
+
+def test_the_command_line_prints_edges_with_their_lags_and_writes_files(file: Path, tmp_path: Path, run: Run) -> None:
+    status, printed, _ = run("discover", file, "--lags", 2, "--time", "day", "--output", tmp_path / "answer")
+    assert status == 0
+    assert "500 steps, 5 variables, 2 lags" in printed
+    assert "Depend on their own past" in printed
+    written = {path.name for path in (tmp_path / "answer").iterdir()}
+    assert written == {*TEXT_FORMATS, "summary.png", "summary.svg", "window.png", "window.svg"}
+    assert SeriesAnswer.from_dict(json.loads((tmp_path / "answer" / "graph.json").read_text())).lags == 2
+
+
+def test_the_command_line_estimates_effects_over_time(file: Path, tmp_path: Path, run: Run) -> None:
+    asked = ["response", file, "--lags", 2, "--time", "day", "--cause", "watering", "--effect", "soil", "--steps", 2]
+    status, printed, _ = run(*asked, "--plot", tmp_path / "curve.png")
+    assert status == 0
+    assert "soil changes most after 1 step" in printed
+    assert (tmp_path / "curve.png").exists()
+    assert len(json.loads(run(*asked, "--json")[1])["estimate"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lags", "many"], "whole number or auto"),
+        (["--lags", "2"], "--time"),
+        (["--lags", "2", "--time", "day", "--bootstrap", "5"], "--bootstrap is for tables"),
+        (["--time", "day"], "--lags 3"),
+        (["--lags", "2", "--time", "day", "--forbid", "sun -> soil at lag 7"], "only lags 0 to 2"),
+    ],
+)
+def test_the_command_line_refuses_in_its_own_words(file: Path, options: list[str], message: str, run: Run) -> None:
+    status, _, complaint = run("discover", file, *options)
+    assert status == 2
+    assert message in " ".join(complaint.split())

@@ -44,7 +44,7 @@ def response(
     if not series.are_given:
         raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
     found = options.series_discovery(table, settings, knowledge, reading, series)
-    answer = found.response(cause, effect, steps, kind=kind, n_graphs=draws["graphs"], random_state=draws["seed"])
+    answer = found.response(cause, effect, steps, kind=kind, **draws)
     picture.draw(answer)
     if as_json:
         warnings = list(found.answer.worded_warnings(COMMAND_LINE))

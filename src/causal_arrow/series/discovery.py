@@ -528,6 +528,7 @@ def discover_series(
             scale=settings.scale,
             decode=settings.decode,
             threshold=settings.threshold,
+            directions=settings.directions,
             max_rows=settings.max_rows,
             observations_per_chunk=settings.observations_per_chunk,
             model=model_name(settings.model),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
+from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.inference import infer
 from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import Remedy, TableError
@@ -154,6 +155,7 @@ def answer_series(
     scale: str = "auto",
     decode: str = "map",
     threshold: float = 0.5,
+    directions: str = "network",
     max_rows: int | None = None,
     observations_per_chunk: int | None = None,
     model: str | None = None,
@@ -186,6 +188,8 @@ def answer_series(
         if constant:
             between = _between_units(network, series, way, constant)
             distribution = replace(distribution, context=np.concatenate([distribution.context, between]))
+        if directions == "tempered":
+            distribution = replace(distribution, now=distribution.now.tempered(direction_temperature(table)))
         distributions.append(distribution if options.contemporaneous else distribution.without_now())
     doubts = [_uncertainty(distribution) for distribution in distributions]
     chosen = chosen_reading(doubts)
