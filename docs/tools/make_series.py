@@ -46,11 +46,11 @@ MEASURES = {
 }
 INTRODUCTION = """# Time series, measured
 
-Simulated series with a known window graph, family by family, and CDML: {cdml}. Every method searches as many lags as
-the truth has; pairs that were not searched do not count, and truths are never padded. Methods that cannot read missing
-cells get interpolated ones, and in panels all of them get values less the mean of the unit. Thresholds of
-the others are those with the best mean F1 on development tasks. The windows and weights with which Arrow combines pairs
-were chosen on development tasks too; the network has never seen a series.
+Simulated series with a known window graph, family by family, and CDML: {cdml}.
+Every method searches as many lags as the truth has; pairs that were not searched do not count, and truths are never padded.
+Methods that cannot read missing cells get interpolated ones, and in panels all of them get values less the mean of the unit.
+Thresholds of the others are those with the best mean F1 on development tasks. The windows and weights with which Arrow
+combines pairs were chosen on development tasks too; the network has never seen a series.
 
 {count} series per family, {cdml_count} of CDML; entries are means. Repeat with
 `python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count}`.
@@ -83,12 +83,13 @@ def page_of(records: Mapping[str, Any]) -> str:
     arrow = methods["arrow"]
     parts = [
         INTRODUCTION.format(
-            cdml="80 small nonlinear systems without edges at lag 0, of 1,000 steps",
+            cdml="80 small nonlinear systems\nwithout edges at lag 0, of 1,000 steps",
             cdml_count=arrow["cdml"]["tasks"],
             count=arrow[next(iter(FAMILIES))]["tasks"],
         ),
         "## Over all simulated families\n\nMeans over families. `ECE` is the expected calibration error over "
-        "lagged pairs stated at .05 or more.\n",
+        "lagged pairs stated at .05 or more. VAR, Granger and PCMCI "
+        "do not look for edges at lag 0.\n",
         table(
             ["Method", *(MEASURES[name][0] for name in MEASURES), "AP at lag 0", "ECE"],
             [
@@ -153,7 +154,9 @@ def coverage(found: Mapping[str, Any]) -> str:
 
 def cell(found: Mapping[str, Any], measure: str) -> str:
     """A number with two decimals, or a dash."""
-    return f"{found[measure]:.2f}" if measure in found and found[measure] == found[measure] else "–"
+    if measure not in found or found[measure] != found[measure]:
+        return "–"
+    return f"{found[measure]:.3f}" if measure in ("ece", "seconds") else f"{found[measure]:.2f}"
 
 
 def bold(rows: list[list[str]], best: Any) -> list[list[str]]:

@@ -26,6 +26,7 @@ from causal_arrow_lab.benchmarks.series.measures import (
     reliability,
 )
 from causal_arrow_lab.benchmarks.series.peers import PEERS, solve
+from docs_scripts import load_script
 
 
 def a_process(*edges: Edge, lags: int = 2, variables: int = 3) -> Process:
@@ -218,3 +219,7 @@ def test_the_command_reports_every_family_and_writes_its_measures(
     assert main(["--methods", "oracle"]) == 2
     assert main(["--families", "unheard-of"]) == 2
     assert set(PEERS) == {"var", "granger", "pcmci", "pcmci+", "varlingam", "dynotears"}
+
+
+def test_the_page_of_the_suite_is_written_from_its_records() -> None:
+    assert load_script("make_series").main(["--check"]) == 0, "write it anew: python docs/tools/make_series.py"
