@@ -46,11 +46,11 @@ MEASURES = {
 }
 INTRODUCTION = """# Time series, measured
 
-Simulated series with a known window graph, family by family, and CDML: {cdml}.
-Every method searches as many lags as the truth has; pairs that were not searched do not count, and truths are never padded.
-Methods that cannot read missing cells get interpolated ones, and in panels all of them get values less the mean of the unit.
-Thresholds of the others are those with the best mean F1 on development tasks. The windows and weights with which Arrow
-combines pairs were chosen on development tasks too; the network has never seen a series.
+Simulated series with a known window graph, family by family, and CDML: {cdml}. Every method searches as many lags
+as the truth has; pairs that were not searched do not count, and truths are never padded. Methods that cannot read
+missing cells get interpolated ones, and in panels all of them get values less the mean of the unit. Thresholds of
+the others are those with the best mean F1 on development tasks. The windows and weights with which Arrow combines
+pairs were chosen on development tasks too; the network has never seen a series.
 
 {count} series per family, {cdml_count} of CDML; entries are means. Repeat with
 `python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count}`.
