@@ -227,7 +227,7 @@ def test_an_unknown_variable_is_named_with_the_closest_known_one():
         ("list.json", "[1]", "Expected named lists"),
         ("cycle.json", '{"required": ["a->b", "b->a"]}', "In 'cycle.json': .*cycle"),
         ("binary.json", b"\xff\xfe\x00", "not valid JSON"),
-        ("deep.json", "[" * 200_000, "'deep.json' is nested too deeply"),
+        ("deep.json", "[" * 200_000, "'deep.json' is not valid JSON: it is nested too deeply"),
         ("deep.json", '{"tiers": ' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deeply"),
         ("deep.toml", "tiers = " + "[" * 20_000 + "]" * 20_000, "nested too deeply"),
         ("self.json", '{"self": ["a -> b"]}', "Unknown kind of knowledge 'self'"),

@@ -17,6 +17,7 @@ PACKAGE = Package.of(
         "_version": 0,
         "errors": 0,
         "text": 0,
+        "inputs": 0,
         "progress": 0,
         "output": 1,
         "storage": 1,
@@ -34,7 +35,7 @@ PACKAGE = Package.of(
     },
 )
 
-BARE = {"errors", "text", "output", "batches", "graphs", "network"}
+BARE = {"errors", "inputs", "text", "output", "batches", "graphs", "network"}
 """Parts that need numpy and safetensors alone: the lab uses them on machines that have little else."""
 
 LIGHT = set(sys.stdlib_module_names) | {"numpy", "safetensors", "causal_arrow", "tomli"}

@@ -134,10 +134,14 @@ def _peel_sources(graph: BoolMatrix) -> tuple[list[int], BoolMatrix]:
     unplaced_parents = graph.sum(axis=0)
     remaining = np.ones(len(graph), dtype=bool)
     order: list[int] = []
-    while (sources := np.flatnonzero(remaining & (unplaced_parents == 0))).size:
+    sources = np.flatnonzero(unplaced_parents == 0)
+    while sources.size:
         order.extend(sources.tolist())
         remaining[sources] = False
-        unplaced_parents -= graph[sources].sum(axis=0)
+        below = graph[sources]
+        children = np.flatnonzero(below.any(axis=0))
+        unplaced_parents[children] -= below[:, children].sum(axis=0)
+        sources = children[unplaced_parents[children] == 0]
     return order, remaining
 
 
@@ -157,7 +161,7 @@ def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
     graph = np.asarray(matrix == 1)
-    if (odd := np.argwhere(~graph & (matrix != 0))).size:
+    if matrix.dtype != bool and (odd := np.argwhere(~graph & (matrix != 0))).size:
         j, k = odd[0]
         raise GraphError(
             f"Expected an adjacency matrix of 0 and 1, got {matrix[j, k]} at [{j}, {k}]. "
@@ -201,21 +205,23 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
     array([[0, 1],
            [1, 0]])
     """
-    graph = ensure_graph(adjacency)
-    order = topological_order(graph)
-    compelled = np.zeros_like(graph)
+    graph = ensure_dag(adjacency)
+    order, _ = _peel_sources(graph)
+    position = positions_in(np.array(order, dtype=np.intp))
+    into = np.ascontiguousarray(graph.T)  # row k marks the parents of k
+    compelled = np.zeros_like(graph)  # row k marks the parents whose edges into k have one direction
     for k in order:
-        parents = graph[:, k]
-        if not parents.any():
+        parents = np.flatnonzero(into[k])
+        if not parents.size:
             continue
-        nearest = order[parents[order]][-1]
+        nearest = parents[position[parents].argmax()]
         # Another parent that is not adjacent to the nearest one makes a v-structure at k. A compelled cause of the
         # nearest parent that is not adjacent to k would make one there, were the edge to k reversed. Either fixes all
         # edges into k.
-        colliding = (parents & ~graph[:, nearest]).sum() > 1  # the nearest parent itself counts one
-        pushed = (compelled[:, nearest] & ~parents).any()
-        compelled[:, k] = parents if colliding or pushed else compelled[:, nearest]
-    return np.asarray(graph | (graph & ~compelled).T)
+        colliding = (~into[nearest, parents]).sum() > 1  # the nearest parent itself counts one
+        pushed = (compelled[nearest] & ~into[k]).any()
+        compelled[k] = into[k] if colliding or pushed else compelled[nearest]
+    return np.asarray(graph | (into & ~compelled))
 
 
 def markov_equivalent(first: ArrayLike, second: ArrayLike) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import numbers
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.causal_graph import CausalGraph
 from causal_arrow.graphs.dag import find_cycle
-from causal_arrow.text import listed, shown
+from causal_arrow.inputs import parse_json, read_bytes
+from causal_arrow.text import counted, listed, reason, shown
 
 Edge = tuple[str, str]
 
 JSON_FORMAT = "causal-arrow-graph"
 JSON_VERSION = 1
+MAX_VARIABLES = 5000
+"""A graph takes memory for each pair of variables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +143,7 @@ def read_graph(path: str | Path) -> NamedGraph:
     if reader is None:
         raise GraphError(f"Cannot tell the format of {path.name!r}: expected an ending among {', '.join(_READERS)}.")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except OSError as error:
         raise GraphError(f"Cannot open the graph {str(path)!r}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
@@ -156,8 +159,7 @@ def read_graph(path: str | Path) -> NamedGraph:
     except RecursionError as error:
         raise GraphError(f"{path.name!r} is nested too deeply to be a graph.") from error
     except Exception as error:  # parsers of foreign formats fail in many ways
-        reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise GraphError(f"{path.name!r} is not a readable {path.suffix} graph ({reason}).") from error
+        raise GraphError(f"{path.name!r} is not a readable {path.suffix} graph ({reason(error)}).") from error
 
 
 def graph_from_edges(edges: Iterable[Edge], names: Sequence[str] = ()) -> NamedGraph:
@@ -190,6 +192,8 @@ def _check(graph: NamedGraph) -> None:
 
 
 def _matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
+    if len(names) > MAX_VARIABLES:
+        raise GraphError(f"Expected at most {counted(MAX_VARIABLES, 'variable')}, got {len(names):,}.")
     index_of = {name: index for index, name in enumerate(names)}
     adjacency = np.zeros((len(names), len(names)), dtype=bool)
     for source, target in edges:
@@ -207,7 +211,7 @@ def _refuse_unlisted(edges: Iterable[Edge], names: Iterable[str]) -> None:
 
 
 def _read_json(text: str) -> NamedGraph:
-    content: Any = json.loads(text)
+    content: Any = parse_json(text)
     if not isinstance(content, dict) or not {"variables", "edges"} <= content.keys():
         raise GraphError("Expected an object with 'variables' and 'edges', as a graph.json of ours has them.")
     if (kind := content.get("format", JSON_FORMAT)) != JSON_FORMAT:
@@ -222,7 +226,7 @@ def _read_json(text: str) -> NamedGraph:
         raise GraphError("Expected lists of 'variables' and of 'edges'.")
     names = [_name(variable) for variable in variables]
     if len(set(names)) < len(names):
-        twice = [name for number, name in enumerate(names) if name in names[:number]]
+        twice = [name for name, count in Counter(names).items() if count > 1]
         raise GraphError(f"Expected every variable once, got {listed(twice, most=5)} twice.")
     edges = [_json_edge(edge) for edge in listed_edges]
     _refuse_unlisted(edges, names)
@@ -349,7 +353,7 @@ def _read_networkx(parse: str, text: str) -> NamedGraph:
         raise GraphError("Expected a directed graph, got an undirected one.")
     named = graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
     hidden = graph.graph.get("hidden_causes")
-    return named if hidden is None else _with_hidden_causes(named, json.loads(hidden))
+    return named if hidden is None else _with_hidden_causes(named, parse_json(hidden))
 
 
 _TOKEN = re.compile(

@@ -18,8 +18,6 @@ variable that is in no other tier.
 from __future__ import annotations
 
 import graphlib
-import importlib
-import json
 import math
 import numbers
 import re
@@ -33,6 +31,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError, Remedy
 from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.inputs import parse_json, parse_toml, read_bytes
 from causal_arrow.text import closest, shown
 
 # P variables
@@ -281,17 +280,13 @@ class Knowledge:
                 f"Expected the path of a .toml or .json file with knowledge, got the edge {shown(str(path))}.",
                 [Remedy("require", (str(path),))],
             )
-        readers: dict[str, Callable[[str], Any]] = {".toml": _parse_toml, ".json": json.loads}
+        readers: dict[str, Callable[[str], Any]] = {".toml": _parse_toml, ".json": parse_json}
         reader = readers.get(path.suffix.lower())
         if reader is None:
             raise KnowledgeError(f"Cannot read knowledge from {shown(path.name)}: expected a .toml or .json file.")
         kind = path.suffix[1:].upper()
         try:
             settings = reader(_text_of(path))
-        except RecursionError as error:
-            raise KnowledgeError(
-                f"{path.name!r} is nested too deeply: expected lists of edges and of names, no deeper than tiers."
-            ) from error
         except ValueError as error:  # both parsers' errors, and bytes that are not text
             raise KnowledgeError(f"{path.name!r} is not valid {kind}: {error}.") from error
         try:
@@ -595,21 +590,16 @@ def _read_only(matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _parse_toml(text: str) -> Any:
-    for module in ("tomllib", "tomli"):  # tomllib is in the standard library from Python 3.11 on
-        try:
-            return importlib.import_module(module).loads(text)
-        except ModuleNotFoundError:
-            continue
-    raise KnowledgeError("Reading TOML needs Python 3.11 or `pip install tomli`; a .json file works everywhere.")
+    try:
+        return parse_toml(text)
+    except ModuleNotFoundError:
+        sentence = "Reading TOML needs Python 3.11 or `pip install tomli`; a .json file works everywhere."
+        raise KnowledgeError(sentence) from None
 
 
 def _text_of(path: Path) -> str:
     try:
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise KnowledgeError(
-                f"{path.name!r} has {size:,} bytes: expected a knowledge file of at most {MAX_BYTES:,}."
-            )
-        return path.read_bytes().decode("utf-8-sig")
+        return read_bytes(path, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {error.strerror or error}.") from error
     except ValueError as error:

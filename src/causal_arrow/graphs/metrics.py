@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs import dag
-from causal_arrow.graphs.dag import BoolMatrix
+from causal_arrow.graphs.dag import BoolMatrix, skeleton_of
 
 Matrix = npt.ArrayLike
 FloatArray = npt.NDArray[np.float64]
@@ -53,8 +53,11 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
     >>> normalized_shd([[0, 1], [0, 0]], [[0, 0], [0, 0]])
     1.0
     """
-    truth, estimate = _two_graphs(truth, estimate)
-    true_edges = int(np.triu(truth | truth.T).sum())
+    return _normalized_shd(*_two_graphs(truth, estimate))
+
+
+def _normalized_shd(truth: BoolMatrix, estimate: BoolMatrix) -> float:
+    true_edges = _differing_pairs(truth, np.zeros_like(truth))
     return _differing_pairs(truth, estimate) / true_edges if true_edges else math.nan
 
 
@@ -83,7 +86,7 @@ def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
     1.0
     """
     truth, estimate = _two_graphs(truth, estimate)
-    return _f1(truth | truth.T, estimate | estimate.T)
+    return _f1(skeleton_of(truth), skeleton_of(estimate))
 
 
 def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
@@ -97,10 +100,13 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
     >>> orientation_accuracy([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0.0
     """
-    truth, estimate = _two_graphs(truth, estimate)
-    found = np.triu((truth | truth.T) & (estimate | estimate.T))
-    right = found & (truth == estimate) & (truth.T == estimate.T)
-    return float(right.sum() / found.sum()) if found.any() else math.nan
+    return _orientation_accuracy(*_two_graphs(truth, estimate))
+
+
+def _orientation_accuracy(truth: BoolMatrix, estimate: BoolMatrix) -> float:
+    j, k = np.nonzero(np.triu(skeleton_of(truth) & skeleton_of(estimate)))
+    right = (truth[j, k] == estimate[j, k]) & (truth[k, j] == estimate[k, j])
+    return float(right.mean()) if right.size else math.nan
 
 
 def average_precision(truth: Matrix, scores: Matrix) -> float:
@@ -115,15 +121,21 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
     >>> average_precision([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]])
     1.0
     """
-    truth = dag.ensure_graph(truth)
+    return _average_precision(dag.ensure_graph(truth), scores)
+
+
+def _average_precision(truth: BoolMatrix, scores: Matrix) -> float:
     outcomes, pair_scores = ordered_pairs(truth, scores)
     if not outcomes.any():
         return math.nan
+    above = pair_scores > pair_scores.min()  # the others, most of the pairs of a sparse graph, enter together
+    pairs, edges = len(outcomes), int(outcomes.sum())
+    outcomes, pair_scores = outcomes[above], pair_scores[above].astype(np.float64)
     by_score = np.argsort(-pair_scores, kind="stable")
-    last_of_tie = np.append(np.diff(pair_scores[by_score]) != 0, True)
-    true_positives = np.cumsum(outcomes[by_score])[last_of_tie]
-    selected = np.flatnonzero(last_of_tie) + 1
-    recall_gain = np.diff(true_positives, prepend=0) / outcomes.sum()
+    last_of_tie = np.append(np.diff(pair_scores[by_score]) != 0, True)[: len(by_score)]
+    true_positives = np.append(np.cumsum(outcomes[by_score])[last_of_tie], edges)
+    selected = np.append(np.flatnonzero(last_of_tie) + 1, pairs)
+    recall_gain = np.diff(true_positives, prepend=0) / edges
     return float(np.sum(recall_gain * true_positives / selected))
 
 
@@ -234,12 +246,12 @@ def evaluate(truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None) -
         "true_edges": float(truth.sum()),
         "estimated_edges": float(estimate.sum()),
         "acyclic": float(acyclic),
-        "shd": float(shd(truth, estimate)),
-        "nshd": normalized_shd(truth, estimate),
-        "f1": f1(truth, estimate),
-        "ap": average_precision(truth, estimate if scores is None else scores),
-        "skeleton_f1": skeleton_f1(truth, estimate),
-        "orientation_accuracy": orientation_accuracy(truth, estimate),
+        "shd": float(_differing_pairs(truth, estimate)),
+        "nshd": _normalized_shd(truth, estimate),
+        "f1": _f1(truth, estimate),
+        "ap": _average_precision(truth, estimate if scores is None else scores),
+        "skeleton_f1": _f1(skeleton_of(truth), skeleton_of(estimate)),
+        "orientation_accuracy": _orientation_accuracy(truth, estimate),
         "cpdag_shd": float(cpdag_shd(truth, estimate)) if two_dags else math.nan,
         "sid": float(sid(truth, estimate)) if two_dags and len(truth) <= MAX_VARIABLES_SID else math.nan,
     }
@@ -266,18 +278,20 @@ def ordered_pairs(truth: BoolMatrix, scores: Matrix) -> tuple[BoolMatrix, FloatA
     >>> ordered_pairs(truth, [[0, 0.9], [0.1, 0]])
     (array([ True, False]), array([0.9, 0.1]))
     """
-    values: npt.NDArray[Any] = np.asarray(scores, dtype=np.float64)
+    values: npt.NDArray[Any] = np.asarray(scores)
+    values = values if values.dtype == bool else values.astype(np.float64)
     if values.shape != truth.shape:
         raise GraphError(f"Scores must have the shape of the true graph, {truth.shape}; got {values.shape}.")
     off_diagonal = ~np.eye(len(truth), dtype=bool)
-    if np.isnan(values[off_diagonal]).any():
+    ranked = values[off_diagonal]
+    if np.isnan(ranked.min(initial=1)):
         raise GraphError("Some scores are nan, so the pairs cannot be ranked. Give every ordered pair a number.")
-    return truth[off_diagonal], values[off_diagonal]
+    return truth[off_diagonal], ranked
 
 
 def _differing_pairs(first: BoolMatrix, second: BoolMatrix) -> int:
-    differs = first != second
-    return int(np.triu(differs | differs.T).sum())
+    j, k = np.nonzero(first != second)
+    return len(np.unique(np.minimum(j, k) * len(first) + np.maximum(j, k)))
 
 
 def _f1(truth: BoolMatrix, estimate: BoolMatrix) -> float:

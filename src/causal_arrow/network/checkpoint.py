@@ -12,7 +12,6 @@ Networks of other encoders, ArrowFM's files and GPUs need torch and come from th
 from __future__ import annotations
 
 import importlib
-import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError, check_choice
+from causal_arrow.inputs import check_regular, parse_json
 from causal_arrow.network.bundled import bundled_models
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.network.pairwise import PairwiseNetwork
@@ -103,7 +103,7 @@ def read_extra(source: str | Path) -> dict[str, Any]:
     if is_torch_file(path):
         return {}
     metadata = _read_header(path).get("__metadata__", {})
-    return _extra_of(_parse_config(metadata["config"], path)) if "config" in metadata else {}
+    return _extra_of(_settings_of(metadata["config"], path)) if "config" in metadata else {}
 
 
 def find_model(source: str | Path) -> Path:
@@ -235,12 +235,12 @@ def read_file(path: Path) -> WeightsFile:
             )
         if (path / CONFIG_FILE).exists():
             # It may be one save older than the weights, never unreadable: that would be damage worth reporting.
-            _parse_config(read_bytes(path / CONFIG_FILE), path / CONFIG_FILE)
+            _settings_of(read_bytes(path / CONFIG_FILE), path / CONFIG_FILE)
         path = path / WEIGHTS_FILE
     header = _read_header(path)
     metadata = header.get("__metadata__", {})
     if "config" in metadata:
-        return WeightsFile(path, _parse_config(metadata["config"], path), header)
+        return WeightsFile(path, _settings_of(metadata["config"], path), header)
     if "checksum" in metadata:
         raise CheckpointError(f"{path} is damaged: it has a checksum and no configuration. Copy it again.")
     beside = path.with_name(CONFIG_FILE)
@@ -249,7 +249,7 @@ def read_file(path: Path) -> WeightsFile:
             f"{path} holds no causal-arrow configuration and there is no {CONFIG_FILE} next to it: "
             "is it a model of another program?"
         )
-    return WeightsFile(path, _parse_config(read_bytes(beside), beside), header)
+    return WeightsFile(path, _settings_of(read_bytes(beside), beside), header)
 
 
 def is_torch_file(path: Path) -> bool:
@@ -264,12 +264,13 @@ def is_torch_file(path: Path) -> bool:
 def _read_header(path: Path) -> dict[str, Any]:
     """The header of a safetensors file: the type and shape of each weight, and metadata."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             text = file.read(length) if length <= MAX_HEADER_BYTES else b""
         if len(text) < length:
             raise ValueError("its header is cut off")
-        header = json.loads(text)
+        header = parse_json(text)
         if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
             raise ValueError("its header is not one")
         for name, entry in header.items():
@@ -277,7 +278,7 @@ def _read_header(path: Path) -> dict[str, Any]:
                 raise ValueError(f"{name} has no shape")
     except OSError as error:
         raise CheckpointError(f"Cannot read {path}: {error.strerror}.") from error
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise _not_safetensors(path, error) from error
     return header
 
@@ -291,9 +292,9 @@ def _not_safetensors(origin: Path, error: Exception) -> CheckpointError:
 # Configurations
 
 
-def _parse_config(text: str | bytes, origin: Path) -> dict[str, Any]:
+def _settings_of(text: str | bytes, origin: Path) -> dict[str, Any]:
     """What a configuration says, checked for its format and version."""
-    settings = parse_json(text, "causal-arrow-model", origin)
+    settings = read_json(text, "causal-arrow-model", origin)
     if not isinstance(settings.get("model"), dict):
         raise CheckpointError(f"{origin} is damaged: its configuration has no settings under 'model'.")
     return settings
@@ -304,11 +305,11 @@ def _extra_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
-def parse_json(content: str | bytes, expected_format: str, origin: Path) -> dict[str, Any]:
+def read_json(content: str | bytes, expected_format: str, origin: Path) -> dict[str, Any]:
     """The JSON object in `content`, which must be of `expected_format` and of a version we know."""
     try:
-        settings = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        settings = parse_json(content)
+    except (TypeError, ValueError) as error:
         raise CheckpointError(f"{origin} is damaged: its JSON cannot be read ({error}).") from error
     if not isinstance(settings, dict) or settings.get("format") != expected_format:
         raise CheckpointError(f"{origin} belongs to another program: expected the format {expected_format!r} in it.")
@@ -326,6 +327,7 @@ def parse_json(content: str | bytes, expected_format: str, origin: Path) -> dict
 def read_bytes(path: Path, count: int = -1) -> bytes:
     """The content of a file, or its first bytes; CheckpointError if it cannot be read."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return file.read(count)
     except OSError as error:

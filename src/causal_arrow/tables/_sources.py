@@ -10,7 +10,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.inputs import NOT_A_FILE, is_bomb
 from causal_arrow.progress import READING, Progress, ignore
 from causal_arrow.storage import check_room
 from causal_arrow.tables._raw import (
@@ -25,15 +25,15 @@ from causal_arrow.tables._raw import (
     LONG_CELLS,
     UNNAMED,
     RawFrame,
-    check_duplicates,
     index_remarks,
     pack,
     remark,
 )
-from causal_arrow.tables._text import Row, read_text, sheet_start
+from causal_arrow.tables._text import MAX_RATIO, read_text
+from causal_arrow.tables._workbook import read_workbook
 from causal_arrow.tables.options import ReadOptions
-from causal_arrow.tables.table import Finding, Table
-from causal_arrow.text import capitalized, counted, first_few, listed, reason, shown
+from causal_arrow.tables.table import Table
+from causal_arrow.text import capitalized, counted, reason, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +43,6 @@ CARRIED_OVER = ("reading", "names", "coding", "missing")
 """Kinds of findings of a table that was read before which cannot be made again from its numbers."""
 STANDARD_INPUT = "-"
 BUFFER_BYTES = 2**20
-SAMPLE_ROWS = 1000
-"""Rows of a sheet in which the table has to start."""
 ARROW = b"ARROW1"
 """How Feather files begin."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
@@ -214,7 +212,7 @@ def _read_file(source: str | os.PathLike[str] | FileInMemory, options: ReadOptio
             raise TableError(
                 f"Cannot tell the format of {file.name!r}: expected a name that ends in {', '.join(_READERS)}."
             )
-        if reader is not _read_workbook:
+        if reader is not read_workbook:
             _refuse_sheet(repr(file.name), options)
 
         def read() -> RawFrame:
@@ -248,8 +246,8 @@ def _existing(source: str | os.PathLike[str]) -> Path:
         raise TableError(f"{name} is a directory: name one file in it.")
     if not stat.S_ISREG(mode):
         raise TableError(
-            f"{name} is a pipe or a device, not a file: pass the output of another program on standard input, with - "
-            "as the name."
+            f"Cannot open {name}: {NOT_A_FILE}; pass the output of another program on standard input, with - as the "
+            "name."
         )
     return path
 
@@ -306,63 +304,13 @@ def _read_standard_input(options: ReadOptions, progress: Progress) -> RawFrame:
     return read_text(io.BytesIO(sys.stdin.buffer.read()), "standard input", options, progress)
 
 
-def _read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
-    import pandas as pd
-
-    with pd.ExcelFile(file, engine="openpyxl") as workbook:
-        sheets = [str(sheet) for sheet in workbook.sheet_names]
-        sheet = sheets[0] if options.sheet is None else options.sheet
-        if (isinstance(sheet, int) and not 0 <= sheet < len(sheets)) or (
-            isinstance(sheet, str) and sheet not in sheets
-        ):
-            raise TableError(f"{name} has no sheet {sheet!r}: its sheets are {', '.join(map(repr, sheets))}.")
-        sheet = sheets[sheet] if isinstance(sheet, int) else sheet
-        rows = _first_rows(workbook.book, sheet)
-        if not rows:
-            raise TableError(f"The sheet {sheet!r} of {name} is empty.")
-        start = sheet_start(rows, options.header)
-        if options.header:  # pandas renames the second 'a' to 'a.1', so look at the header itself
-            check_duplicates([field.strip() for field in rows[start].fields], name)
-        above = rows[start].line - 1
-        header, markers = 0 if options.header else None, list(options.na or ())
-        frame = pd.read_excel(workbook, sheet_name=sheet, header=header, skiprows=above, na_values=markers)
-    findings: list[Finding] = []
-    if options.sheet is None and len(sheets) > 1:
-        findings.append(remark(f"Read the first sheet, {sheet!r}; the workbook also has {listed(sheets[1:])}."))
-    if start:
-        titles = [shown(" ".join(filter(None, row.fields))) for row in rows[:start]]
-        findings.append(remark(f"Rows above the table were skipped: {first_few(titles, 3)}."))
-    # The table starts to the right of blank columns.
-    blank = (_is_blank(frame, index, options.header) for index in range(frame.shape[1]))
-    left = sum(takewhile(bool, blank)) if len(frame) else 0
-    first = above + (2 if options.header else 1)
-    return RawFrame(frame.iloc[:, left:], tuple(findings), lines=range(first, first + len(frame)))
-
-
-def _first_rows(book: Any, sheet: str) -> list[Row]:
-    """The first rows of a sheet that hold anything, from the first column that does to the last cell of each."""
-    page = book[sheet]
-    if book.read_only:
-        page.reset_dimensions()  # which programs write wrongly
-    cells = [
-        ["" if cell is None else str(cell).strip() for cell in row]
-        for row in islice(page.iter_rows(values_only=True), SAMPLE_ROWS)
-    ]
-    left = min((index for row in cells for index, text in enumerate(row) if text), default=0)
-    rows = []
-    for line, row in enumerate(cells, start=1):
-        last = max((index for index, text in enumerate(row) if text), default=-1)
-        if last >= 0:
-            rows.append(Row(line, tuple(row[left : last + 1])))
-    return rows
-
-
 def _read_parquet(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
     import pandas as pd
     import pyarrow.parquet as parquet
 
     whole = parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
     rows, width = whole.metadata.num_rows, whole.metadata.num_columns
+    _check_packed(file, rows * width, name)
     if rows * width > LONG_CELLS:
         return _in_parts(name, rows, width, whole.iter_batches, progress)
     file.seek(0)
@@ -376,11 +324,23 @@ def _read_feather(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
     if file.read(len(ARROW)) == ARROW:  # not the older format, which is read whole
         whole = ipc.open_file(file)
         numbers, width = range(whole.num_record_batches), len(whole.schema)
-        rows = sum(whole.get_batch(number).num_rows for number in numbers)
+        rows = 0
+        for number in numbers:
+            rows += whole.get_batch(number).num_rows
+            _check_packed(file, rows * width, name)
         if rows * width > LONG_CELLS:
             return _in_parts(name, rows, width, lambda step: map(whole.get_batch, numbers), progress)
     file.seek(0)
     return RawFrame(pd.read_feather(file))
+
+
+def _check_packed(file: BinaryIO, cells: int, name: str) -> None:
+    """TableError for a file of arrow's formats that holds far more cells than bytes."""
+    position = file.tell()
+    packed = file.seek(0, os.SEEK_END)
+    file.seek(position)
+    if is_bomb(packed, 8 * cells, MAX_RATIO):
+        raise TableError(f"{capitalized(name)} unpacks to more than {MAX_RATIO} times its size: no table does.")
 
 
 def _in_parts(
@@ -409,9 +369,9 @@ _READERS: dict[str, Callable[[BinaryIO, str, ReadOptions, Progress], RawFrame]] 
     ".gz": read_text,
     ".parquet": _read_parquet,
     ".feather": _read_feather,
-    ".xlsx": _read_workbook,
-    ".xlsm": _read_workbook,
-    ".xls": _read_workbook,
+    ".xlsx": read_workbook,
+    ".xlsm": read_workbook,
+    ".xls": read_workbook,
 }
 
 ENDINGS = tuple(_READERS)

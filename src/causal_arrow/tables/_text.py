@@ -10,6 +10,7 @@ import codecs
 import csv
 import gzip
 import io
+import os
 import re
 import warnings
 from collections import Counter
@@ -19,6 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.inputs import is_bomb
 from causal_arrow.progress import READING, Progress
 from causal_arrow.storage import check_room
 from causal_arrow.tables._raw import CELLS_PER_PART, LONG_CELLS, RawFrame, check_duplicates, pack, remark
@@ -44,6 +46,10 @@ SAMPLE_LINES = 1000
 KEPT_BYTES = 2**24
 """A text of at most this size is read once and kept while it is parsed; a longer one is read twice."""
 MAX_TITLES = 20
+MAX_FIELDS = 20_000
+"""A line with more of them is not a row of a table, and takes pandas long to read."""
+MAX_RATIO = 100
+"""Text that gzip packs by more than this is no table."""
 
 NOT_UTF8 = remark("The file is not UTF-8 and was read as Latin-1: check names with special characters.")
 LABELED = remark("The first field of each line has no name in the header and was taken as a row label.")
@@ -53,8 +59,14 @@ NAMED_BY_COMMENT = remark("Column names were taken from the comment line above t
 def read_text(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
     """Read the table in an open text file, which may be compressed with gzip; `name` is what messages call it."""
     compressed = file.read(len(GZIP)) == GZIP
+    packed = file.seek(0, os.SEEK_END)
     file.seek(0)
-    text = _scanned(cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compressed else file, name)
+    text = _scanned(cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compressed else file, name, packed)
+    if text.widest > MAX_FIELDS:
+        raise TableError(
+            f"A line of {name} has {counted(text.widest, 'field')}, more than {MAX_FIELDS:,}: expected one column per "
+            "variable."
+        )
     encoding, findings = _encoding(text.start, text.is_short, name)
     if text.has_zeros and not text.is_short and "16" not in encoding:
         raise _not_text(name)
@@ -100,6 +112,7 @@ class _Text:
     has_zeros: bool  # bytes that no text has, but UTF-16
     has_comments: bool  # lines that begin with the mark of comments
     lines: int  # ends of lines
+    widest: int  # fields of the widest of the first lines, for the delimiter that makes it widest
 
     @property
     def is_short(self) -> bool:
@@ -112,18 +125,23 @@ class _Text:
         return self.file
 
 
-def _scanned(file: BinaryIO, name: str) -> _Text:
-    """Go through the bytes of a text once. Those of a text that is not long are kept."""
+def _scanned(file: BinaryIO, name: str, packed: int) -> _Text:
+    """Go through the bytes of a text, whose file has `packed` of them, once, and keep those of a short text."""
     first = chunk = file.read(KEPT_BYTES)
-    has_zeros, has_comments, lines, last = False, False, 0, b"\n"
+    has_zeros, has_comments, lines, last, unpacked = False, False, 0, b"\n", 0
     while chunk:
+        unpacked += len(chunk)
+        if is_bomb(packed, unpacked, MAX_RATIO):
+            raise TableError(f"{capitalized(name)} unpacks to more than {MAX_RATIO} times its size: no table does.")
         has_zeros = has_zeros or b"\x00" in chunk
         has_comments = has_comments or b"\n#" in last + chunk
         lines += chunk.count(b"\n")
         last = chunk[-1:]
         chunk = file.read(KEPT_BYTES)
     kept = io.BytesIO(first) if len(first) < KEPT_BYTES else file
-    return _Text(kept, name, first[:SAMPLE_BYTES], has_zeros, has_comments, lines)
+    first_lines = first.split(b"\n", MAX_TITLES + 2)[: MAX_TITLES + 2]
+    widest = 1 + max(line.count(sign.encode()) for line in first_lines for sign in DELIMITERS)
+    return _Text(kept, name, first[:SAMPLE_BYTES], has_zeros, has_comments, lines, widest)
 
 
 def _parse(

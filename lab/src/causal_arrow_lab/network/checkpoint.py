@@ -24,6 +24,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError
+from causal_arrow.inputs import is_bomb, is_zip_bomb
 from causal_arrow.network.checkpoint import (
     CONFIG_FILE,
     DTYPES,
@@ -34,9 +35,9 @@ from causal_arrow.network.checkpoint import (
     checksum,
     find_model,
     is_torch_file,
-    parse_json,
     read_bytes,
     read_file,
+    read_json,
 )
 from causal_arrow.output import make_folder, replace_file, sync_folder, write_through
 from causal_arrow_lab.network.devices import resolve_device
@@ -158,6 +159,9 @@ def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowM
 
 def _read_arrowfm_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
     """Configuration and weights of an ArrowFM file, `{'config': {'model': ...}, 'model_state_dict': ...}`."""
+    with path.open("rb") as file:
+        if is_zip_bomb(file, ratio=2):  # torch.save does not compress
+            raise CheckpointError(f"{path} is not read: it unpacks to many times its size, and weights do not.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch, about formats that it refuses right after
@@ -168,6 +172,8 @@ def _read_arrowfm_file(path: Path) -> tuple[ArrowConfig, dict[str, Tensor]]:
         config, weights = from_arrowfm(content["config"]["model"], content["model_state_dict"])
         if foreign := next((name for name, weight in weights.items() if not isinstance(weight, Tensor)), None):
             raise TypeError(f"{foreign} is no tensor")
+        if is_bomb(path.stat().st_size, sum(weight.numel() * weight.element_size() for weight in weights.values()), 2):
+            raise TypeError("its tensors repeat the same numbers")
     except ConfigurationError as error:
         raise CheckpointError(f"{path} describes a model that cannot be built: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -259,7 +265,7 @@ def load_state(directory: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]
     index_path = directory / STATE_FILE
     if not index_path.is_file():
         raise CheckpointError(f"No training state in {directory}: expected {STATE_FILE} and the files it lists.")
-    index = parse_json(read_bytes(index_path), "causal-arrow-state", index_path)
+    index = read_json(read_bytes(index_path), "causal-arrow-state", index_path)
     if index.pop("checksum", None) != zlib.crc32(json.dumps(index).encode()):
         raise CheckpointError(f"{index_path} is damaged: its checksum does not match its content.")
     pieces: dict[str, list[Tensor]] = {name: [] for name in index["shapes"]}
