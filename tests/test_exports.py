@@ -260,7 +260,7 @@ AB, BC, CA = (f'{{"source": "{cause}", "target": "{effect}"}}' for cause, effect
         ("g.json", OBJECT.replace('"c"]', "null]") % (AB, ""), "Expected the name of a variable, got None"),
         ("g.json", OBJECT % ('{"source": "a"}', ""), "'source' and 'target'"),
         ("g.json", OBJECT % (AB, ', "edge_probabilities": [[0, 1]]'), "3 × 3 numbers between 0 and 1"),
-        ("g.json", OBJECT % (AB, ', "edge_probabilities": [[0,NaN,0],[0,0,0],[0,0,0]]'), "numbers between 0 and 1"),
+        ("g.json", OBJECT % (AB, ', "edge_probabilities": [[0,NaN,0],[0,0,0],[0,0,0]]'), "not finite"),
         ("g.json", '{"variables": 3, "edges": []}', "Expected lists"),
         ("g.json", '{"variables": ' + "[" * 100_000, "nested too deeply"),
         ("g.csv", "source,target\na\n", "Expected a source and a target in every row, got 'a'"),

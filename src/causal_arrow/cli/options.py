@@ -21,6 +21,7 @@ from rich.markup import escape
 
 from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError, KnowledgeError
+from causal_arrow.inputs import read_bytes
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
@@ -240,7 +241,7 @@ def _tiers(text: str) -> Knowledge:
     if path.suffix.lower() in (".toml", ".json"):
         return Knowledge.from_file(path)
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise KnowledgeError(
             f"Cannot open the file of tiers '{path}': {error.strerror or error}. Or write the tiers, separated by "

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -26,6 +27,8 @@ JSON_FORMAT = "causal-arrow-graph"
 JSON_VERSION = 1
 MAX_VARIABLES = 5000
 """A graph takes memory for each pair of variables."""
+MAX_EDGES = MAX_WORDS = 1_000_000
+"""What a text may list."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +373,9 @@ _TOKEN = re.compile(
 
 def _read_dot(text: str) -> NamedGraph:
     """Graphviz and DAGitty text: names, and chains of arrows between them. Attributes and settings are skipped."""
-    tokens = [match for match in _TOKEN.finditer(text) if match["comment"] is None]
+    tokens = [match for match in islice(_TOKEN.finditer(text), MAX_WORDS + 1) if match["comment"] is None]
+    if len(tokens) > MAX_WORDS:
+        raise GraphError(f"Expected at most {MAX_WORDS:,} words and signs.")
     start = next((number for number, token in enumerate(tokens) if token["sign"] == "{"), None)
     if start is None or sum({"{": 1, "}": -1}.get(token["sign"], 0) for token in tokens) != 0:
         raise GraphError("Expected a graph between braces, such as digraph { a -> b }.")
@@ -448,6 +453,8 @@ class _DotStatements:
             self.last_edges = []
 
     def _join(self, right: list[str]) -> None:
+        if self.arrow and len(self.left) * len(right) + len(self.edges) > MAX_EDGES:
+            raise GraphError(f"Expected at most {MAX_EDGES:,} edges.")
         pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
         self.last_edges = [*self.last_edges, *pairs] if self.arrow == "->" else []
         if self.arrow == "<->":

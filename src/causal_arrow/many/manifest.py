@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
+from causal_arrow.inputs import parse_json, read_bytes
 from causal_arrow.tables import ENDINGS
 from causal_arrow.tables.options import READ_OPTIONS
 from causal_arrow.text import closest, counted, listed, reason, shown
@@ -140,7 +140,7 @@ def _manifest(path: Path) -> list[Entry]:
         )
     try:
         rows = _json_rows(path) if path.suffix.lower() == ".json" else _text_rows(path)
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise TableError(f"Cannot read the manifest '{path.name}': {reason(error)}.") from error
     if not rows:
         raise TableError(f"The manifest '{path.name}' names no tables.")
@@ -169,7 +169,7 @@ def _manifest(path: Path) -> list[Entry]:
 
 
 def _json_rows(path: Path) -> list[dict[str, Any]]:
-    content = json.loads(path.read_bytes())
+    content = parse_json(read_bytes(path))
     rows = content.get("tables") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise TableError(
@@ -179,7 +179,7 @@ def _json_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _text_rows(path: Path) -> list[dict[str, Any]]:
-    text = path.read_text(encoding="utf-8-sig")
+    text = read_bytes(path).decode("utf-8-sig")
     header = text.split("\n", 1)[0]
     delimiter = next((sign for sign in ("\t", ",", ";") if sign in header), ",")
     reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey=BEYOND, restval="")

@@ -19,7 +19,7 @@ from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
 from causal_arrow.tables._text import MAX_FIELDS, Row, sheet_start
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Finding
-from causal_arrow.text import capitalized, counted, first_few, listed, shown
+from causal_arrow.text import capitalized, first_few, listed, shown
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -53,15 +53,13 @@ def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
     if not rows:
         raise TableError(f"The sheet {sheet!r} of {name} is empty.")
     rows, strays = _without_strays(rows, name)
-    columns = sorted({column for cells in rows.values() for column in cells})
-    if len(columns) > MAX_FIELDS:
-        raise TableError(f"{capitalized(name)} has {len(columns):,} columns: expected one per variable.")
-    left = columns[0]
+    left = min(min(cells) for cells in rows.values())
     first_rows = [_as_row(line, cells, left) for line, cells in islice(rows.items(), SAMPLE_ROWS)]
     start = sheet_start(first_rows, options.header)
     if options.header:  # pandas renames the second 'a' to 'a.1', so look at the header itself
         check_duplicates([field.strip() for field in first_rows[start].fields], name)
-    lines, columns = _grid(list(rows)[start:], FAR), _grid(columns, FAR)
+    lines = _grid(list(rows)[start:], FAR)
+    columns = _grid(sorted({column for line in lines for column in rows.get(line, ())}), FAR)
     if len(lines) * len(columns) > max(MAX_CELLS, 10 * sum(map(len, rows.values()))):
         raise TableError(f"The cells of {name} are scattered over {len(lines):,} rows and {len(columns):,} columns.")
     nothing: Cells = {}
