@@ -40,7 +40,7 @@ HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
         "In the rows of the paper's tables bold follows the paper: the best mean, and ties whose standard error "
         f"intervals overlap with it. Elsewhere: {BOLD} A method that was run on less than a fifth of a row's datasets "
         "takes no part.",
-        "PC, GES, BOSS, GRaSP and GIES answer with an equivalence class, that is a CPDAG: nSHD and F1 are of one "
+        "PC, GES, BOSS, GRaSP, FLOP and GIES answer with an equivalence class, that is a CPDAG: nSHD and F1 are of one "
         "DAG of that class, and for AP a directed edge counts 1 and an undirected one ½ in both directions. DAGMA,"
         " NOTEARS and SDCD are ranked for AP by their weights, which is kinder than the paper: the published "
         "figures of DAGMA and SDCD are of the thresholded graph, which further measures show as “AP of the graph”.",

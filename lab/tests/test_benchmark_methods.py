@@ -17,14 +17,20 @@ from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab import load_model, save_model
 from causal_arrow_lab.benchmarks.methods import METHODS, MethodOptions, Observed, prepare
 from causal_arrow_lab.benchmarks.methods.arrow import weights_label
-from causal_arrow_lab.benchmarks.methods.protocol import answer_from_pdag
+from causal_arrow_lab.benchmarks.methods.packages import shrunk
+from causal_arrow_lab.benchmarks.methods.protocol import answer_from_pdag, standardized
 from causal_arrow_lab.benchmarks.methods.references import explained_variances, forward_regression
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
 
 CHEAP = ["arrow", "arrow-shd", "arrow-f1", "varsort", "r2sort", "random", "empty"]
 CAUSAL_LEARN = ["boss", "boss-1", "grasp", "pc", "ges", "direct-lingam"]
-PACKAGES = {**dict.fromkeys(CAUSAL_LEARN, "causallearn"), "dagma": "dagma"}
+PACKAGES = {
+    **dict.fromkeys(CAUSAL_LEARN, "causallearn"),
+    "dagma": "dagma",
+    "flop": "flopsearch",
+    "flop-3": "flopsearch",
+}
 
 
 def require(method: str) -> None:
@@ -73,8 +79,8 @@ def test_every_method_answers_with_a_dag_and_scores_and_leaves_the_table_alone(n
     assert 0 <= answer.seconds < 60
 
 
-@pytest.mark.parametrize("name", CAUSAL_LEARN)
-def test_causal_learn_and_we_mean_the_same_by_an_arrow(name: str) -> None:
+@pytest.mark.parametrize("name", [*CAUSAL_LEARN, "flop"])
+def test_these_packages_and_we_mean_the_same_by_an_arrow(name: str) -> None:
     require(name)
     answer = prepare(name, MethodOptions()).start()(collider(), np.random.default_rng(1))
     np.testing.assert_array_equal(np.argwhere(answer.adjacency), [[0, 2], [1, 2]])
@@ -91,6 +97,42 @@ def test_half_the_penalty_gives_boss_more_edges() -> None:
         for name in ("boss", "boss-1")
     ]
     assert edges[0] < edges[1]
+
+
+def test_a_larger_penalty_gives_flop_fewer_edges() -> None:
+    require("flop")
+    random = np.random.default_rng(4)
+    table = random.standard_normal((200, 12)) @ (np.eye(12) + 0.25 * np.triu(random.standard_normal((12, 12)), k=1))
+    edges = [
+        prepare(name, MethodOptions()).start()(table, np.random.default_rng(1)).adjacency.sum()
+        for name in ("flop-3", "flop")
+    ]
+    assert edges[0] < edges[1]
+
+
+@pytest.mark.parametrize("rows", [20, 30, 31, 40])
+def test_flop_reads_tables_with_few_rows_and_with_copies_by_a_shrunk_covariance_and_says_so(rows: int) -> None:
+    require("flop")
+    data = np.random.default_rng(6).standard_normal((rows, 30))
+    for k in range(1, 30):
+        data[:, k] = 0.9 * data[:, k - 1] + 0.4 * data[:, k]  # a chain
+    if rows == 40:
+        data[:, 2] = data[:, 3]
+    answer = prepare("flop", MethodOptions()).start()(data, np.random.default_rng(1))
+    joined = answer.adjacency | answer.adjacency.T
+    assert np.diagonal(joined, 1).sum() > 20
+    assert joined.sum() / 2 < 70
+    assert answer.reading == (None if rows == 31 else {"covariance": "shrunk"})
+
+
+def test_shrunk_rows_have_the_covariance_of_ledoit_and_wolf() -> None:
+    covariance = pytest.importorskip("sklearn.covariance")
+    data = standardized(np.random.default_rng(7).standard_normal((10, 15)))
+    rows, factor = shrunk(data)
+    expected, _ = covariance.ledoit_wolf(data, assume_centered=True)
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(rows.T @ rows / len(rows), expected, atol=1e-12)
+    assert factor == pytest.approx(1.6 * np.log(10) / np.log(16))
 
 
 def test_dagma_weights_are_those_of_each_variable_regressed_on_its_causes() -> None:

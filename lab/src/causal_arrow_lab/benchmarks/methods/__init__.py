@@ -70,6 +70,7 @@ def _search(search: Callable[[Mapping[str, Any]], packages.Search], settings: Ma
 
 
 _of_tables = partial(method_of_package, "causal-learn", reads_tables=True)
+_of_flopsearch = partial(method_of_package, "flopsearch", reads_tables=True)
 _of_pgmpy = partial(method_of_package, "pgmpy", reads_tables=True, extra="handover")
 
 METHODS = {
@@ -126,6 +127,16 @@ METHODS = {
         "GES, λ = 1",
         "GES with twice the penalty on edges (causal-learn)",
         _search(packages.ges, packages.GES_1_SETTINGS),
+    ),
+    "flop": MethodKind(
+        "FLOP",
+        "Search over orders with restarts, by BIC with penalty 2, linear (flopsearch)",
+        _of_flopsearch(packages.start_flop, packages.FLOP_SETTINGS),
+    ),
+    "flop-3": MethodKind(
+        "FLOP, λ = 3",
+        "FLOP with one and a half times the penalty on edges (flopsearch)",
+        _of_flopsearch(packages.start_flop, packages.FLOP_3_SETTINGS),
     ),
     "direct-lingam": MethodKind(
         "DirectLiNGAM",

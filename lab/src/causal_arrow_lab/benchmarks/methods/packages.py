@@ -6,6 +6,7 @@ describes how they read what they cannot read exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -38,6 +39,8 @@ PC_SETTINGS = {"test": "fisherz", "alpha": 0.05}
 PC_001_SETTINGS = {"test": "fisherz", "alpha": 0.01}  # fewer edges: a test needs more evidence of dependence
 GES_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 0.5}
 GES_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # twice the penalty on edges
+FLOP_SETTINGS = {"lambda_bic": 2.0, "restarts": 50, "standardized": True}
+FLOP_3_SETTINGS = {**FLOP_SETTINGS, "lambda_bic": 3.0}  # fewer edges
 DIRECT_LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
 
 
@@ -94,6 +97,42 @@ def start_direct_lingam(settings: Mapping[str, Any]) -> Solve:
         return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)  # lingam has [k, j] where j → k
 
     return solve
+
+
+def start_flop(settings: Mapping[str, Any]) -> Solve:
+    """FLOP (Wienöbst et al. 2025), a search over orders by BIC, for linear relations; its graph is a CPDAG.
+
+    Its restarts are random and take no seed, so that close calls may differ from run to run. It needs a covariance of
+    full rank. Where the table has none, as with fewer rows than columns, it gets rows with the covariance shrunk by
+    Ledoit and Wolf's rule.
+    """
+    flop = import_module("flopsearch").flop
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        observed = Observed.of(data)
+        _refuse_holes(observed.table)
+        values, penalty, reading = standardized(observed.table.values), settings["lambda_bic"], observed.as_numbers
+        if np.linalg.matrix_rank(values) < values.shape[1]:
+            values, factor = shrunk(values)
+            penalty, reading = penalty * factor, {**reading, "covariance": "shrunk"}
+        marks, seconds = timed(lambda: flop(values, penalty, restarts=settings["restarts"]))
+        return replace(answer_from_pdag(np.asarray(marks) > 0, seconds), reading=reading or None)
+
+    return solve
+
+
+def shrunk(values: FloatArray) -> tuple[FloatArray, float]:
+    """P + 1 rows whose covariance is that of standardized columns shrunk towards independence.  (P + 1, P)
+
+    And the factor of the penalty that makes the BIC of so many rows proportional to that of the rows there were.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    rows, variables = values.shape
+    covariance, _ = ledoit_wolf(values, assume_centered=True)
+    contrasts = np.linalg.qr(np.eye(variables + 1)[:, :-1] - 1 / (variables + 1))[0]  # orthonormal, each of mean 0
+    made = np.sqrt(variables + 1) * contrasts @ np.linalg.cholesky(covariance).T
+    return standardized(made), (variables + 1) / rows * math.log(rows) / math.log(variables + 1)
 
 
 def pdag_of(graph: Any) -> BoolArray:
