@@ -5,6 +5,7 @@ Imports wait for the fixtures: tests of the lower layers also run where only num
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from causal_arrow.network.pairwise import PairwiseNetwork
+
+
+if importlib.util.find_spec("causal_arrow_lab") is None:
+    # Documents and releases are of both distributions.
+    collect_ignore = [f"tests/test_{name}.py" for name in ("code_blocks", "documents", "pages", "release")]
 
 
 @pytest.fixture(scope="session")

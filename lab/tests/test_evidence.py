@@ -293,7 +293,7 @@ def test_the_bare_command_writes_the_records_of_the_benchmark_and_prints_its_tab
     for _ in range(2):  # the second time there is nothing to do
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert re.search(r"\| UUMC +\| Exact posterior", done.stdout)
+        assert re.search(r"limit/UUMC +exact-bayes +2 of 2", done.stdout)
     assert [one.index for one in read_records(tmp_path)] == [0, 1]
     wrong = subprocess.run([*command[:3], "nowhere"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
