@@ -48,6 +48,13 @@ PAGE: Wording = {
     "observations": lambda remedy: "leave out observations in the file",
     "level": lambda remedy: "choose another outcome, or name one of its levels in Python or on the command line",
     "interventions": lambda remedy: f"choose {remedy.columns[0]!r} as the column of experiments",
+    "lags": lambda remedy: "choose a number of lags under Time series",
+    "fewer lags": lambda remedy: "choose fewer lags under Time series",
+    "time": lambda remedy: "choose the column of times under Time series",
+    "unit": lambda remedy: "choose the column that identifies units under Time series",
+    "resample": lambda remedy: "save the series with equal steps between its rows",
+    "season": lambda remedy: f"choose a season of {remedy.setting} steps under Time series",
+    "difference": lambda remedy: f"choose to analyze the changes of {listed(remedy.columns)} under Time series",
 }
 """Only what a person can do on the page or in the file."""
 
