@@ -594,7 +594,8 @@ def test_what_an_experiment_rules_out_is_not_put_down_to_what_the_reader_knows()
 
 def test_every_remedy_has_words_on_every_surface() -> None:
     assert set(PAGE) == set(PYTHON) == set(COMMAND_LINE)
-    settings = {"missing": "drop", "kind": "category", "omit": "interventions", "decimal": ",", "na": "?", "season": "12"}
+    settings = {"missing": "drop", "kind": "category", "omit": "interventions", "decimal": ",", "na": "?"}
+    settings["season"] = "12"
     for action in PAGE:
         remedy = Remedy(action, ("zip code",), settings.get(action, "drop"))
         words = PAGE[action](remedy)

@@ -666,7 +666,10 @@ class Discovery:
         table = self.table
         first, second = halves(table, cluster, random)
         parts = [
-            (self._found_again(table.only(graph_rows)), table.only(rows))
+            (
+                uncertainty.answer_of_rows(self.answer, self.network, table.only(graph_rows), self.settings),
+                table.only(rows),
+            )
             for graph_rows, rows in ((first, second), (second, first))
         ]
         return split_effect(parts, treatment, outcome, **asked)
@@ -1027,15 +1030,6 @@ class Discovery:
         labels = {name: getattr(reading, name) for name in ("interventions", "environments")}
         labels = {name: value for name, value in labels.items() if value is not None}
         return read_like(self.table, rows, reading.missing, labels, needs_environments)
-
-    def _found_again(self, table: Table) -> Answer:
-        """The answer for some rows of the table, found as this one was."""
-        from causal_arrow.discovery.pipeline import discover
-
-        answer, settings = self.answer, self.settings
-        chosen = {name: getattr(settings, name) for name in ("scale", "max_rows", "observations_per_chunk")}
-        chosen |= {"knowledge": answer.knowledge, "directions": answer.directions, "model": self.network}
-        return discover(table, Settings(**chosen), progress=False).answer
 
     def _mention_hidden_causes(self, sentence: str | None) -> None:
         if sentence is not None:

@@ -143,7 +143,7 @@ class ReadyTable:
             ),
             log_columns=self.log_columns[chosen],
             columns=self.table.columns,
-            experiments=_experiments(self.table),
+            experiments=self.table.experiments,
             environment=self.table.environment,
             table_checksum=self.arranged.checksum,
             directions=self.settings.directions,
@@ -176,7 +176,7 @@ def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> Rea
     work = workload(network, read, table.variables, settings.observations_per_chunk)
     check_memory(work, network)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
-    always_set = set_in_every(table.observations, _experiments(table))
+    always_set = set_in_every(table.observations, table.experiments)
     constraints = constraints_on(arranged.names, knowledge, table.environment, always_set)
     report = inspect_table(table, training_range(settings.model), able)
     arranged = arranged.reading_once(groups_of_copies(report.findings))
@@ -202,14 +202,6 @@ def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progr
         check_readable(source, able)
         return source
     return read_table(source, options, abilities=able, progress=progress)
-
-
-def _experiments(table: Table) -> dict[str, int]:
-    """In how many observations each variable was set, for those that were."""
-    if table.intervened is None:
-        return {}
-    counts = zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True)
-    return {name: count for name, count in counts if count}
 
 
 def _observations_finding(

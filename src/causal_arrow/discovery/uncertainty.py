@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.second_reading import read_again
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
@@ -252,11 +253,24 @@ def resampled_distributions(
         yield from inference.infer_rows(model, arranged, rows, settings.observations_per_chunk)
 
 
-def _as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
-    """The table as the network read it for the answer; a TableError for another table."""
-    arranged = arrange(table, max_rows)
-    if arranged.checksum != answer.table_checksum:
-        raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
+def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settings) -> Answer:
+    """The answer for some rows of the answer's table, with the same knowledge, logarithms and decoding."""
+    arranged = _read_alike(answer, arrange(rows, settings.max_rows))
+    distribution = inference.infer(model, arranged, settings.observations_per_chunk)
+    distribution, _ = read_again(model, arranged, distribution, settings.observations_per_chunk)
+    return replace(
+        answer,
+        distribution=distribution,
+        arrangement=arranged.arrangement,
+        observations=rows.observations,
+        experiments=rows.experiments,
+        table_checksum=arranged.checksum,
+        compiled=None,
+    )
+
+
+def _as_answered(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable | ArrangedLongTable:
+    """The table on the scales on which the network read it for the answer."""
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
     return arranged.with_logarithms(on_log_scale).reading_once(groups_of_copies(answer.findings))
 

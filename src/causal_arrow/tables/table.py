@@ -176,6 +176,14 @@ class Table:
         intervened = None if self.intervened is None else self.intervened[rows]
         return replace(self, values=self.values[rows], intervened=intervened)
 
+    @property
+    def experiments(self) -> dict[str, int]:
+        """In how many observations each variable was set, for those that were."""
+        if self.intervened is None:
+            return {}
+        counts = zip(self.names, self.intervened.sum(axis=0).tolist(), strict=True)
+        return {name: count for name, count in counts if count}
+
     @cached_property
     def log_candidates(self) -> Bools:
         """Which variables are worth a log transform: numbers that are skewed and share a sign.  (P,)"""
