@@ -24,7 +24,7 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 
 @cache
 def notebooks() -> ModuleType:
-    return load_script("hooks/notebooks")
+    return load_script("../hooks/notebooks")
 
 
 def results(name: str, *expressions: str) -> Any:
