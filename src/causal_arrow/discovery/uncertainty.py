@@ -269,7 +269,15 @@ def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settin
     )
 
 
-def _as_answered(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable | ArrangedLongTable:
+def _as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
+    """The table as the network read it for the answer; a TableError for another table."""
+    arranged = arrange(table, max_rows)
+    if arranged.checksum != answer.table_checksum:
+        raise TableError("Expected the table that was fitted, got another one: call fit with it first.")
+    return _read_alike(answer, arranged)
+
+
+def _read_alike(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable | ArrangedLongTable:
     """The table on the scales on which the network read it for the answer."""
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
     return arranged.with_logarithms(on_log_scale).reading_once(groups_of_copies(answer.findings))
