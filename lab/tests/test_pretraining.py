@@ -357,16 +357,34 @@ def test_an_exploding_loss_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monk
         pretrain(TINY, tmp_path, device="cpu", echo=quiet)
 
 
-def test_a_run_with_a_clock_is_done_and_saved_in_time(tmp_path: Path) -> None:
-    endless = until(10**6)
-    began = time.monotonic()
-    pretrain(endless, tmp_path, minutes=0.15, device="cpu", echo=quiet)
-    assert time.monotonic() - began < 9 + 3
+class TickingTime:
+    """A clock that moves on by 20 ms whenever it is read: a busy machine changes nothing."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 0.02
+        return self.now
+
+    perf_counter = monotonic
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> TickingTime:
+    clock = TickingTime()
+    monkeypatch.setattr(processes, "time", clock)
+    return clock
+
+
+def test_a_run_with_a_clock_is_done_and_saved_in_time(tmp_path: Path, ticking: TickingTime) -> None:
+    pretrain(until(10**6), tmp_path, minutes=0.15, device="cpu", echo=quiet)
+    assert 5 < ticking.now <= 9
     assert _saved_step(tmp_path) > 1
     assert load_model(tmp_path / "weights").parameter_count() > 0
 
 
-def test_a_run_with_a_clock_finds_out_in_good_time_how_long_its_end_takes(tmp_path: Path) -> None:
+def test_a_run_with_a_clock_finds_out_in_good_time_how_long_its_end_takes(tmp_path: Path, ticking: TickingTime) -> None:
     rare = dataclasses.replace(TINY.validation, every_steps=10**6)
     pretrain(dataclasses.replace(until(10**6), validation=rare), tmp_path, minutes=0.1, device="cpu", echo=quiet)
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -374,8 +392,9 @@ def test_a_run_with_a_clock_finds_out_in_good_time_how_long_its_end_takes(tmp_pa
     assert 3 <= first < last
 
 
-def test_a_falling_learning_rate_leaves_the_state_from_before_the_fall(tmp_path: Path) -> None:
-    endless = dataclasses.replace(until(10**6), log=dataclasses.replace(TINY.log, save_every_steps=10**6))
+def test_a_falling_learning_rate_leaves_the_state_from_before_the_fall(tmp_path: Path, ticking: TickingTime) -> None:
+    rarely_saved = dataclasses.replace(TINY.log, every_steps=1, save_every_steps=10**6)
+    endless = dataclasses.replace(until(10**6), log=rarely_saved)
     pretrain(endless, tmp_path, minutes=0.15, decay_minutes=0.05, device="cpu", echo=quiet)
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     shares = [record["learning_rate_share"] for record in records if record["event"] == "step"]
@@ -415,7 +434,7 @@ def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypat
 def torchrun(config: Path, output: Path, processes: int) -> subprocess.CompletedProcess[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     program = ["-m", "causal_arrow_lab.pretraining", str(config), "--device", "cpu", "--output", str(output)]
-    return subprocess.run([*launcher, *program], env=one_thread(), capture_output=True, text=True, timeout=240)
+    return subprocess.run([*launcher, *program], env=one_thread(), capture_output=True, text=True, timeout=900)
 
 
 def test_two_processes_give_the_weights_of_one(tmp_path: Path) -> None:
@@ -453,12 +472,12 @@ def test_a_run_that_loses_a_process_ends_with_an_error_and_resumes(tmp_path: Pat
     program = ["-m", "causal_arrow_lab.pretraining", str(config), "--device", "cpu", "--output", str(output)]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     run = subprocess.Popen([*launcher, *program], env=one_thread(), **silent)
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while _saved_step(output) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     os.kill(int(children[-1]), signal.SIGKILL)
-    assert run.wait(timeout=60) != 0
+    assert run.wait(timeout=300) != 0
     reached = _saved_step(output)
     assert reached >= 2
     pretrain(until(reached + 2), output, resume=True, device="cpu", echo=quiet)
@@ -486,7 +505,7 @@ sys.exit(main(sys.argv[1:]))
     )
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
     options = [str(tmp_path / "tiny.toml"), "--device", "cpu", "--output", str(tmp_path / "run"), "--minutes", "60"]
-    result = subprocess.run([*launcher, *options], env=one_thread(), capture_output=True, text=True, timeout=240)
+    result = subprocess.run([*launcher, *options], env=one_thread(), capture_output=True, text=True, timeout=900)
     assert result.returncode == 0, result.stderr
     assert _saved_step(tmp_path / "run") == TINY.optimization.steps
     assert result.stdout.count("DECISION") == 2 * TINY.optimization.steps  # one per step and process
