@@ -222,6 +222,15 @@ def test_hidden_causes_act_on_two_variables_up_to_a_quarter() -> None:
     assert [max_hidden_causes(p) for p in (2, 10, 11, 200)] == [1, 1, 2, 10]
 
 
+def test_hidden_factors_act_on_a_quarter_up_to_all() -> None:
+    factors = torch.arange(900) % 2 == 0
+    effects = sample_hidden_causes(torch.full((900,), 2), 2, 12, seeded(), factors)
+    assert torch.equal(effects[~factors], sample_hidden_causes(torch.full((900,), 2), 2, 12, seeded())[~factors])
+    counts = effects[factors].sum(2).flatten()
+    assert stats.chisquare(torch.bincount(counts, minlength=13)[3:]).pvalue > 1e-3
+    assert sample_hidden_causes(torch.ones(5), 1, 2, seeded(), torch.ones(5) > 0).all()
+
+
 def test_a_family_without_room_gives_what_it_has() -> None:
     adjacency = graphs("forest", 40, variables=10, tasks=50)
     assert (adjacency.sum((1, 2)) == 9).all()

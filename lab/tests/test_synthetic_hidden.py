@@ -48,9 +48,10 @@ def unrelated(batch: TaskBatch) -> torch.Tensor:
 # --- hidden causes and classes
 
 
-@pytest.mark.parametrize("name", ["hidden_causes", "hidden_classes", "pooled_conditions"])
+@pytest.mark.parametrize("name", ["hidden_causes", "hidden_classes", "pooled_conditions", "hidden_factors"])
 def test_pairs_that_share_a_hidden_cause_are_told_and_no_others_depend_without_an_edge(name: str) -> None:
-    batch = TYPED.only(name, "no_instruments", "exact_measurements").sample(300, 400, 8, seeded())
+    some = TYPED.reweighted({name: 1.0}).only(name, "no_instruments", "exact_measurements")
+    batch = some.sample(300, 400, 8, seeded())
     shared = confounded(batch)
     assert 0.02 < shared.double().mean() < 0.9
     strength = correlations(batch)

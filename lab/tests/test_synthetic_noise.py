@@ -120,6 +120,19 @@ def test_target_r2_is_a_tenth_plus_eight_tenths_of_a_beta_with_one_shape_a_task(
     assert r2.mean(1).var() > 4 * r2.var() / r2.shape[1]
 
 
+def test_unlike_signals_are_even_on_the_logit_scale_with_no_law_per_task() -> None:
+    logit = torch.logit(explained("unlike_signals"))
+    law = stats.uniform(-5.3, 8.2)  # R² from 0.005 to 0.948
+    assert stats.kstest(logit.flatten().numpy(), law.cdf).pvalue > 1e-3
+    assert stats.chi2.sf(*chi_square_of_means(logit, law.var())) > 1e-3
+
+
+def chi_square_of_means(rows: torch.Tensor, variance: float) -> tuple[float, int]:
+    """Compare the spread of row means with that of independent draws."""
+    means = rows.mean(1)
+    return float(((means - means.mean()) ** 2).sum() * rows.shape[1] / variance), len(means) - 1
+
+
 @pytest.mark.parametrize(
     ("strength", "low", "high"),
     [("weak_signal", 0.01, 0.2), ("strong_signal", 0.9, 0.999), ("spread_signal", 0.01, 0.999)],

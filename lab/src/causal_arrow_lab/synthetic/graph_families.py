@@ -226,8 +226,12 @@ def max_hidden_causes(variables: int) -> int:
     return min(10, -(-variables // 10))
 
 
-def sample_hidden_causes(hidden: Tensor, slots: int, variables: int, generator: torch.Generator) -> Tensor:
+def sample_hidden_causes(
+    hidden: Tensor, slots: int, variables: int, generator: torch.Generator, factors: Tensor | None = None
+) -> Tensor:
     """Draw the variables that each hidden cause acts on: two up to a quarter of all.  (B, L, P) bool
+
+    Where `factors` (B,), a hidden cause acts on a quarter up to all of the variables.
 
     The first `hidden` (B,) of the `slots` (L) hidden causes of a task exist. Hidden variables are roots, common causes
     only: when they are dropped, the edges among the other variables are still exactly the direct causes. Dropping a
@@ -237,6 +241,8 @@ def sample_hidden_causes(hidden: Tensor, slots: int, variables: int, generator: 
     limit = max(2, variables // 4)
     uniform = torch.rand(tasks, slots, 1, generator=generator, device=device)
     effects = (2 + uniform * (limit - 1)).floor()  # (B, L, 1) in {2, ..., limit}
+    if factors is not None:
+        effects = torch.where(factors[:, None, None], (limit + uniform * (variables - limit + 1)).floor(), effects)
     ranks = random_permutations(tasks * slots, variables, generator).view(tasks, slots, variables)
     exists = torch.arange(slots, device=device) < hidden[:, None]
     return (ranks < effects) & exists[:, :, None]

@@ -156,18 +156,20 @@ def draw_noise(
 MAX_LOGIT_R2 = math.log(0.999 / 0.001)
 MIN_LOGIT_R2 = math.log(0.01 / 0.99)
 
-# (Beta(a, b) draw in [0, 1], number of causes) -> the noise's share of the variance, 1 − R², which keeps its digits
-# where R² is near 1. a and b are Unif(1, 10), drawn once per task.
-SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "moderate_signal": lambda draw, causes: 0.9 - 0.8 * draw,  # the paper's R² in [0.1, 0.9]
-    "weak_signal": lambda draw, causes: 0.99 - 0.19 * draw,  # R² in [0.01, 0.2]
-    "strong_signal": lambda draw, causes: 0.1 * 0.01**draw,  # R² in [0.9, 0.999], 1 − R² even on a log scale
-    "spread_signal": lambda draw, causes: torch.sigmoid(  # R² in [0.01, 0.999], even on the logit scale
+# (Beta(a, b) draw in [0, 1], number of causes, Unif(0, 1) draw) -> the noise's share of the variance, 1 − R², which
+# keeps its digits where R² is near 1. a and b are Unif(1, 10), drawn once per task.
+SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "moderate_signal": lambda draw, causes, even: 0.9 - 0.8 * draw,  # the paper's R² in [0.1, 0.9]
+    "weak_signal": lambda draw, causes, even: 0.99 - 0.19 * draw,  # R² in [0.01, 0.2]
+    "strong_signal": lambda draw, causes, even: 0.1 * 0.01**draw,  # R² in [0.9, 0.999], 1 − R² even on a log scale
+    "spread_signal": lambda draw, causes, even: torch.sigmoid(  # R² in [0.01, 0.999], even on the logit scale
         -(MIN_LOGIT_R2 + (MAX_LOGIT_R2 - MIN_LOGIT_R2) * draw)
     ),
     # Every cause adds its share, as genes do to a trait: R² / (1 − R²) is their number times 0.02 to 0.5, even on a log
     # scale. With a target that ignores their number, many causes of one effect would each be too weak to be seen.
-    "accumulating_signal": lambda draw, causes: 1 / (1 + causes * 0.02 * 25**draw),
+    "accumulating_signal": lambda draw, causes, even: 1 / (1 + causes * 0.02 * 25**draw),
+    # No law per task: as in real tables, variables of R² = 0.005 stand beside others of 0.95, even on the logit scale.
+    "unlike_signals": lambda draw, causes, even: torch.sigmoid(5.3 - 8.2 * even),
 }
 
 # Spread of raw structural equations: the noise has standard deviation exp(spread · Unif(−1, 1)) and nothing is
@@ -192,17 +194,17 @@ def draw_noise_variances(
     has_causes = causes > 0
     shapes = 1 + 9 * torch.rand(2, tasks, 1, generator=generator, device=device).expand(2, tasks, variables)
     draw = beta(shapes[0], shapes[1], generator)
+    even = torch.rand(tasks, variables, generator=generator, device=device)
     share = torch.zeros_like(draw)
     for code, noise_share in enumerate(SIGNAL_STRENGTHS.values()):
-        share = torch.where(strength[:, None] == code, noise_share(draw, causes), share)
+        share = torch.where(strength[:, None] == code, noise_share(draw, causes, even), share)
 
-    exponent = 2 * torch.rand(tasks, variables, generator=generator, device=device) - 1
     absolute = torch.where(has_causes, 0.0, 1.0)
     raw = torch.zeros_like(has_causes)
     for code, spread in enumerate(SCALES.values()):
         if spread is not None:
             here = scale[:, None] == code
-            absolute = torch.where(here, torch.exp(2 * spread * exponent), absolute)
+            absolute = torch.where(here, torch.exp(2 * spread * (2 * even - 1)), absolute)
             raw = raw | here
     relative = torch.where(raw | ~has_causes, 0.0, share / (1 - share))
     return relative, absolute

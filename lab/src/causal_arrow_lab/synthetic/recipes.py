@@ -65,7 +65,7 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "noise_couplings": ("additive_noise", "heteroscedastic_noise"),
     "signal_strengths": tuple(SIGNAL_STRENGTHS),
     "scales": tuple(SCALES),
-    "hidden_variables": ("no_hidden_causes", "hidden_causes", "pooled_conditions", "hidden_classes"),
+    "hidden_variables": ("no_hidden_causes", "hidden_causes", "pooled_conditions", "hidden_classes", "hidden_factors"),
     "distortions": ("undistorted", "alike_distortions", "mixed_distortions"),
     "distortion_shapes": tuple(DISTORTION_SHAPES),
     "roundings": tuple(ROUNDINGS),
@@ -268,12 +268,14 @@ def widened() -> Recipe:
             "strong_signal": 1.0,
             "spread_signal": 1.0,
             "accumulating_signal": 0.0,  # for training: the configuration `base` gives it a weight
+            "unlike_signals": 0.0,  # likewise the configuration `any`
         },
         scales={"restandardized": 2.0, "raw_equal_noise": 1.0, "raw_unequal_noise": 1.0},
         hidden_variables={
             "no_hidden_causes": 3.0,
             "hidden_causes": 1.0,
             "pooled_conditions": 0.0,  # likewise
+            "hidden_factors": 0.0,
         },
         distortions={"undistorted": 2.0, "alike_distortions": 1.0, "mixed_distortions": 1.0},
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
@@ -291,6 +293,7 @@ def typed() -> Recipe:
             "hidden_causes": 3.0,
             "pooled_conditions": 0.5,
             "hidden_classes": 1.0,
+            "hidden_factors": 0.0,
         },
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
         kinds={"numbers": 6.0, "few_typed": 2.0, "some_typed": 4.0, "all_typed": 2.0, "all_alike": 2.0},

@@ -89,6 +89,9 @@ PLANS: Mapping[str, type[Mechanism] | type[DiscreteMechanism]] = {
 # How a task is solved. Tasks of one way are neighbors, so that those of plain numbers do not pay for the others.
 PLAIN, RICH, DISCRETE, NORMAL = range(4)
 
+# A task with hidden factors has at most this many: each acts on a quarter up to all of the variables.
+MAX_FACTORS = 3
+
 # The share of changed columns of a distorted or rounded task is uniform from here to 1.
 MIN_CHANGED_SHARE = 0.3
 
@@ -203,7 +206,11 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
             "recipe": recipe,
             "way": way,
             "width": width,
-            "hidden": hidden * (parts["hidden_variables"] == CODES["hidden_causes"]),
+            "hidden": torch.where(
+                parts["hidden_variables"] == CODES["hidden_factors"],
+                hidden.clamp(max=MAX_FACTORS),
+                hidden * (parts["hidden_variables"] == CODES["hidden_causes"]),
+            ),
             "noises": noises,
             "distortion": (1 + shapes) * distorted * number,
             "rounding": parts["roundings"][:, None] * rounded * number,
@@ -640,7 +647,10 @@ def _draw_causes(
     hidden = max(on_host.present("hidden"))
     hidden_effects = torch.zeros(len(choices), 0, variables, dtype=torch.bool, device=generator.device)
     if hidden:
-        hidden_effects = sample_hidden_causes(choices["hidden"], hidden, variables, generator)
+        factors = None
+        if CODES["hidden_factors"] in on_host.present("hidden_variables"):
+            factors = choices["hidden_variables"] == CODES["hidden_factors"]
+        hidden_effects = sample_hidden_causes(choices["hidden"], hidden, variables, generator, factors)
     if on_host["bystanders"].any():
         # Each variable is a bystander with a probability that is uniform from 0 to 1, drawn once per task.
         dials = torch.rand(len(choices), variables + 1, generator=generator, device=generator.device)
