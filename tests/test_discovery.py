@@ -147,7 +147,7 @@ def test_frames_arrays_and_files_are_the_same_table(
 ) -> None:
     table.to_csv(tmp_path / "table.csv", index=False)
     for same in (pl.from_pandas(table), tmp_path / "table.csv", str(tmp_path / "table.csv")):
-        assert_same_answer(arrow, Arrow(small_model_folder).fit(same))
+        assert_same_answer(arrow, Arrow(small_model_folder, frames="pandas").fit(same))
     unnamed = Arrow(small_model_folder).fit(table.to_numpy())
     np.testing.assert_array_equal(unnamed.edge_probabilities_, arrow.edge_probabilities_)
     assert list(unnamed.adjacency_matrix_.columns) == ["x1", "x2", "x3", "x4", "x5", "x6"]

@@ -28,6 +28,7 @@ from causal_arrow.errors import ArrowError, ConfigurationError, warn
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
+from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
 
@@ -92,6 +93,9 @@ class Discovery:
 
     Notes
     -----
+    Data frames are of the library that the table came in, or of the setting `frames`. In libraries without an index,
+    the labels of rows are the first column, called `variable`.
+
     Questions about many possible graphs draw them from the network's distribution. With a whole number as
     `random_state` the same graphs are drawn every time, and only once for several questions.
 
@@ -192,7 +196,7 @@ class Discovery:
         """
         return self.answer.names
 
-    # The graph, as frames
+    # The graph, as frames of the library that the table came in
 
     @property
     def graph(self) -> pd.DataFrame:
@@ -221,7 +225,8 @@ class Discovery:
         """
         import pandas as pd
 
-        return pd.DataFrame([edge_record(edge) for edge in self.answer.edges], columns=list(exports.EDGE_COLUMNS))
+        records = [edge_record(edge) for edge in self.answer.edges]
+        return self._framed(pd.DataFrame(records, columns=list(exports.EDGE_COLUMNS)))
 
     @property
     def probabilities(self) -> pd.DataFrame:
@@ -276,7 +281,8 @@ class Discovery:
         """
         import pandas as pd
 
-        return pd.Series(self.answer.order_scores, index=list(self.names), name="order_score")
+        scores = pd.Series(self.answer.order_scores, index=list(self.names), name="order_score")
+        return scores if self.settings.frames in ("auto", "pandas") else self._framed(scores.to_frame(), "variable")
 
     @property
     def cpdag(self) -> pd.DataFrame:
@@ -1039,14 +1045,19 @@ class Discovery:
         import pandas as pd
 
         names = list(self.names)
-        return pd.DataFrame(np.array(matrix), index=names, columns=names)  # a copy, which the caller may change
+        frame = pd.DataFrame(np.array(matrix), index=names, columns=names)  # a copy, which the caller may change
+        return self._framed(frame, "variable")
 
     def _sets(self, counts: Mapping[Any, int], label: str, n_graphs: int) -> pd.DataFrame:
         import pandas as pd
 
         ordered = sorted(counts.items(), key=lambda entry: (-entry[1], str(entry[0])))
         sets = [None if members is None else tuple(self.names[member] for member in members) for members, _ in ordered]
-        return pd.DataFrame({label: sets, "frequency": [count / n_graphs for _, count in ordered]})
+        return self._framed(pd.DataFrame({label: sets, "frequency": [count / n_graphs for _, count in ordered]}))
+
+    def _framed(self, frame: pd.DataFrame, rows: str | None = None) -> Any:
+        """The frame in the library of the settings; without an index there, `rows` is the column of row labels."""
+        return in_library(frame, self.settings.frames, rows)
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:

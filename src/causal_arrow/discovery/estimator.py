@@ -165,6 +165,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     precision
         Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU. Probabilities in bfloat16 are
         typically within 0.0001, and nearly always within 0.01, of those in float32.
+    frames
+        The library of data frames in the answer, such as "polars"; "auto" is the one that the table came in.
     lags
         Read the table as a time series, in which causes act up to this many steps later; "auto" chooses by the data.
     time
@@ -228,6 +230,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         max_rows: int | None = None,
         observations_per_chunk: int | None = None,
         precision: str = "auto",
+        frames: str = "auto",
         lags: int | str | None = None,
         time: Any = None,
         unit: Any = None,
@@ -251,6 +254,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.max_rows = max_rows
         self.observations_per_chunk = observations_per_chunk
         self.precision = precision
+        self.frames = frames
         self.lags = lags
         self.time = time
         self.unit = unit
@@ -269,7 +273,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Parameters
         ----------
         table
-            Rows are observations, columns are variables: a pandas or polars data frame, a numpy array, the path of a
+            Rows are observations, columns are variables: a data frame of any library, a numpy array, the path of a
             file, or anything else that `read_table` takes.
         y
             Ignored with an ArrowWarning: an outcome belongs into the table, as a column.

@@ -167,6 +167,7 @@ def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> Rea
     """All that `discover` does with a table before the network reads it."""
     if settings.series.are_given:
         raise ConfigurationError("Time series are read one by one: call discover for each, or leave out lags.")
+    settings = settings.for_source(source)
     knowledge = as_knowledge(settings.knowledge)
     network = ready_model(settings.model, settings.device, settings.precision)
     able = abilities(settings.model, network)

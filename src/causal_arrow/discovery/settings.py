@@ -20,6 +20,7 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.bundled import DEFAULT_MODEL
 from causal_arrow.network.protocol import PRECISIONS, Network
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
+from causal_arrow.tables.frames import FRAMES, library_of
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import MIN_ROWS
@@ -59,6 +60,8 @@ class Settings:
         How many observations to read at a time; by default chosen so that memory stays bounded.
     precision
         Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
+    frames
+        The library of data frames in the answer, such as "polars"; "auto" is the one that the table came in.
     reading
         How to read the table.
     series
@@ -88,6 +91,7 @@ class Settings:
     max_rows: int | None = None
     observations_per_chunk: int | None = None
     precision: str = "auto"
+    frames: str = "auto"
     reading: ReadOptions = field(default_factory=ReadOptions)
     series: SeriesOptions = field(default_factory=SeriesOptions)
 
@@ -103,6 +107,7 @@ class Settings:
         check_choice("directions", self.directions, DIRECTIONS)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("hidden", self.hidden, HIDDEN)
+        check_choice("frames", self.frames, FRAMES)
         check_threshold(self.threshold)
         check_threshold(self.hidden_threshold, "hidden_threshold")
         if self.max_rows is not None:
@@ -135,6 +140,21 @@ class Settings:
             if options:
                 changes[part] = changes.get(part, getattr(self, part)).changed(**options)
         return replace(self, **changes)
+
+    def for_source(self, source: Any) -> Settings:
+        """The settings with the library of frames that a source calls for, unless one was chosen.
+
+        Parameters
+        ----------
+        source
+            What `discover` takes.
+
+        Examples
+        --------
+        >>> settings.for_source("table.csv").frames
+        'pandas'
+        """
+        return self if self.frames != "auto" else replace(self, frames=library_of(source))
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON can hold them; not for a model that is an object.

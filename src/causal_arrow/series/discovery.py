@@ -24,6 +24,7 @@ from causal_arrow.series.options import SeriesOptions
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series, read_series
 from causal_arrow.series.responses import Steps, response
+from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
 
@@ -111,7 +112,7 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.exports import edges_frame
 
-        return edges_frame(self.answer)
+        return in_library(edges_frame(self.answer), self.settings.frames)
 
     @property
     def window_graph(self) -> pd.DataFrame:
@@ -122,9 +123,7 @@ class SeriesDiscovery:
         >>> int(found.window_graph.loc[("soil", 2), "growth"])
         1
         """
-        from causal_arrow.series.exports import window_frame
-
-        return window_frame(self.answer, self.answer.graph.astype(int))
+        return self._window(self.answer.graph.astype(int))
 
     @property
     def window_probabilities(self) -> pd.DataFrame:
@@ -135,9 +134,13 @@ class SeriesDiscovery:
         >>> found.window_probabilities.shape
         (15, 5)
         """
+        return self._window(self.answer.edge_probabilities)
+
+    def _window(self, matrix: NDArray[Any]) -> Any:
         from causal_arrow.series.exports import window_frame
 
-        return window_frame(self.answer, self.answer.edge_probabilities)
+        frame, library = window_frame(self.answer, matrix), self.settings.frames
+        return frame if library in ("auto", "pandas") else in_library(frame.reset_index(), library)
 
     @property
     def graph(self) -> pd.DataFrame:
@@ -164,7 +167,8 @@ class SeriesDiscovery:
     def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame(matrix, index=list(self.answer.names), columns=list(self.answer.names))
+        names = list(self.answer.names)
+        return in_library(pd.DataFrame(matrix, index=names, columns=names), self.settings.frames, "variable")
 
     def refine(
         self, *, knowledge: Any = None, decode: str | None = None, threshold: float | None = None, **statements: Any
@@ -514,6 +518,7 @@ def discover_series(
 ) -> SeriesDiscovery:
     """The discovery for a series, with the settings of `discover`."""
     with progress_bar(progress) as tell:
+        settings = settings.for_source(source)
         knowledge = as_knowledge(settings.knowledge)
         network = ready_model(settings.model, settings.device, settings.precision)
         able = abilities(settings.model, network)

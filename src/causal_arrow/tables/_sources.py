@@ -1,4 +1,4 @@
-"""as_frame(): whatever people hold a table in, as a RawFrame: files, pandas and polars frames, arrays, dicts, lists."""
+"""as_frame(): whatever people hold a table in, as a RawFrame: files, frames of every library, arrays, dicts, lists."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from causal_arrow.tables._raw import (
 )
 from causal_arrow.tables._text import MAX_RATIO, read_text
 from causal_arrow.tables._workbook import read_workbook
+from causal_arrow.tables.frames import to_pandas
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Table
 from causal_arrow.text import capitalized, counted, reason, shown
@@ -111,8 +112,8 @@ def _from_memory(source: Any) -> RawFrame:
     home, kind = type(source).__module__.split(".")[0], type(source).__name__
     if isinstance(source, pd.DataFrame):
         return RawFrame(source)
-    if home == "polars" and kind in ("DataFrame", "LazyFrame"):
-        return RawFrame(_from_polars(source.collect() if kind == "LazyFrame" else source))
+    if (of_another_library := to_pandas(source)) is not None:
+        return RawFrame(of_another_library)
     if home == "scipy" and hasattr(source, "toarray"):
         raise TableError("Sparse input is not supported: pass table.toarray().")
     if hasattr(source, "to_pandas"):
@@ -135,16 +136,6 @@ def _from_memory(source: Any) -> RawFrame:
     if array.ndim != 2:
         raise TableError(f"{EXPECTED}, got {kind} of shape {array.shape}.")
     return RawFrame(_numbered(pd.DataFrame(array).infer_objects()))
-
-
-def _from_polars(frame: Any) -> Any:
-    import pandas as pd
-
-    # Lists rather than arrow arrays: polars needs no other package for them.
-    columns = [frame.get_column(name) for name in frame.columns]
-    plain = [one.dtype.is_numeric() and not one.dtype.is_decimal() for one in columns]
-    values = [one.to_numpy() if fast else one.to_list() for one, fast in zip(columns, plain, strict=True)]
-    return pd.DataFrame(dict(enumerate(values))).set_axis(list(frame.columns), axis=1)
 
 
 def _from_columns(source: Mapping[Any, Any]) -> Any:

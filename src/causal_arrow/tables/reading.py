@@ -69,8 +69,8 @@ def read_table(
     ----------
     source
         A path (.csv, .tsv, .txt, also compressed as .gz; .parquet, .feather, .xlsx; "-" for text on standard input), a
-        pandas or polars data frame, a mapping of columns, or anything two-dimensional that numpy understands. Columns
-        without names are called x1, x2, ...
+        data frame of any library (pandas, polars, pyarrow, a DuckDB relation, Modin, cuDF), a mapping of columns, or
+        anything two-dimensional that numpy understands. Columns without names are called x1, x2, ...
     options
         How to read it; by default what `ReadOptions` has by default.
     abilities
