@@ -94,6 +94,15 @@ def test_a_page_that_another_processor_might_have_written_is_left_alone() -> Non
     assert outputs.with_outputs(page) == page
 
 
+def test_readme_has_the_example_of_the_home_page_with_its_output() -> None:
+    blocks = [
+        [block["code"] + (block["shown"] or "") for block in outputs.BLOCK.finditer(text) if block["shown"] is not None]
+        for text in (text_of("index.md"), (DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    ]
+    assert blocks[0]
+    assert blocks[0] == blocks[1]
+
+
 # The command line
 
 

@@ -1,6 +1,6 @@
 """Draw the pictures of answers in the documents, by the bundled model: `python docs/tools/make_gallery.py`.
 
-They are SVG files that turn dark with the page; the README has one of them as PNG on white.
+They are SVG files that turn dark with the page; the README has that of the hospital as PNG on white.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from causal_arrow import load_example
 from causal_arrow.discovery import pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import discover
@@ -48,6 +49,7 @@ def main() -> None:
     sachs = answer_for(proteins, cells)
     informed = answer_for(proteins, cells, Knowledge(required=["raf -> mek", "mek -> erk"]))
     consensus = named_edges(proteins, consensus_graph(17))
+    hospital = discover(load_example("hospital"), Settings(device="cpu")).answer
     ecoli, true_ecoli = network_answer("ECOLI70", 500)
     arth, _ = network_answer("ARTH150", 500)
     title = "ECOLI70 from 500 observations: 46 genes, {right} of {true} edges recovered"
@@ -56,11 +58,10 @@ def main() -> None:
         ecoli,
         true_ecoli,
         IMAGES / "ecoli70.svg",
-        IMAGES / "ecoli70.png",
         title=title.format(right=right, true=len(true_ecoli)),
-        dpi=100,
         adapts=True,
     )
+    pictures.save_graph(hospital, IMAGES / "hospital.svg", IMAGES / "hospital.png", dpi=100, adapts=True)
     pictures.save_graph(ecoli, IMAGES / "ecoli70-graph.svg", adapts=True)
     pictures.save_probabilities(ecoli, IMAGES / "ecoli70-map.svg", adapts=True)
     pictures.save_graph(arth, IMAGES / "arth150.svg", adapts=True)
@@ -69,8 +70,8 @@ def main() -> None:
     pictures.save_comparison(sachs, consensus, IMAGES / "sachs-truth.svg", adapts=True)
     pictures.save_probabilities(sachs, IMAGES / "sachs-map.svg", adapts=True)
     # These pictures have few colors: a palette makes the file several times smaller.
-    Image.open(IMAGES / "ecoli70.png").convert("RGB").quantize(48).save(IMAGES / "ecoli70.png", optimize=True)
-    for image in sorted([*IMAGES.glob("*.svg"), IMAGES / "ecoli70.png"]):
+    Image.open(IMAGES / "hospital.png").convert("RGB").quantize(48).save(IMAGES / "hospital.png", optimize=True)
+    for image in sorted([*IMAGES.glob("*.svg"), IMAGES / "hospital.png"]):
         size = image.stat().st_size
         print(f"{image.name:<20}{size:>9,} bytes")
         assert size < MAX_BYTES, f"{image.name} is too large for the repository"

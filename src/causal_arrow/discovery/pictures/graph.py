@@ -34,6 +34,8 @@ MAX_EDGES = 120
 
 WIDTH_RANGE = (0.8, 2.4)  # lines of probability 0 and 1
 ALPHA_RANGE = (0.25, 0.95)
+VISIBLE_DIFFERENCE = 0.2
+"""Probabilities closer than this look alike, so the legend shows one line for their range."""
 
 DIRECTIONS: dict[str, tuple[Any, bool, float]] = {
     "strong": ("-", True, 1.0),
@@ -169,8 +171,16 @@ def _samples(drawing: _Drawing, kinds: Counter[str]) -> list[tuple[Sample, str]]
     edges = drawing.edges.values()
     samples: list[tuple[Sample, str]] = []
     if found := [edge for edge in edges if not edge.required]:
-        ends = sorted({f"{extreme(edge.probability for edge in found):.2f}" for extreme in (min, max)})
-        samples += [(replace(_sample(float(end)), head="none"), f"probability {end}") for end in ends]
+        low, high = (extreme(edge.probability for edge in found) for extreme in (min, max))
+        ends = (
+            [f"{low:.2f}", f"{high:.2f}"]
+            if high - low > VISIBLE_DIFFERENCE
+            else [" to ".join(sorted({f"{low:.2f}", f"{high:.2f}"}))]
+        )
+        samples += [
+            (replace(_sample(probability), head="none"), f"probability {end}")
+            for end, probability in zip(ends, (low, high), strict=False)
+        ]
     occurring = {edge.direction for edge in found}
     samples += [
         (_sample(0.9, probability), f"direction: {name}")
