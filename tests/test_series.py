@@ -14,17 +14,30 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, tied
-from causal_arrow.series.findings import critical_value, finding_of_sampling, findings_of_series, season, unit_root
+from causal_arrow.series.findings import (
+    critical_value,
+    finding_of_sampling,
+    findings_of_columns,
+    findings_of_series,
+    season,
+    unit_root,
+)
 from causal_arrow.series.lags import most_lags, needed_lags
 from causal_arrow.series.prepare import differenced, without_levels, without_means
+from causal_arrow.series.reading import Series
 from causal_arrow.series.responses import Steps, response
 from causal_arrow.series.window import TIME, ticks, window
+from causal_arrow.tables.table import Column, Table
 
 Floats = NDArray[np.float64]
 
 
 def numbers(*shape: int, seed: int = 0) -> Floats:
     return np.random.default_rng(seed).normal(size=shape)
+
+
+def columns(*names: str) -> list[Column]:
+    return [Column(name) for name in names]
 
 
 def panel(units: int = 4, steps: int = 12, variables: int = 3) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
@@ -365,21 +378,55 @@ def test_findings_name_what_is_wrong() -> None:
     values = autoregression({(1, 0, 0): 0.3}, 360, variables=3)
     values[:, 1] = np.cumsum(numbers(360))
     values[:, 2] += 3 * np.sin(2 * np.pi * np.arange(360) / 7)
-    found = {each.kind: each for each in findings_of_series(values, window(values, 1), ["a", "b", "c"])}
+    found = {each.kind: each for each in findings_of_series(values, window(values, 1), columns("a", "b", "c"))}
     assert found["random_walk"].columns == ("b",)
     assert found["season"].columns == ("c",)
     assert found["season"].remedies[0].setting == "7"
     slow = autoregression({(1, 0, 0): 0.97}, 360)
-    assert "effective_rows" in {each.kind for each in findings_of_series(slow, window(slow, 1), ["a", "b"])}
+    assert "effective_rows" in {each.kind for each in findings_of_series(slow, window(slow, 1), columns("a", "b"))}
     calm = numbers(360, 2)
-    assert findings_of_series(calm, window(calm, 1), ["a", "b"]) == []
+    assert findings_of_series(calm, window(calm, 1), columns("a", "b")) == []
 
 
 def test_panels_are_told_of_few_steps_few_units_and_constants() -> None:
     values, unit, time = panel(units=5)
     values[:, 2] = unit
-    kinds = [each.kind for each in findings_of_series(values, window(values, 1, time=time, unit=unit), ["a", "b", "c"])]
+    rows = window(values, 1, time=time, unit=unit)
+    kinds = [each.kind for each in findings_of_series(values, rows, columns("a", "b", "c"))]
     assert kinds[:3] == ["short_panel", "few_units", "constant_in_units"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "repeats"),
+    [
+        (np.arange(40), True),
+        (np.arange(40) // 4 + 1959, True),
+        (np.arange(40) % 12 + 1, True),
+        (np.arange(40) % 2, False),
+        (np.cumsum(numbers(40)), False),
+        (np.r_[np.arange(30), np.arange(10)], False),
+    ],
+)
+def test_numbers_that_count_time_are_named(cells: NDArray[Any], repeats: bool) -> None:
+    table = Table.of_numbers(np.column_stack([cells, numbers(40)]), ("a", "b"))
+    series = Series(table, np.arange(40), np.zeros(40, dtype=np.int64))
+    assert [each.columns for each in findings_of_columns(series)] == ([("a",)] if repeats else [])
+
+
+def test_labels_of_stacked_units_are_named() -> None:
+    values = np.column_stack([np.repeat(np.arange(4), 10), numbers(40)])
+    firms = Column("firm", "category", ("u", "v", "w", "x"))
+    one_unit = np.zeros(40, dtype=np.int64)
+    for cells, kinds in ((values, ["stacked_units"]), (values[numbers(40).argsort()], [])):
+        series = Series(Table(cells, (firms, Column("y"))), np.arange(40), one_unit)
+        assert [each.kind for each in findings_of_columns(series)] == kinds
+
+
+def test_changes_that_wander_are_not_to_be_differenced_again() -> None:
+    walk = np.column_stack([np.cumsum(numbers(200)), numbers(200, seed=1)])
+    for changes, remedies in (((), 1), (("a",), 0)):
+        (found,) = findings_of_series(walk, window(walk, 1), columns("a", "b"), changes)
+        assert (found.kind, len(found.remedies)) == ("random_walk", remedies)
 
 
 def test_edges_at_lag_0_alone_point_to_slow_sampling() -> None:

@@ -107,7 +107,7 @@ PYTHON: Wording = {
     "unit": lambda remedy: "name the column that identifies units with unit=...",
     "resample": lambda remedy: "bring the series to equal steps with resample=...",
     "season": lambda remedy: f"take it out with season={remedy.setting}",
-    "difference": lambda remedy: f"analyze their changes with difference={list(remedy.columns)!r}",
+    "difference": lambda remedy: f"analyze changes with difference={list(remedy.columns)!r}",
     "fewer lags": lambda remedy: "choose fewer with lags=...",
 }
 COMMAND_LINE: Wording = {
@@ -141,7 +141,7 @@ COMMAND_LINE: Wording = {
     "resample": lambda remedy: "bring the series to equal steps with --resample",
     "season": lambda remedy: f"take it out with --season {remedy.setting}",
     "difference": lambda remedy: (
-        "analyze their changes with " + " ".join(f"--difference {as_option_value(name)}" for name in remedy.columns)
+        f"analyze changes with --difference {','.join(as_option_value(name) for name in remedy.columns)}"
     ),
     "fewer lags": lambda remedy: "choose fewer with --lags",
 }

@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy
 from causal_arrow.series.prepare import without_means
+from causal_arrow.series.reading import Series
 from causal_arrow.series.responses import SHORT_PANEL
 from causal_arrow.series.window import Window
-from causal_arrow.tables.table import Finding
+from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import counted, in_percent, listed
 
 Floats = NDArray[np.float64]
@@ -25,28 +26,51 @@ SEASON_LEVEL = 0.001
 NEIGHBORS = 8
 """Frequencies on either side that a season is compared with."""
 MIN_EFFECTIVE_ROWS = 50
+MUCH_MEMORY = 0.8
+"""Share of the rows below which memory, and not the length of the series, makes effective rows few."""
 MUCH_IN_GAPS = 0.05
 MIN_UNITS_OF_CLUSTERS = 20
+MAX_PERIOD = 400
+"""Steps after which a column of the calendar repeats itself."""
 
 
-def findings_of_series(values: Floats, rows: Window, names: Sequence[str]) -> list[Finding]:
-    """What is to be said about a series before anything is found in it. `rows` is a window of it."""
+def findings_of_series(
+    values: Floats,
+    rows: Window,
+    columns: Sequence[Column],
+    differenced: Collection[str] = (),
+    ignore: Collection[str] = (),
+) -> list[Finding]:
+    """What may mislead about a series as it is analyzed. `rows` is a window of it.
+
+    `differenced` names the variables whose changes are analyzed, `ignore` those that are not tested.
+    """
+    names = [column.name for column in columns]
     series = [_longest(values, rows, variable) for variable in rows.lagged]
     called = [names[variable] for variable in rows.lagged]
     found = _panel(rows, [names[variable] for variable in rows.constant])
     if (missing := float((rows.index < 0).mean())) > MUCH_IN_GAPS:
         message = f"Time has gaps: {in_percent(missing)} of the cells of the window are missing for that reason."
         found.append(Finding("gaps_in_time", "warning", (), message))
-    long_enough = [index for index, one in enumerate(series) if len(one) >= MIN_STEPS]
+    long_enough = [
+        index
+        for index, variable in enumerate(rows.lagged)
+        if len(series[index]) >= MIN_STEPS and columns[variable].kind == "number" and called[index] not in ignore
+    ]
     walks = tuple(
         called[index] for index in long_enough if unit_root(series[index]) > critical_value(len(series[index]))
     )
-    if walks:
-        message = f"{listed(walks)} may be random walks: only edges that the graph shows relate their levels."
-        found.append(Finding("random_walk", "warning", walks, message, (Remedy("difference", walks),)))
-    trends = tuple(names[variable] for variable in rows.trends if names[variable] not in walks)
+    levels = tuple(name for name in walks if name not in differenced)
+    if levels:
+        a_walk = _verb(levels, "a random walk", "random walks")
+        message = f"{listed(levels)} may be {a_walk}: such series seem related although nothing joins them."
+        found.append(Finding("random_walk", "warning", levels, message, (Remedy("difference", levels),)))
+    if changes := tuple(name for name in walks if name in differenced):
+        message = f"Even the changes of {listed(changes)} wander like random walks: do not rely on their edges."
+        found.append(Finding("random_walk", "warning", changes, message))
+    trends = tuple(names[variable] for variable in rows.trends if names[variable] not in (*walks, *ignore))
     if trends:
-        has = "has" if len(trends) == 1 else "have"
+        has = _verb(trends, "has", "have")
         message = f"{listed(trends)} {has} a trend, perhaps: time is read as a possible cause."
         found.append(Finding("trend", "note", trends, message, (Remedy("difference", trends),)))
     seasons = {called[index]: season(series[index]) for index in long_enough}
@@ -54,7 +78,44 @@ def findings_of_series(values: Floats, rows: Window, names: Sequence[str]) -> li
         names_of = tuple(name for name in called if seasons.get(name) == period)
         message = f"A season of about {period} steps in {listed(names_of)} acts like a hidden cause of what shares it."
         found.append(Finding("season", "warning", names_of, message, (Remedy("season", names_of, str(period)),)))
-    return found + _effective(values, rows, [index for index, name in enumerate(called) if name not in walks])
+    apart = {*walks, *ignore}
+    return found + _effective(values, rows, [(i, name) for i, name in enumerate(called) if name not in apart])
+
+
+def findings_of_columns(series: Series) -> list[Finding]:
+    """What looks like time or like units, and was not given as such: calendars, and labels of stacked units."""
+    order = np.lexsort((series.tick, series.unit))
+    longest = order[series.unit[order] == np.bincount(series.unit).argmax()]
+    columns = [(column, series.table.values[longest, index]) for index, column in enumerate(series.table.columns)]
+    found = []
+    if calendar := tuple(column.name for column, cells in columns if column.kind == "number" and _repeats(cells)):
+        message = (
+            f"{listed(calendar)} {_verb(calendar, 'counts', 'count')} time like a calendar, and {_verb(calendar)} read "
+            "as any other variable."
+        )
+        found.append(Finding("calendar", "warning", calendar, message, (Remedy("drop", calendar),)))
+    if series.units == 1:
+        for column, cells in columns:
+            if column.kind != "number" and 2 <= np.count_nonzero(np.diff(cells)) == len(column.levels) - 1:
+                message = f"{column.name!r} changes only between blocks of rows, as the units of a stacked panel do."
+                found.append(Finding("stacked_units", "warning", (column.name,), message, (Remedy("unit"),)))
+    return found
+
+
+def _repeats(cells: Floats) -> bool:
+    """Whether the changes of a column with three values or more repeat exactly, three times at least."""
+    changes = np.diff(cells)
+    start = changes[: 3 * MAX_PERIOD]
+    if len(changes) < 3 or np.isnan(cells).any() or len(np.unique(cells[: len(start)])) < 3:
+        return False
+    return any(
+        all(np.allclose(each[period:], each[:-period], rtol=0, atol=1e-9) for each in (start, changes))
+        for period in range(1, min(MAX_PERIOD, len(changes) // 3) + 1)
+    )
+
+
+def _verb(names: Sequence[str], one: str = "is", more: str = "are") -> str:
+    return one if len(names) == 1 else more
 
 
 def finding_of_sampling(graph: Bools) -> Finding | None:
@@ -158,16 +219,15 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
         message = f"{counted(units, 'unit')}: errors clustered by unit are too small with so few."
         found.append(Finding("few_units", "warning", (), message))
     if constant:
-        is_ = "is" if len(constant) == 1 else "are"
         message = (
-            f"{listed(constant)} {is_} constant within each unit, and compared among {counted(units, 'unit')}: as many "
-            "observations as there are units, however many rows."
+            f"{listed(constant)} {_verb(constant)} constant within each unit, and compared among "
+            f"{counted(units, 'unit')}: as many observations as there are units, however many rows."
         )
         found.append(Finding("constant_in_units", "note", tuple(constant), message))
     return found
 
 
-def _effective(values: Floats, rows: Window, variables: Sequence[int]) -> list[Finding]:
+def _effective(values: Floats, rows: Window, variables: Sequence[tuple[int, str]]) -> list[Finding]:
     """Few independent rows, by the variable with the strongest memory among some of the window."""
     if not variables:
         return []
@@ -176,11 +236,13 @@ def _effective(values: Floats, rows: Window, variables: Sequence[int]) -> list[F
         unit = np.zeros(len(values), dtype=np.int64)
         unit[rows.index[:, 0]] = rows.unit
         cells = without_means(values, unit, np.ones(values.shape[1], dtype=bool))
-    effective = min(effective_rows(rows.column(cells, index)) for index in variables)
+    effective, name = min((effective_rows(rows.column(cells, index)), name) for index, name in variables)
     if effective >= MIN_EFFECTIVE_ROWS:
         return []
     message = (
-        f"The {counted(len(rows.index), 'row')} follow each other so closely that they say about as much as "
-        f"{counted(max(1, round(effective)), 'independent row')}: rely on strong edges alone, or observe for longer."
+        f"{counted(len(rows.index), 'row')}, which say about as much as {max(1, round(effective))} independent ones, "
+        f"since {name!r} changes slowly: rely on strong edges alone, or observe for longer."
+        if effective < MUCH_MEMORY * len(rows.index)
+        else f"Only {counted(len(rows.index), 'row')}: rely on strong edges alone, or observe for longer."
     )
     return [Finding("effective_rows", "warning", (), message)]

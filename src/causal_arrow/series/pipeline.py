@@ -23,7 +23,7 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied
-from causal_arrow.series.findings import findings_of_series
+from causal_arrow.series.findings import findings_of_columns, findings_of_series
 from causal_arrow.series.knowledge import window_knowledge
 from causal_arrow.series.lags import most_lags, needed_lags
 from causal_arrow.series.options import AUTO, SeriesOptions
@@ -194,9 +194,12 @@ def answer_series(
     doubts = [_uncertainty(distribution) for distribution in distributions]
     chosen = chosen_reading(doubts)
     way = ways[chosen]
+    of_columns = findings_of_columns(series)
+    ignore = [name for finding in of_columns for name in finding.columns]
     findings = [
         *(finding for finding in report.findings if finding.kind not in ABOUT_ROWS),
-        *findings_of_series(way.values, way.rows, table.names),
+        *of_columns,
+        *findings_of_series(way.values, way.rows, table.columns, way.prepared.get("difference", ()), ignore),
         *way.findings,
     ]
     if len(ways) > 1:
