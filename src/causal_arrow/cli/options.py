@@ -170,7 +170,7 @@ SETTINGS: Any = OptionList(
         option(
             "directions",
             Literal["tempered", "network"],
-            "network",
+            "tempered",
             "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
             "(network).",
         ),

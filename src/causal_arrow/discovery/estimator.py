@@ -221,7 +221,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         threshold: float = 0.5,
         knowledge: KnowledgeSource = None,
         scale: str = "auto",
-        directions: str = "network",
+        directions: str = "tempered",
         hidden: str = "standing-out",
         hidden_threshold: float = 0.5,
         missing: str = "auto",

@@ -85,7 +85,7 @@ class Settings:
     threshold: float = 0.5
     knowledge: KnowledgeSource = None
     scale: str = "auto"
-    directions: str = "network"
+    directions: str = "tempered"
     hidden: str = "standing-out"
     hidden_threshold: float = HIDDEN_CAUSE
     max_rows: int | None = None

@@ -155,7 +155,7 @@ def answer_series(
     scale: str = "auto",
     decode: str = "map",
     threshold: float = 0.5,
-    directions: str = "network",
+    directions: str = "tempered",
     max_rows: int | None = None,
     observations_per_chunk: int | None = None,
     model: str | None = None,
@@ -188,12 +188,12 @@ def answer_series(
         if constant:
             between = _between_units(network, series, way, constant)
             distribution = replace(distribution, context=np.concatenate([distribution.context, between]))
-        if directions == "tempered":
-            distribution = replace(distribution, now=distribution.now.tempered(direction_temperature(table)))
         distributions.append(distribution if options.contemporaneous else distribution.without_now())
     doubts = [_uncertainty(distribution) for distribution in distributions]
     chosen = chosen_reading(doubts)
-    way = ways[chosen]
+    way, distribution = ways[chosen], distributions[chosen]
+    if directions == "tempered":
+        distribution = replace(distribution, now=distribution.now.tempered(direction_temperature(table)))
     of_columns = findings_of_columns(series)
     ignore = [name for finding in of_columns for name in finding.columns]
     findings = [
@@ -207,7 +207,7 @@ def answer_series(
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     answer = SeriesAnswer(
         names=names,
-        distribution=distributions[chosen],
+        distribution=distribution,
         context=context,
         knowledge=knowledge,
         decode=decode,

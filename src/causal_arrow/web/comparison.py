@@ -33,7 +33,8 @@ def answer_called(session: Session, which: str) -> tuple[str, Answer]:
         return "the graph as it stands", now
     if which == NETWORK:
         assert session.found is not None  # or there were no answer as it stands
-        return "the network alone", session.found.answer.refine(decode=now.decode, threshold=now.threshold)
+        alone = session.found.answer.refine(decode=now.decode, threshold=now.threshold, directions=now.directions)
+        return "the network alone", alone
     for kept in session.kept:
         if str(kept.number) == which:
             return kept.name, kept.answer

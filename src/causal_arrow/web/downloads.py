@@ -52,6 +52,7 @@ def python_lines(session: Session) -> str:
     reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
     settings = [f"model={answer.model!r}", f"decode={answer.decode!r}", f"threshold={answer.threshold!r}"]
     settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
+    settings += [f"directions={answer.directions!r}"] if answer.directions != "tempered" else []
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
     return "\n".join(
         [

@@ -148,6 +148,7 @@ class Argument(Message):
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
+    directions: Literal["tempered", "network"] = "tempered"
     version: int | None = Field(default=None, description="That of the graph which it changes; another one is refused.")
 
 

@@ -106,12 +106,12 @@ class Session:
         self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
+        self.answer = self.answer.refine(
+            decode=before.decode, threshold=before.threshold, directions=before.directions
+        )
         try:
-            self.answer = self.answer.refine(
-                knowledge=_about(before.knowledge, self.answer.names), decode=before.decode, threshold=before.threshold
-            )
+            self.answer = self.answer.refine(knowledge=_about(before.knowledge, self.answer.names))
         except ArrowError as error:
-            self.answer = self.answer.refine(decode=before.decode, threshold=before.threshold)
             self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
 
     def current(self) -> Discovery:

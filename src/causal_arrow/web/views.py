@@ -246,6 +246,7 @@ def argument_of(answer: Answer) -> Argument:
         knowledge=KnowledgeStatements(**statements),
         decode=answer.decode,  # type: ignore[arg-type]
         threshold=answer.threshold,
+        directions=answer.directions,  # type: ignore[arg-type]
     )
 
 
@@ -255,6 +256,7 @@ def argued(answer: Answer, argument: Argument) -> Answer:
         knowledge=Knowledge.from_dict(argument.knowledge.model_dump()),
         decode=argument.decode,
         threshold=argument.threshold,
+        directions=argument.directions,
     )
 
 

@@ -304,6 +304,7 @@ function showGraph(next, first = false) {
     byId("threshold-value").textContent = threshold.toFixed(2);
   }
   byId("rule").value = decode;
+  byId("directions").value = graph.argument.directions;
   byId("threshold").disabled = decode !== "map";
   showHistory();
   clearTimeout(layoutTimer);
@@ -533,6 +534,8 @@ function listen() {
   byId("rule").addEventListener("change", careful((event) =>
     argue({ ...graph.argument, decode: event.target.value,
       threshold: event.target.value === "map" ? Number(byId("threshold").value) : 0.5 })));
+  byId("directions").addEventListener("change", careful((event) =>
+    argue({ ...graph.argument, directions: event.target.value })));
   byId("search").addEventListener("input", (event) => {
     const found = picture.find(event.target.value);
     say(event.target.value.trim() ? `${found.length} found` : "");

@@ -6,8 +6,8 @@ const copy = (argument) => structuredClone(argument);
 
 /** Whether two arguments say the same, in whichever order. */
 export function isSame(one, other) {
-  const canonical = ({ knowledge, decode, threshold }) => JSON.stringify([decode, threshold, ...Object.keys(knowledge).sort()
-    .map((kind) => [kind, kind === "tiers" ? knowledge.tiers.map((tier) => [...tier].sort())
+  const canonical = ({ knowledge, decode, threshold, directions }) => JSON.stringify([decode, threshold, directions,
+    ...Object.keys(knowledge).sort().map((kind) => [kind, kind === "tiers" ? knowledge.tiers.map((tier) => [...tier].sort())
       : knowledge[kind].map((entry) => JSON.stringify(entry)).sort()])]);
   return canonical(one) === canonical(other);
 }
