@@ -106,9 +106,7 @@ class Session:
         self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
-        self.answer = self.answer.refine(
-            decode=before.decode, threshold=before.threshold, directions=before.directions
-        )
+        self.answer = self.answer.refine(decode=before.decode, threshold=before.threshold, directions=before.directions)
         try:
             self.answer = self.answer.refine(knowledge=_about(before.knowledge, self.answer.names))
         except ArrowError as error:
