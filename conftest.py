@@ -55,7 +55,7 @@ def any_table_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def usual_model(small_model_folder: Path) -> str:
     """What a person would use: the bundled model where there is one, the small one in a checkout without weights."""
-    from causal_arrow.network.bundled import bundled_models
+    from causal_arrow.network import bundled_models
 
     return "arrow-base" if "arrow-base" in bundled_models() else str(small_model_folder)
 

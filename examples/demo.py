@@ -20,7 +20,7 @@ from causal_arrow import Arrow, ArrowWarning, load_example
 from causal_arrow.cli import main as causal_arrow
 from causal_arrow.discovery import pictures
 from causal_arrow.discovery.inference import ready_model
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 
 
 def heading(text: str) -> None:

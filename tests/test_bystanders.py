@@ -11,8 +11,15 @@ import pytest
 from causal_arrow import Settings, discover
 from causal_arrow.batches import TableBatch
 from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.bystanders import BYSTANDER, bystanders, read_without
-from causal_arrow.discovery.inference import infer, infer_rows, infer_together, ready_model
+from causal_arrow.discovery.inference import (
+    BYSTANDER,
+    bystanders,
+    infer,
+    infer_rows,
+    infer_together,
+    read_without,
+    ready_model,
+)
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.pairwise import PairwiseNetwork
 from causal_arrow.progress import MEASURING, READING_AGAIN, READING_CELLS

@@ -19,11 +19,10 @@ import pytest
 import safetensors.numpy
 
 import causal_arrow
-from causal_arrow import Arrow, load_model
+from causal_arrow import Arrow, load_model, network
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError
-from causal_arrow.network import bundled, checkpoint
-from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network import bundled_models, checkpoint
 from causal_arrow.network.checkpoint import read_extra
 from causal_arrow.network.pairwise import PairwiseNetwork
 from small_network import SMALL, random_network, random_weights, save_network, write_model
@@ -104,7 +103,7 @@ def test_compact_files_hold_the_rounded_weights(saved: Path, dtype: str) -> None
 
 def test_a_bundled_model_is_found_by_name(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(saved, tmp_path / "weights" / "arrow-tiny")
-    monkeypatch.setattr(bundled, "BUNDLED_FOLDER", tmp_path / "weights")
+    monkeypatch.setattr(network, "BUNDLED_FOLDER", tmp_path / "weights")
     assert bundled_models() == {"arrow-tiny": tmp_path / "weights" / "arrow-tiny"}
     assert same_weights(load_model("arrow-tiny"), random_network())
     with pytest.raises(CheckpointError, match=r"arrow-huge.*bundled model \(arrow-tiny\)"):

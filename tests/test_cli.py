@@ -396,7 +396,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
 
 
 def test_models_lists_what_is_bundled(run: Run) -> None:
-    from causal_arrow.network.bundled import bundled_models
+    from causal_arrow.network import bundled_models
 
     status, out, _ = run("models", "--json")
     assert status == 0

@@ -35,7 +35,7 @@ import typer
 from agreement import disagreement
 from causal_arrow import Arrow
 from causal_arrow.cli.program import PROGRAM, build_app
-from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network import bundled_models
 from causal_arrow.network.statistics import CHANNELS
 from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.cli.commands import PROGRAM as LAB_PROGRAM

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Arrow, Knowledge, Settings, discover, read_table
-from causal_arrow.discovery import second_reading, summary
+from causal_arrow.discovery import hidden, summary
 from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.hidden import STANDS_OUT, level_of
-from causal_arrow.discovery.second_reading import on_normal_scores, read_again
+from causal_arrow.discovery.hidden import STANDS_OUT, level_of, on_normal_scores, read_again
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.tables.table import Finding
 
@@ -163,7 +162,7 @@ def test_a_table_with_few_flagged_pairs_is_read_once(monkeypatch: pytest.MonkeyP
     found = discover(table_with_ties())
     arranged = arrange(found.table)
     few = replace(found.answer.distribution, confounding_logits=np.full((6, 6), -3.0, dtype=np.float32))
-    monkeypatch.setattr(second_reading, "infer", None)
+    monkeypatch.setattr(hidden, "infer", None)
     assert read_again(found.network, arranged, few) == (few, ())
 
 

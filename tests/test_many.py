@@ -17,13 +17,13 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Arrow, Settings, discover, discover_many, storage
-from causal_arrow.discovery import inference, second_reading
+from causal_arrow.discovery import hidden, inference
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
 from causal_arrow.many import plan
 from causal_arrow.many.folder import ManyAnswers, ManyFolder
-from causal_arrow.many.jobs import Job, run_job
 from causal_arrow.many.manifest import NamedTable
-from causal_arrow.many.together import discover_together
+from causal_arrow.many.run import discover_together
+from causal_arrow.many.workers import Job, run_job
 from many_tables import (
     check_nothing_lost_or_done_twice,
     executions,
@@ -73,7 +73,7 @@ def test_tables_that_share_a_pass_get_the_answers_they_get_alone(
         return one_pass(model, batch, chunk)
 
     monkeypatch.setattr(inference, "_infer_pass", counted)
-    monkeypatch.setattr(second_reading, "MAX_FLAGGED", 1.0)  # a second reading is a pass of its own
+    monkeypatch.setattr(hidden, "MAX_FLAGGED", 1.0)  # a second reading is a pass of its own
     outcomes = {each.index: each for each in discover_together([NamedTable("", table, settings) for table in tables])}
     assert len(passes) < len(tables) <= sum(passes)
     assert max(passes) > 1

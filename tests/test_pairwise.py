@@ -18,8 +18,7 @@ from causal_arrow import load_model
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network import forward, threads
-from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network import bundled_models, forward, threads
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.network.pairwise import PairwiseNetwork
 from causal_arrow.network.protocol import Network

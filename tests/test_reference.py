@@ -18,7 +18,7 @@ import pytest
 
 import causal_arrow
 from agreement import disagreement
-from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network import bundled_models
 from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from causal_arrow.errors import COMMAND_LINE, PYTHON, ConfigurationError, TableError
-from causal_arrow.network.bundled import bundled_models
+from causal_arrow.network import bundled_models
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
 from causal_arrow.tables.table import Abilities, Table

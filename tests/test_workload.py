@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from causal_arrow import storage
-from causal_arrow.discovery import workload
+from causal_arrow.discovery import inference
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
@@ -36,7 +36,7 @@ def test_too_little_memory_is_an_error_before_the_network_starts(
 
 
 def test_the_workload_is_known_before_the_network_starts(small_model_folder: Path) -> None:
-    heard: list[workload.Workload] = []
+    heard: list[inference.Workload] = []
     discover(table(), Settings(model=small_model_folder), before=heard.append)
     assert [(work.observations, work.variables) for work in heard] == [(200, 12)]
     assert heard[0].memory > 0
@@ -44,14 +44,14 @@ def test_the_workload_is_known_before_the_network_starts(small_model_folder: Pat
 
 def test_memory_grows_with_pairs_and_is_bounded_in_observations() -> None:
     network = ready_model("arrow-base", "cpu")
-    wide = [workload.workload(network, 100, variables, None).memory for variables in (500, 1000)]
+    wide = [inference.workload(network, 100, variables, None).memory for variables in (500, 1000)]
     assert 3.5 < wide[1] / wide[0] < 4.0
-    long = [workload.workload(network, observations, 20, None).memory for observations in (10**6, 10**7)]
+    long = [inference.workload(network, observations, 20, None).memory for observations in (10**6, 10**7)]
     assert long[0] == long[1] < 3e9
 
 
 def test_a_thousand_variables_fit_into_ten_gigabytes() -> None:
-    assert workload.workload(ready_model("arrow-base", "cpu"), 1000, 1000, None).memory < 10e9
+    assert inference.workload(ready_model("arrow-base", "cpu"), 1000, 1000, None).memory < 10e9
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux counts the memory of one program")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ArrowError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
 from causal_arrow_lab.network.checkpoint import load_model

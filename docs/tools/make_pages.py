@@ -29,7 +29,7 @@ from statistics import fmean
 
 import scale
 from calibration_tables import calibration_blocks, pooled_by_tables, share_right, sure_directions
-from causal_arrow.network.bundled import DEFAULT_MODEL, bundled_models
+from causal_arrow.network import DEFAULT_MODEL, bundled_models
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
 from document import Block, Cell, Grid, Heading, Paragraph, to_markdown

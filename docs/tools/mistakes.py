@@ -14,7 +14,7 @@ import numpy as np
 
 from causal_arrow.discovery.effects.falsification import chi_square_tail
 from causal_arrow.graphs import dag
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.network.checkpoint import load_model
 from causal_arrow.tables.report import groups_of_copies, inspect_table
 from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.web.app import create_app
 from causal_arrow.web.page import Page
 from causal_arrow.web.server import listen, running

@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.arranged import OBSERVATIONS_READ
+from causal_arrow.discovery.inference import peak_memory_gb
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.workload import peak_memory_gb
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.metrics import average_precision, f1
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray, unnamed
 from causal_arrow_lab.benchmarks.evaluate import WORKER_VARIABLES
 from document import Block, Cell, Grid, Heading, Paragraph, Picture

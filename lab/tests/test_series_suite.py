@@ -11,7 +11,7 @@ import pytest
 
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.benchmarks.series.__main__ import main
 from causal_arrow_lab.benchmarks.series.arrow import solve as solve_by_arrow
 from causal_arrow_lab.benchmarks.series.cdml import cdml_tasks

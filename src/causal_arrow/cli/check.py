@@ -12,7 +12,7 @@ from rich.markup import escape
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console
 from causal_arrow.errors import COMMAND_LINE
-from causal_arrow.network.bundled import BUNDLED_FOLDER
+from causal_arrow.network import BUNDLED_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

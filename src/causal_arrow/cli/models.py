@@ -25,7 +25,7 @@ LIMITS = (
 
 def models(as_json: options.AsJson = False) -> None:
     """List the models that come with the package, their training and their limits."""
-    from causal_arrow.network.bundled import bundled_models
+    from causal_arrow.network import bundled_models
     from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE
 
     described = {}

@@ -22,13 +22,13 @@ from rich.markup import escape
 from causal_arrow.cli.console import console
 from causal_arrow.errors import ConfigurationError, KnowledgeError
 from causal_arrow.inputs import read_bytes
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.discovery import Discovery
-    from causal_arrow.discovery.workload import Workload
+    from causal_arrow.discovery.inference import Workload
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.series.discovery import SeriesDiscovery
 

@@ -47,7 +47,7 @@ PROGRAM = Program(
         "discover": "causal_arrow.cli.discover",
         "discover-many": "causal_arrow.cli.discover_many",
         "effect": "causal_arrow.cli.effect",
-        "response": "causal_arrow.cli.response",
+        "response": "causal_arrow.cli.series",
         "next-experiment": "causal_arrow.cli.next_experiment",
         "check": "causal_arrow.cli.check",
         "serve": "causal_arrow.cli.serve",

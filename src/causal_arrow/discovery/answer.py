@@ -26,7 +26,7 @@ from causal_arrow.discovery.directions import DIRECTIONS
 from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, Level, is_flagged, level_of
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
-from causal_arrow.graphs.causal_graph import CausalGraph
+from causal_arrow.graphs.dag import CausalGraph
 from causal_arrow.graphs.decoding import (
     Decoding,
     DrawnGraphs,

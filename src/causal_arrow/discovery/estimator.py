@@ -26,7 +26,7 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings
 from causal_arrow.errors import ConfigurationError, Remedy, TableError, warn
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network
 
 if TYPE_CHECKING:

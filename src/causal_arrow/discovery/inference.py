@@ -1,10 +1,13 @@
 """From a table and a network to a distribution over graphs: always the same one, in bounded memory."""
 
 # B tables, N observations, P variables
+# B tables, P variables
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow import storage
 from causal_arrow.batches import LongTable, TableBatch, concatenated
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, levels_of
-from causal_arrow.discovery.bystanders import read_without
+from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
 from causal_arrow.network.protocol import Network
@@ -229,3 +233,90 @@ def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str
         intervened=None if intervened is None else intervened[rows],
         levels=np.broadcast_to(levels, (len(rows), len(read))) if read_levels else None,
     )
+
+
+# Bystanders
+
+
+Indices = NDArray[np.intp]
+
+BYSTANDER = 0.2
+"""A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
+MAX_SET_ASIDE = 0.1
+"""Of a table, at most, or one column of FEW or more. Where many columns stand alone, their number says how much a
+dependence means, and not all of them do: the network misses what is weak."""
+FEW = 4
+MAX_VARIABLES = 64
+"""In wider tables one column more or less hardly matters, and reading twice takes long."""
+
+
+def bystanders(said: GraphDistribution) -> NDArray[np.bool_]:
+    """Which columns to set aside, given what a network says of whole tables.  (B, P) bool"""
+    joined = said.skeleton_probabilities()
+    hidden = said.confounding_probabilities()
+    if hidden is not None:
+        joined = np.maximum(joined, hidden)
+    aside = joined.max(axis=-1) < BYSTANDER
+    if aside.shape[-1] > MAX_VARIABLES:
+        return np.zeros_like(aside)
+    most = max(MAX_SET_ASIDE * aside.shape[-1], float(aside.shape[-1] >= FEW))
+    return np.asarray(aside & (aside.sum(axis=-1, keepdims=True) <= most))
+
+
+def read_without(said: GraphDistribution, read: Callable[[Indices, Indices], GraphDistribution]) -> GraphDistribution:
+    """What was `said` of tables, said again of those with bystanders, without these.
+
+    `read` is asked of the tables in some places (T,) with some of their columns (T, K).
+    """
+    for indices, kept in _alike(~bystanders(said)):
+        said = said.with_part(indices, kept, read(indices, kept))
+    return said
+
+
+def _alike(kept: NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices]]:
+    """Tables that keep as many columns as each other, and fewer than all: their places (T,) and columns (T, K)."""
+    counts = kept.sum(axis=1)
+    for count in np.unique(counts).tolist():
+        if count < kept.shape[1]:
+            indices = np.flatnonzero(counts == count)
+            yield indices, np.nonzero(kept[indices])[1].reshape(len(indices), count)
+
+
+# Memory
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A table's sizes, and an upper estimate of the memory that the network takes for it."""
+
+    observations: int
+    variables: int
+    memory: int  # in bytes
+
+    def __str__(self) -> str:
+        return f"{self.variables:,} variables take up to {storage.in_words(self.memory)} of memory"
+
+
+def workload(network: Network, observations: int, variables: int, observations_per_chunk: int | None) -> Workload:
+    """What a network takes for a table of this shape, on its device."""
+    at_once = observations_per_chunk or chunk_size(network, observations, variables) or observations
+    cells = min(at_once, observations) * network.bytes_per_observation(variables)
+    pairs = variables**2 * network.bytes_per_pair()
+    return Workload(observations, variables, cells + pairs)
+
+
+def check_memory(work: Workload, network: Network) -> None:
+    """TableError if less memory is free where the network computes than the table takes."""
+    free = network.free_memory()
+    if free is not None and work.memory > free:
+        raise TableError(
+            f"This table needs too much memory: {work}, and {storage.in_words(free)} are free.", [Remedy("choose")]
+        )
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has held so far."""
+    import resource  # which Windows does not have
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)

@@ -10,10 +10,18 @@ from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
 from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.discovery import Discovery
-from causal_arrow.discovery.inference import abilities, infer, model_name, ready_model, training_range
-from causal_arrow.discovery.second_reading import read_again
+from causal_arrow.discovery.hidden import read_again
+from causal_arrow.discovery.inference import (
+    Workload,
+    abilities,
+    check_memory,
+    infer,
+    model_name,
+    ready_model,
+    training_range,
+    workload,
+)
 from causal_arrow.discovery.settings import Settings, as_knowledge
-from causal_arrow.discovery.workload import Workload, check_memory, workload
 from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge

@@ -17,7 +17,7 @@ from causal_arrow.discovery.inference import is_model
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.network.protocol import PRECISIONS, Network
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.frames import FRAMES, library_of

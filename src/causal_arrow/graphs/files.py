@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import GraphError
-from causal_arrow.graphs.causal_graph import CausalGraph
-from causal_arrow.graphs.dag import find_cycle
+from causal_arrow.graphs.dag import CausalGraph, find_cycle
 from causal_arrow.inputs import parse_json, read_bytes
 from causal_arrow.text import counted, listed, reason, shown
 

@@ -14,8 +14,7 @@ from typing import Any
 import joblib
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.inference import ready_model, tables_per_pass
-from causal_arrow.discovery.workload import workload
+from causal_arrow.discovery.inference import ready_model, tables_per_pass, workload
 from causal_arrow.errors import ConfigurationError, Remedy, TableError
 from causal_arrow.many.folder import DIED, FAILED, Record
 from causal_arrow.many.manifest import NamedTable

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.discovery.workload import Workload
+    from causal_arrow.discovery.inference import Workload
 
 Bools = NDArray[np.bool_]
 Seed = int | np.random.Generator

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
 from causal_arrow.discovery.directions import direction_temperature
-from causal_arrow.discovery.inference import infer
-from causal_arrow.discovery.workload import Workload, check_memory, workload
+from causal_arrow.discovery.inference import Workload, check_memory, infer, workload
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge

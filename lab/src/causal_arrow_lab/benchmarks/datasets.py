@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_arrow.graphs.causal_graph import CausalGraph
+from causal_arrow.graphs.dag import CausalGraph
 from causal_arrow.tables.table import Column, Table
 
 FloatArray = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from causal_arrow.graphs import dag
-from causal_arrow.graphs.causal_graph import CausalGraph
+from causal_arrow.graphs.dag import CausalGraph
 from causal_arrow.tables.table import Column
 from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray, draw_shape, in_order, unnamed
 from causal_arrow_lab.benchmarks.networks import (

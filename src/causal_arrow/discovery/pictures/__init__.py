@@ -10,9 +10,16 @@ Names in letters that no installed font has stay as they are in SVG, which uses 
 replaced by the number of the column.
 """
 
-from causal_arrow.discovery.pictures.comparison import draw_comparison, save_comparison
-from causal_arrow.discovery.pictures.graph import MAX_EDGES, draw_graph, layout_of, save_graph
-from causal_arrow.discovery.pictures.heat_map import draw_probabilities, save_probabilities
+from causal_arrow.discovery.pictures.graph import (
+    MAX_EDGES,
+    draw_comparison,
+    draw_graph,
+    draw_probabilities,
+    layout_of,
+    save_comparison,
+    save_graph,
+    save_probabilities,
+)
 
 __all__ = [
     "MAX_EDGES",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,20 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
+from causal_arrow.discovery.pictures.labels import Labels
 from causal_arrow.discovery.pictures.scene import Boxes, Sample, Scene, legend_in_rows
 from causal_arrow.discovery.pictures.style import (
     BOX_STYLES,
     DASHED,
     EDGE_COLOR,
     HIDDEN_COLOR,
+    MISSING_COLOR,
     REQUIRED_COLOR,
+    WRONG_COLOR,
     Points,
     Stroke,
     arc_between,
+    save_figure,
 )
-from causal_arrow.errors import ConfigurationError
-from causal_arrow.graphs.layout import Layout
-from causal_arrow.text import counted
+from causal_arrow.errors import ConfigurationError, GraphError
+from causal_arrow.graphs.dag import ensure_dag, transitive_closure
+from causal_arrow.graphs.knowledge import parse_edge
+from causal_arrow.graphs.layout import ASPECT, Layout
+from causal_arrow.graphs.metrics import edge_differences
+from causal_arrow.text import counted, listed, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,3 +209,152 @@ def _samples(drawing: _Drawing, kinds: Counter[str]) -> list[tuple[Sample, str]]
 
 def _sample(probability: float, direction: float = 1.0, required: bool = False) -> Stroke:
     return _stroke(DirectedEdge("", "", probability, 1.0, direction, 0.0, False, required))
+
+
+# Heat map
+
+
+def draw_probabilities(answer: Answer, ax: Axes | None = None) -> Axes:
+    """Draw the edge probabilities as a heat map, both axes along the causal order.
+
+    A white dot with a dark ring marks an edge of the graph.
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=_inches(answer), layout="constrained").add_subplot()
+    labels = _labels(answer)
+    _paint(answer, ax, labels.safe, labels.families)
+    return ax
+
+
+def save_probabilities(answer: Answer, *paths: str | Path, dpi: int = 150, adapts: bool = False) -> None:
+    """Write the heat map to files, by their endings: .png, .svg (with text as text), .pdf.
+
+    With `adapts`, an SVG file is dark where its reader prefers that.
+    """
+    from matplotlib.figure import Figure
+
+    labels = _labels(answer)
+    for names, files in labels.for_files(paths):
+        figure = Figure(figsize=_inches(answer), layout="constrained")
+        _paint(answer, figure.add_subplot(), names, labels.families)
+        save_figure(figure, files, dpi, adapts)
+
+
+def _labels(answer: Answer) -> Labels:
+    return Labels.of(answer.names, lines=1, length=20)
+
+
+def _inches(answer: Answer) -> tuple[float, float]:
+    side = min(14.0, max(4.5, 2.0 + 0.2 * len(answer.names)))
+    return side + 0.8, side
+
+
+def _paint(answer: Answer, ax: Axes, labels: Sequence[str], families: Sequence[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    order = answer.decoding.order
+    names = [labels[variable] for variable in order]
+    image = ax.imshow(answer.edge_probabilities[np.ix_(order, order)], cmap="Blues", vmin=0, vmax=1)
+    causes, effects = np.nonzero(answer.adjacency[np.ix_(order, order)])
+    cell = 72 * 0.75 * _inches(answer)[1] / len(order)  # points, roughly
+    ax.scatter(effects, causes, s=(0.22 * cell) ** 2, color="white", edgecolors=EDGE_COLOR, linewidths=0.05 * cell)
+    font: Any = {"fontsize": max(5.0, min(10.0, 0.75 * cell)), "fontfamily": list(families), "parse_math": False}
+    ax.xaxis.set_ticks(range(len(order)), names, rotation=90, **font)
+    ax.yaxis.set_ticks(range(len(order)), names, rotation=0, **font)
+    ax.tick_params(length=0)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.set_xlabel("effect")
+    ax.set_ylabel("cause")
+    dot = Line2D([], [], marker="o", linestyle="none", markerfacecolor="white", markeredgecolor=EDGE_COLOR)
+    below: Any = {"loc": "upper left", "bbox_to_anchor": (0, -0.01), "frameon": False, "handletextpad": 0.2}
+    ax.legend([dot], ["edge of the graph"], **below)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=30, label="probability of cause → effect")
+    bar.outline.set_visible(False)
+    ax.spines[:].set_visible(False)
+
+
+# Comparison with a truth
+
+
+Truth = Iterable[str | tuple[str, str]]
+
+DOTTED = (0, (1.2, 1.8))
+LONG_DASHES = (0, (7, 2))
+VERDICTS = {
+    "missing": (Stroke(MISSING_COLOR, 1.5, 0.95, DOTTED, False, head_size=0.9), "missing: only in the truth"),
+    "right": (Stroke(EDGE_COLOR, 1.8, 0.95), "right"),
+    "extra": (Stroke(WRONG_COLOR, 1.5, 0.95, "-", False, crossed_out=True), "extra: only in the answer"),
+    "reversed": (Stroke(WRONG_COLOR, 1.8, 0.95, LONG_DASHES, head="above"), "reversed: the truth points down"),
+}
+"""What an edge of the answer or of the truth is: how it looks and its words in the legend. Later ones lie on top."""
+
+
+def draw_comparison(answer: Answer, truth: Truth, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Draw which edges of an answer are right, reversed, missing or extra, given the true edges. Causes are on top.
+
+    The true edges are pairs of a cause and its effect, or text such as "smoking -> cancer". Hidden common causes are
+    left out. Without `ax` a pyplot figure of the right size is made.
+    """
+    return _comparison(answer, truth, title, ASPECT).draw(ax)
+
+
+def save_comparison(
+    answer: Answer,
+    truth: Truth,
+    *paths: str | Path,
+    title: str | None = None,
+    dpi: int = 150,
+    adapts: bool = False,
+    aspect: float = ASPECT,
+) -> None:
+    """Write the comparison to files, by their endings: .png, .svg (with text as text), .pdf.
+
+    With `adapts`, an SVG file is dark where its reader prefers that; `aspect` is the width over height to aim at.
+    """
+    _comparison(answer, truth, title, aspect).save(paths, dpi, adapts)
+
+
+def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) -> Scene:
+    if isinstance(truth, str) or not isinstance(truth, Iterable):
+        raise GraphError(f"Expected the true edges as a list such as ['cause -> effect'], got {shown(truth)}.")
+    true = {parse_edge(edge) for edge in truth}
+    if unknown := sorted({name for edge in true for name in edge} - set(answer.names)):
+        raise GraphError(f"The truth has {listed(unknown)}, which the answer does not have.")
+    found = {(edge.source, edge.target) for edge in answer.edges}
+    differences = edge_differences(true, found)
+    index = {name: number for number, name in enumerate(answer.names)}
+    edges = {(index[source], index[target]): "right" for source, target in true}
+    adjacency = np.zeros((len(index), len(index)), dtype=bool)
+    for pair in edges:
+        adjacency[pair] = True
+    adjacency = ensure_dag(adjacency)
+    for verdict in ("missing", "reversed"):
+        edges |= {(index[source], index[target]): verdict for source, target in differences[verdict]}
+    strokes = {pair: VERDICTS[verdict][0] for pair, verdict in edges.items()}
+    for source, target in differences["extra"]:
+        pair, stroke = (index[source], index[target]), VERDICTS["extra"][0]
+        if transitive_closure(adjacency)[pair[::-1]]:  # against the truth: drawn from the effect up to its cause
+            pair, stroke = pair[::-1], replace(stroke, head="above")
+        adjacency[pair], edges[pair], strokes[pair] = True, "extra", stroke
+    boxes = Boxes.of(answer.names, adjacency, aspect)
+    depth = list(VERDICTS)
+    routes = sorted(boxes.layout.routes, key=lambda route: depth.index(edges[route.source, route.target]))
+    linked = {variable for pair in edges for variable in pair}
+    counts = Counter(edges.values())
+    variables, truths = counted(len(answer.names), "variable"), counted(len(true), "true edge")
+    samples = [
+        (VERDICTS[verdict][0], f"{VERDICTS[verdict][1]} ({counts[verdict]})")
+        for verdict in ("right", "reversed", "missing", "extra")
+        if counts[verdict]
+    ]
+    return Scene(
+        boxes,
+        [BOX_STYLES["linked" if variable in linked else "lonely"] for variable in range(len(index))],
+        [(route, strokes[route.source, route.target]) for route in routes],
+        [],
+        f"{variables}, {counts['right']} of {truths} found" if title is None else title,
+        legend_in_rows(samples, boxes.layout.width),
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import BenchmarkError, check_choice
-from causal_arrow.network.bundled import DEFAULT_MODEL
+from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Table
 from causal_arrow_lab.benchmarks.datasets import FloatArray

@@ -125,7 +125,7 @@ def solver(method: str) -> Callable[[SeriesTask], SeriesEstimate]:
     if method != "arrow":
         raise BenchmarkError(f"There is no method {method!r}: expected some of arrow, {', '.join(PEERS)}.")
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.network.bundled import DEFAULT_MODEL
+    from causal_arrow.network import DEFAULT_MODEL
     from causal_arrow_lab.benchmarks.series.arrow import solve
 
     return partial(solve, ready_model(DEFAULT_MODEL, "cpu"))
