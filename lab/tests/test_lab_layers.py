@@ -31,7 +31,18 @@ BARE = {"programs", "graphs", "synthetic", "network", "pretraining"}
 """Parts that run on a GPU machine with torch, numpy and safetensors alone."""
 
 LIGHT = set(sys.stdlib_module_names) | {"torch", "numpy", "safetensors", "tomli", "triton"}
-OF_THE_PRODUCT = {"_version", "batches", "errors", "graphs", "network", "output", "progress", "storage", "text"}
+OF_THE_PRODUCT = {
+    "_version",
+    "batches",
+    "errors",
+    "graphs",
+    "inputs",
+    "network",
+    "output",
+    "progress",
+    "storage",
+    "text",
+}
 """Parts of causal_arrow that need no more either; see tests/test_layers.py."""
 
 HIDDEN = (

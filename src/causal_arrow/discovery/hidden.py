@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, hashes_of_ranks, mixed
 from causal_arrow.discovery.inference import infer
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.network.arrays import quantile_table
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables.table import Column, Finding
 
@@ -151,8 +152,6 @@ def _repeated(rows: Hashes) -> Hashes:
 
 def _normal_scores(column: Floats, noise: Hashes, rows: Hashes) -> Floats:
     """Normal scores by rank; `noise` decides ties, and `rows` which end of the column counts as its upper one.  (N,)"""
-    from scipy.special import ndtri
-
     there = ~np.isnan(column)
     values = column[there]
     middle = np.median(values)
@@ -161,7 +160,7 @@ def _normal_scores(column: Floats, noise: Hashes, rows: Hashes) -> Floats:
     sign = 1.0 if above >= below else -1.0
     order = np.lexsort((noise[there], sign * values))
     scores = np.empty(len(values))
-    scores[order] = sign * ndtri((np.arange(len(values)) + 0.5) / len(values))
+    scores[order] = sign * quantile_table(len(values))[1::2]
     result = np.full(len(column), np.nan)
     result[there] = scores
     return result

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
-from causal_arrow.discovery.second_reading import read_again
+from causal_arrow.discovery.hidden import read_again
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
@@ -31,7 +31,8 @@ from causal_arrow.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from causal_arrow.many.workers import Job, Workers
+    from causal_arrow.many.jobs import Job
+    from causal_arrow.many.workers import Workers
 
 # K graphs, P variables
 
