@@ -35,12 +35,18 @@ def serve(
         ),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open the page.")] = True,
+    autosave: Annotated[
+        bool,
+        typer.Option(
+            "--autosave/--no-autosave", help="Whether to keep tables and work on this machine's disk for a month."
+        ),
+    ] = True,
     settings: Mapping[str, Any] = options.SETTINGS.only("model", "device"),
 ) -> None:
     """Open a local page: drop a table in, look at its causal graph, and argue with it.
 
-    Tables stay in the memory of this process and are dropped an hour after their last use. Nothing is sent anywhere
-    else. Stop it with ctrl-C.
+    Tables and work are kept on this machine's disk for a month, in a folder of yours, so that they are back after a
+    restart; --no-autosave keeps them in memory alone. Nothing is sent anywhere else. Stop it with ctrl-C.
     """
     try:
         import uvicorn  # noqa: F401
@@ -48,6 +54,7 @@ def serve(
         from causal_arrow.web.app import create_app
         from causal_arrow.web.page import Page
         from causal_arrow.web.server import Address, file_in_memory, listen, open_browser, running
+        from causal_arrow.web.store import Store, default_folder
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "pydantic", "starlette", "uvicorn"):
             raise
@@ -61,7 +68,8 @@ def serve(
     ready_model(settings["model"], settings["device"])  # refuse a misspelled model here, not on the page
     listener = listen(host, port)
     address = Address.of(host, listener.getsockname()[1])
-    app = create_app(Page(Settings(**settings), limits, given), address.token)
+    store = Store(default_folder()) if autosave else None
+    app = create_app(Page(Settings(**settings), limits, given, store=store), address.token)
     with running(listener, app) as thread:
         screen = console()
         screen.print(f"The page is at {escape(address.url)} (ctrl-C stops it).")

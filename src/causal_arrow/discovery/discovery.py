@@ -143,8 +143,8 @@ class Discovery:
         """
         if self._table is None:
             raise ConfigurationError(
-                "This question needs the table, and the discovery was saved without it: run discover on the table, or "
-                "save the discovery with table=True."
+                "This question needs the table, and the discovery was saved without it: open the table itself, or save "
+                "the discovery with its table."
             )
         return self._table
 

@@ -1,4 +1,5 @@
-"""The .causal file of a discovery: a zip archive with discovery.json, and with the table unless that is left out.
+"""The .causal file of a discovery: a zip archive with discovery.json, with the table unless that is left out, and with
+the work of a person on the page where the page wrote it.
 
 Reading trusts nothing: names and sizes are checked before anything is unpacked, and no part of the file is ever run.
 """
@@ -32,7 +33,7 @@ from causal_arrow.text import reason
 
 ENDING = ".causal"
 FORMAT, VERSION = "causal-arrow-discovery", 1
-CONTENT, TABLE = "discovery.json", "table.safetensors"
+CONTENT, TABLE, WORK = "discovery.json", "table.safetensors", "work.json"
 MAX_CONTENT_BYTES = 2**30
 """Of discovery.json: an answer about 3,000 variables takes less."""
 MAX_HEADER_BYTES = 2**16
@@ -40,9 +41,18 @@ MAX_HEADER_BYTES = 2**16
 
 
 def write(
-    path: Path, answer: Answer, settings: Settings, report: TableReport, table: Table | None, overwrite: bool
+    path: Path,
+    answer: Answer,
+    settings: Settings,
+    report: TableReport,
+    table: Table | None,
+    overwrite: bool,
+    work: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the parts of a discovery to a file; it is complete or not there at all."""
+    """Write the parts of a discovery to a file; it is complete or not there at all.
+
+    `work` is what the page keeps with it, such as questions and answers that were kept.
+    """
     if path.suffix.lower() != ENDING:
         raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
     content = {
@@ -60,6 +70,8 @@ def write(
         zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         archive.writestr(CONTENT, json_text(content).encode())
+        if work is not None:
+            archive.writestr(WORK, json_text(dict(work)).encode())
         if tensors:
             archive.writestr(TABLE, save(tensors), compresslevel=1)
 
@@ -74,6 +86,8 @@ class Parts:
     table: Table | None
     names_model: bool
     """Whether the settings name the network; one that was an object is not in the file."""
+    work: Mapping[str, Any]
+    """What the page keeps with it, unchecked; empty in files that Python wrote."""
 
 
 def read(path: Path) -> Parts:
@@ -113,10 +127,11 @@ def _damaged(path: Path, why: str) -> ConfigurationError:
 
 def _parts(archive: zipfile.ZipFile) -> Parts:
     members = {entry.filename: entry for entry in archive.infolist()}
-    if len(members) < len(archive.infolist()) or not {CONTENT} <= set(members) <= {CONTENT, TABLE}:
+    if len(members) < len(archive.infolist()) or not {CONTENT} <= set(members) <= {CONTENT, TABLE, WORK}:
         raise ValueError(f"it holds {', '.join(sorted(members)[:3]) or 'nothing'}")
-    if members[CONTENT].file_size > MAX_CONTENT_BYTES:
-        raise ValueError(f"{CONTENT} takes {storage.in_words(members[CONTENT].file_size)}")
+    for name in {CONTENT, WORK} & set(members):
+        if members[name].file_size > MAX_CONTENT_BYTES:
+            raise ValueError(f"{name} takes {storage.in_words(members[name].file_size)}")
     content = json.loads(archive.read(CONTENT))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'{CONTENT} has no "format": "{FORMAT}"')
@@ -132,7 +147,10 @@ def _parts(archive: zipfile.ZipFile) -> Parts:
     table = _table(archive, members[TABLE], answer, answer.observations) if TABLE in members else None
     settings = Settings.from_dict({name: value for name, value in content["settings"].items() if value is not None})
     report = TableReport(answer.observations, answer.columns, findings)
-    return Parts(answer, settings, report, table, content["settings"]["model"] is not None)
+    work = json.loads(archive.read(WORK)) if WORK in members else {}
+    if not isinstance(work, dict):
+        raise ValueError(f"{WORK} holds no object")
+    return Parts(answer, settings, report, table, content["settings"]["model"] is not None, work)
 
 
 def _settings_to_dict(settings: Settings) -> dict[str, Any]:

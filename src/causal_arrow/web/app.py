@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, Literal, TypeVar
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
@@ -25,6 +25,7 @@ from causal_arrow.tables import FileInMemory
 from causal_arrow.web import messages
 from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
 from causal_arrow.web.downloads import DOWNLOADS
+from causal_arrow.web.evidence import evidence, experiments, probabilities
 from causal_arrow.web.examples import EXAMPLES
 from causal_arrow.web.guard import UPLOADS, Guard
 from causal_arrow.web.limits import ENDINGS, Limits
@@ -43,6 +44,8 @@ from causal_arrow.web.views import (
     places_of,
     stability_facts,
 )
+from causal_arrow.web.work import ENDING as WORK_ENDING
+from causal_arrow.web.work import table_of
 
 STATIC = Path(__file__).parent / "static"
 SWEEP_SECONDS = 60.0
@@ -87,10 +90,11 @@ def create_app(page: Page, token: str | None = None) -> Guard:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        sweeper = asyncio.create_task(_sweep(page.sessions))
+        helpers = [asyncio.create_task(work) for work in (_sweep(page.sessions), page.autosave())]
         Thread(target=warm_up, daemon=True).start()
         yield
-        sweeper.cancel()
+        for helper in helpers:
+            helper.cancel()
         page.queue.close()
 
     app = FastAPI(
@@ -150,7 +154,12 @@ def _explain_errors(app: FastAPI) -> None:
 
 
 def _routes(page: Page) -> APIRouter:
-    api = APIRouter(prefix="/api", responses=TROUBLES)
+    async def restored(request: Request) -> None:
+        """Bring the session of a request back from disk, if it is there alone."""
+        if key := request.path_params.get("session"):
+            await page.restore(key)
+
+    api = APIRouter(prefix="/api", responses=TROUBLES, dependencies=[Depends(restored)])
     session_of = page.sessions.get
 
     @api.get("/server")
@@ -164,7 +173,8 @@ def _routes(page: Page) -> APIRouter:
             most_observations=limits.most_observations,
             most_variables=limits.most_variables,
             reads=sorted((await page.aside(page.abilities)).parts),
-            endings=list(ENDINGS),
+            endings=[*ENDINGS, WORK_ENDING],
+            autosaves=page.store is not None,
             examples=[
                 messages.Example(
                     name=name,
@@ -188,9 +198,9 @@ def _routes(page: Page) -> APIRouter:
 
     @api.post(UPLOADS.removeprefix("/api"), status_code=201, openapi_extra=octets)
     async def open_table(request: Request, name: Name) -> messages.SessionFacts:
-        """Open a table: its file as the body, `name` with the ending that tells its format."""
+        """Open a table or a work file: the file as the body, `name` with the ending that tells its format."""
         content = await _upload(request, page.limits)
-        file = FileInMemory(Path(name.replace("\\", "/")).name or "table", content)
+        file = FileInMemory(_base_name(name), content)
         return page.facts(await _while_waited_for(request, page.open(file)))
 
     @api.post("/examples/{example}", status_code=201)
@@ -211,10 +221,7 @@ def _routes(page: Page) -> APIRouter:
     @api.delete("/sessions/{session}", status_code=204)
     async def close(session: Key) -> None:
         """Forget the table and everything about it."""
-        here = session_of(session)
-        for job in (here.job, here.resampling):
-            page.queue.cancel(job)
-        page.sessions.drop(here)
+        page.drop(session_of(session))
 
     @api.post("/sessions/{session}/discovery", status_code=202)
     async def start(session: Key, choices: messages.ReadingChoices) -> messages.SessionFacts:
@@ -277,7 +284,7 @@ def _routes(page: Page) -> APIRouter:
         """What there is to say about the edge between two variables."""
         here = session_of(session)
         found = here.current()
-        return await page.aside(lambda: edge_details(found.answer, found.table, source, target, here.stability()))
+        return await page.aside(lambda: edge_details(found.answer, table_of(found), source, target, here.stability()))
 
     @api.get("/sessions/{session}/question")
     async def question(session: Key, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
@@ -293,6 +300,7 @@ def _routes(page: Page) -> APIRouter:
         first: OptionalName = None,
         second: OptionalName = None,
         estimator: Literal["flexible", "linear", "curved"] = "flexible",
+        randomized: bool = False,
     ) -> messages.EffectFacts:
         """What happens to one variable when the other changes, per unit or from `first` to `second`."""
         here = session_of(session)
@@ -300,7 +308,7 @@ def _routes(page: Page) -> APIRouter:
         if (first is None) != (second is None):
             raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
         between = None if first is None or second is None else (first, second)
-        asked = EffectAsked(cause, effect, between, estimator)
+        asked = EffectAsked(cause, effect, between, estimator, randomized)
         facts = await page.aside(lambda: effect_facts(found, asked))
         here.remember_question(asked)
         plain = plain_difference(found.table, asked)
@@ -311,6 +319,42 @@ def _routes(page: Page) -> APIRouter:
         """What moves a variable most: the effects of all others on it, the largest first."""
         found = session_of(session).current()
         return await page.aside(lambda: ranked_effects(found, effect))
+
+    # What speaks against it
+
+    @api.get("/sessions/{session}/evidence")
+    async def speaks_against(session: Key) -> messages.Evidence:
+        """The independences that the graph implies, each tested, and the directions that no such test can tell."""
+        found = session_of(session).current()
+        return await page.aside(lambda: evidence(found))
+
+    @api.get("/sessions/{session}/probabilities")
+    async def matrix(session: Key) -> messages.Probabilities:
+        """The probability of every edge, along the causal order."""
+        answer = session_of(session).current().answer
+        return await page.aside(lambda: probabilities(answer))
+
+    @api.get("/sessions/{session}/experiments")
+    async def advise(
+        session: Key, cause: OptionalName = None, effect: OptionalName = None
+    ) -> messages.ExperimentPlanFacts:
+        """What to randomize or to measure next to learn about the graph, the causes of a variable, or an effect."""
+        found = session_of(session).current()
+        return await page.aside(lambda: experiments(found, cause, effect))
+
+    @api.post("/sessions/{session}/experiments", openapi_extra=octets)
+    async def learn(session: Key, request: Request, name: Name, variable: QueryName) -> messages.Graph:
+        """Learn from an experiment that randomized a variable: its table as the body. Edges that it makes improbable
+        are forbidden."""
+        here = session_of(session)
+        found, current, version = here.found, here.current(), here.version
+        current.answer.index_of(variable)
+        content = await request.body()
+        raw = await _while_waited_for(request, page.read(FileInMemory(_base_name(name), content)))
+        learned = await page.aside(lambda: current.learn_from_experiment(variable, raw).answer)
+        here.argue(found, learned, version)
+        facts = await page.aside(lambda: graph_of(learned))
+        return facts.model_copy(update={"version": here.version})
 
     # Comparison
 
@@ -329,7 +373,7 @@ def _routes(page: Page) -> APIRouter:
         content = await request.body()
         answer = await page.aside(lambda: saved_answer(content))
         page.limits.check_used(len(answer.names))
-        here.keep(answer, Path(name.replace("\\", "/")).name[:200] or "a saved answer")
+        here.keep(answer, _base_name(name))
         return kept_facts(here)
 
     @api.delete("/sessions/{session}/kept/{number}")
@@ -364,6 +408,11 @@ def _routes(page: Page) -> APIRouter:
         )
 
     return api
+
+
+def _base_name(name: str) -> str:
+    """The name of a file without the folders that some browsers send along."""
+    return Path(name.replace("\\", "/")).name[:200] or "table"
 
 
 async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result]) -> Result:

@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from causal_arrow._version import __version__
@@ -18,6 +19,7 @@ from causal_arrow.web.questions import effect_facts
 from causal_arrow.web.sessions import EffectAsked, Session
 from causal_arrow.web.statements import statements
 from causal_arrow.web.views import failure, table_facts
+from causal_arrow.web.work import work_file
 
 _PAINTING = threading.Lock()  # matplotlib's settings belong to the whole process
 
@@ -53,6 +55,8 @@ def python_lines(session: Session) -> str:
     settings = [f"model={answer.model!r}", f"decode={answer.decode!r}", f"threshold={answer.threshold!r}"]
     settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
     settings += [f"directions={answer.directions!r}"] if answer.directions != "tempered" else []
+    settings += [f"hidden={answer.hidden!r}"] if answer.hidden != "standing-out" else []
+    settings += [f"hidden_threshold={answer.hidden_threshold!r}"] if answer.hidden_threshold != 0.5 else []
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
     return "\n".join(
         [
@@ -80,6 +84,7 @@ def _questions_in_python(session: Session) -> list[str]:
         options = [repr(asked.cause), repr(asked.effect)]
         options += [f"between={asked.between!r}"] if asked.between is not None else []
         options += [f"estimator={asked.estimator!r}"] if asked.estimator != "flexible" else []
+        options += ["randomized=True"] if asked.randomized else []
         lines.append(f"print(arrow.effect({', '.join(options)}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
@@ -128,8 +133,12 @@ def _effects(session: Session) -> list[str]:
     found = session.current()
     parts = []
     for asked in _questions(session):
-        curved = {"curved": " (estimated with curves)", "linear": " (estimated with straight lines)"}.get(
-            asked.estimator, ""
+        curved = (
+            " (chance decided on the cause)"
+            if asked.randomized
+            else {"curved": " (estimated with curves)", "linear": " (estimated with straight lines)"}.get(
+                asked.estimator, ""
+            )
         )
         parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{curved}')}</h3>")
         try:
@@ -183,6 +192,8 @@ REPORT_STYLE = (
 )
 
 DOWNLOADS = {
+    "work.causal": Download("application/zip", work_file),
+    "work-without-table.causal": Download("application/zip", partial(work_file, table=False)),
     "graph.png": Download("image/png", _picture("graph.png")),
     "graph.svg": Download("image/svg+xml", _picture("graph.svg")),
     "graph.json": Download("application/json", _text(exports.to_json)),

@@ -50,6 +50,7 @@ class Server(Message):
         description="What the network reads beside numbers: levels, observed (missing cells), intervened."
     )
     endings: list[str]
+    autosaves: bool = Field(description="Whether sessions are kept on this machine's disk.")
     examples: list[Example]
     given: str | None = Field(description="The example that `causal-arrow serve TABLE` was started with.")
 
@@ -149,6 +150,8 @@ class Argument(Message):
     decode: Literal["map", "shd", "f1"] = "map"
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
     directions: Literal["tempered", "network"] = "tempered"
+    hidden: Literal["none", "standing-out", "all"] = "standing-out"
+    hidden_threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
     version: int | None = Field(default=None, description="That of the graph which it changes; another one is refused.")
 
 
@@ -180,6 +183,7 @@ class Graph(Message):
     variables: list[str]
     edges: list[EdgeFacts]
     hidden_causes: list[HiddenCause]
+    judges_hidden_causes: bool = Field(description="Whether the network tells how probable hidden causes are.")
     order: list[str]
     remarks: list[str]
     version: int = Field(default=0, description="Goes up with every change of the session.")
@@ -269,6 +273,7 @@ class Axis(Message):
 
     name: str
     levels: list[str]
+    log: bool = Field(default=False, description="Whether the network read it on a log scale.")
 
 
 class LevelSummary(Message):
@@ -314,7 +319,7 @@ class EdgeDetails(Message):
     in_graph: bool
     hidden_cause_probability: Probability | None = Field(description="Null where the network does not tell.")
     stability: PairStability | None
-    plot: Plot
+    plot: Plot | None = Field(description="Null for a work file without its table.")
 
 
 class CausalPath(Message):
@@ -428,6 +433,51 @@ class RankedEffects(Message):
 
 
 # Comparison
+
+
+class Independence(Message):
+    """An independence that the graph implies: of two variables, given the direct causes of the first."""
+
+    variable: str
+    other: str
+    given: list[str]
+    p_value: Probability
+    contradicted: bool
+
+
+class Evidence(Message):
+    """What speaks against the graph as it stands."""
+
+    words: str = Field(description="Whether the data contradict the graph, or why that was not tested.")
+    tests: int = Field(description="How many independences were tested.")
+    independences: list[Independence] = Field(description="The clearest contradictions first.")
+    reversible: list[list[str]] = Field(description="Edges that no test of independence can direct.")
+    equivalence: str
+
+
+class Probabilities(Message):
+    """The probability of every edge: a row per cause, a column per effect, along the causal order."""
+
+    names: list[str]
+    rows: list[list[Probability]]
+
+
+class ExperimentAdvice(Message):
+    """A variable to randomize, or a pair whose hidden cause to measure."""
+
+    variables: list[str]
+    action: Literal["set", "measure"]
+    words: str
+    gain: float
+    amount: str = Field(description="The gain in words.")
+
+
+class ExperimentPlanFacts(Message):
+    """Experiments, those that are expected to tell most first."""
+
+    words: str
+    subject: str
+    experiments: list[ExperimentAdvice]
 
 
 class KeepRequest(Message):

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
-from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.pipeline import discover, read_for
 from causal_arrow.discovery.settings import Settings
+from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables import FileInMemory, RawFrame
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
-from causal_arrow.text import in_digits
+from causal_arrow.text import in_digits, reason
 from causal_arrow.web import messages
 from causal_arrow.web.examples import EXAMPLES, ExampleTable
 from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.sessions import EffectAsked, Session, Sessions
-from causal_arrow.web.uploads import AbandonedError, OpenedFile, open_file, read_apart
+from causal_arrow.web.store import Store, StoredSession
+from causal_arrow.web.uploads import AbandonedError, OpenedFile, apart, open_file, read_apart
 from causal_arrow.web.views import session_facts
+from causal_arrow.web.work import ENDING, read_work, session_of, take_up
+
+AUTOSAVE_SECONDS = 0.5
 
 READERS = 2
 """Threads that read files and draw pictures beside the one that runs the network."""
@@ -43,6 +50,7 @@ class Page:
         limits: Limits | None = None,
         given: FileInMemory | None = None,
         clock: Callable[[], float] = time.monotonic,
+        store: Store | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.limits = limits or Limits()
@@ -52,6 +60,8 @@ class Page:
         self.given = None if given is None else "given"
         if given is not None:
             self.examples["given"] = ExampleTable(given.name, lambda: given)
+        self.store = store
+        self._restoring = asyncio.Lock()
         self._readers = asyncio.Semaphore(READERS)
         self._openers = asyncio.Semaphore(self.limits.most_readers)
 
@@ -61,22 +71,85 @@ class Page:
             return await asyncio.to_thread(work)
 
     async def open(self, file: FileInMemory, trusted: bool = False) -> Session:
-        """A session for a table; TableError if it is too large or cannot be read at all. A file that is not trusted is
-        read in a process of its own, which ends when this coroutine is cancelled."""
+        """A session for a table or a work file; TableError if it is too large or cannot be read at all."""
+        if file.suffix.lower() == ENDING:
+            work = await self._apart(file, partial(read_work, file.content, file.name))
+            self.limits.check_used(len(work.answer.names))
+            return self.sessions.add(session_of(work, self.settings))
+        return self._session(file, await self._opened(file, trusted))
+
+    async def read(self, file: FileInMemory) -> RawFrame:
+        """The table in a file, before anything is decided about its columns."""
+        return (await self._opened(file)).raw
+
+    async def _opened(self, file: FileInMemory, trusted: bool = False) -> OpenedFile:
+        """A file that was opened: in a process of its own, unless it is trusted."""
         able = await self.aside(self.abilities)
         if trusted:
-            return self._session(file, await self.aside(lambda: open_file(file, self.limits, able)))
+            return await self.aside(lambda: open_file(file, self.limits, able))
+        return await self._apart(file, partial(open_file, file, self.limits, able))
+
+    async def _apart(self, file: FileInMemory, work: Callable[[], Result]) -> Result:
+        """What the work gives, done in a child process that ends when this coroutine is cancelled."""
         wanted = [True]
         async with self._openers:
             try:
-                opened = await asyncio.to_thread(
-                    lambda: read_apart(file, self.limits, able, is_wanted=lambda: wanted[0])
-                )
+                return await asyncio.to_thread(lambda: apart(file, self.limits, work, lambda: wanted[0]))
             finally:
                 wanted[0] = False
-        return self._session(file, opened)
+
+    # The store
+
+    async def restore(self, key: str) -> None:
+        """Bring a session back from the store, if it is there and not in memory."""
+        if self.store is None or self.sessions.has(key):
+            return
+        async with self._restoring:
+            stored = None if self.sessions.has(key) else await self.aside(partial(self.store.load, key))
+            if stored is None:
+                return
+            with contextlib.suppress(ArrowError):  # what cannot be read any more is as good as not there
+                self.sessions.add(await self._restored(key, stored))
+
+    async def _restored(self, key: str, stored: StoredSession) -> Session:
+        work = None if stored.work is None else await self.aside(partial(read_work, stored.work, stored.file.name))
+        if not stored.file.content:
+            assert work is not None  # a session without a file came from a work file
+            session = session_of(work, self.settings)
+        else:
+            opened = await self._opened(stored.file, trusted=stored.example in EXAMPLES)
+            session = self._session_of(stored.file, opened)
+            session.asked = self.settings.changed(**stored.choices)
+            if work is not None:
+                choices = self.settings.changed(scale=work.settings.scale, **work.settings.reading.to_dict())
+                source = self._source(session, choices, lambda: True)
+                table = await self.aside(lambda: read_for(self.abilities(), source, choices.reading))
+                take_up(session, work, table, self.settings)
+        session.key, session.example = key, stored.example
+        return session
+
+    async def autosave(self) -> None:
+        """Write what has changed to the store, until this coroutine is cancelled."""
+        while self.store is not None:
+            await asyncio.sleep(AUTOSAVE_SECONDS)
+            for session in self.sessions:
+                try:
+                    await asyncio.to_thread(self.store.save, session)
+                except (OSError, ArrowError) as error:
+                    session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
+
+    def drop(self, session: Session) -> None:
+        """Forget a session, on disk too."""
+        for job in (session.job, session.resampling):
+            self.queue.cancel(job)
+        self.sessions.drop(session)
+        if self.store is not None:
+            self.store.remove(session.key)
 
     def _session(self, file: FileInMemory, opened: OpenedFile) -> Session:
+        return self.sessions.add(self._session_of(file, opened))
+
+    def _session_of(self, file: FileInMemory, opened: OpenedFile) -> Session:
         session = Session(file, opened.report, opened.raw, opened.columns)
         if opened.left_out:
             session.asked = session.asked.changed(drop=opened.left_out)
@@ -84,7 +157,7 @@ class Page:
                 f"The table has {len(opened.columns):,} columns. The first {self.limits.most_variables:,} are read: "
                 "choose others under Columns and kinds."
             )
-        return self.sessions.add(session)
+        return session
 
     def abilities(self) -> Abilities:
         """What the network reads beside numbers."""
@@ -114,7 +187,7 @@ class Page:
     def _source(self, session: Session, choices: Settings, is_wanted: Callable[[], bool]) -> RawFrame:
         """The table in the file of a session; other signs of missing cells mean that it is read once more."""
         na = choices.reading.na
-        if not na:
+        if not na or not session.file.content:
             return session.raw
         try:
             return read_apart(session.file, self.limits, self.abilities(), ReadOptions(na=na), is_wanted).raw

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +69,10 @@ def _in_range(probability: float) -> float:
 
 
 def edge_details(
-    answer: Answer, table: Table, source: str, target: str, stability: EdgeStability | None = None
+    answer: Answer, table: Table | None, source: str, target: str, stability: EdgeStability | None = None
 ) -> EdgeDetails:
-    """How probable the edge is in both directions, in words, how stable, and the data of the two variables."""
+    """How probable the edge is in both directions, in words, how stable, and the data of the two variables if there
+    are any."""
     j, k = _two(answer, source, target)
     forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
@@ -87,7 +89,7 @@ def edge_details(
         if answer.confounding_probabilities is None
         else _in_range(answer.confounding_probabilities[j, k]),
         stability=None if stability is None else _pair_stability(stability, j, k),
-        plot=plot_of(table, source, target),
+        plot=None if table is None else plot_of(table, source, target, answer.log_columns),
     )
 
 
@@ -140,7 +142,7 @@ RESTS_ON: dict[Decision | None, str] = {
 }
 
 
-def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
+def _evidence(answer: Answer, table: Table | None, j: int, k: int) -> list[str]:
     """What knowledge, the equivalence class and the data say about the edge."""
     source, target = answer.names[j], answer.names[k]
     sentences = []
@@ -158,17 +160,25 @@ def _evidence(answer: Answer, table: Table, j: int, k: int) -> list[str]:
             if not answer.cpdag[k, j]
             else f"Independences alone cannot tell this direction: it rests on {basis}."
         )
-    both = table.observed[:, [table.names.index(source), table.names.index(target)]].all(axis=1)
-    pair = [_ranks(table.values[both, table.names.index(name)]) for name in (source, target)]
-    if both.sum() > 2 and all(ranks.std() > 0 for ranks in pair):
-        correlation = float(np.corrcoef(pair[0], pair[1])[0, 1])
-        if not any(table.columns[table.names.index(name)].kind == "category" for name in (source, target)):
-            sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
+    if table is not None and (correlation := _rank_correlation(table, source, target)) is not None:
+        sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
     if tuple(sorted((source, target))) in answer.knowledge.no_hidden_cause:
         sentences.append("You say that they share no hidden cause.")
     elif {source, target} & set(answer.always_set):
         sentences.append("They share no hidden cause: an experiment alone decided on one of them.")
     return sentences
+
+
+def _rank_correlation(table: Table, source: str, target: str) -> float | None:
+    """That of two variables with an order, over the rows that have both; None where there is none."""
+    indices = [table.names.index(name) for name in (source, target)]
+    if any(table.columns[index].kind == "category" for index in indices):
+        return None
+    both = table.observed[:, indices].all(axis=1)
+    pair = [_ranks(table.values[both, index]) for index in indices]
+    if both.sum() <= 2 or any(ranks.std() == 0 for ranks in pair):
+        return None
+    return float(np.corrcoef(pair[0], pair[1])[0, 1])
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -177,7 +187,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rankdata(values), dtype=np.float64)
 
 
-def plot_of(table: Table, x: str, y: str) -> Plot:
+def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> Plot:
     """The observations of two variables, or counts of their levels."""
     across, up = (table.columns[table.names.index(name)] for name in (x, y))
     values = table.values[:, [table.names.index(x), table.names.index(y)]]
@@ -196,8 +206,8 @@ def plot_of(table: Table, x: str, y: str) -> Plot:
         random = np.random.default_rng(SEED)
         chosen = chosen[np.sort(random.choice(len(chosen), MAX_POINTS, replace=False))]
     return Plot(
-        x=Axis(name=x, levels=list(across.levels)),
-        y=Axis(name=y, levels=list(up.levels)),
+        x=Axis(name=x, levels=list(across.levels), log=x in log_columns),
+        y=Axis(name=y, levels=list(up.levels), log=y in log_columns),
         points=chosen.tolist(),
         counts=counts,
         summaries=summaries,
@@ -253,7 +263,9 @@ def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion
 def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
     """The effect of one variable on another with its interval, by adjustment set, and its distribution."""
     _two(found.answer, asked.cause, asked.effect)
-    effect = found.effect(asked.cause, asked.effect, between=asked.between, estimator=asked.estimator)
+    effect = found.effect(
+        asked.cause, asked.effect, between=asked.between, estimator=asked.estimator, randomized=asked.randomized
+    )
     rows = [
         AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])
         for row in effect.by_adjustment_set.itertuples(index=False, name=None)

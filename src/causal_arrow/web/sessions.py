@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from causal_arrow.discovery.answer import Answer
@@ -48,6 +48,8 @@ class EffectAsked:
     effect: str
     between: tuple[str, str] | None = None
     estimator: str = "flexible"
+    randomized: bool = False
+    """Whether chance decided on the cause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,8 @@ class Session:
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
     _current: Discovery | None = None
-    _numbers: int = 0
+    numbers: int = 0
+    """How many answers were kept, ever."""
 
     def settle(self) -> None:
         """Take over what the network has found since, with what the person had said of the variables that are left."""
@@ -106,7 +109,13 @@ class Session:
         self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
-        self.answer = self.answer.refine(decode=before.decode, threshold=before.threshold, directions=before.directions)
+        self.answer = self.answer.refine(
+            decode=before.decode,
+            threshold=before.threshold,
+            directions=before.directions,
+            hidden=before.hidden,
+            hidden_threshold=before.hidden_threshold,
+        )
         try:
             self.answer = self.answer.refine(knowledge=_about(before.knowledge, self.answer.names))
         except ArrowError as error:
@@ -119,6 +128,10 @@ class Session:
         if self._current is None or self._current.answer is not self.answer:
             self._current = self.found.with_answer(self.answer)
         return self._current
+
+    def marks(self) -> object:
+        """What differs after every change that is worth keeping on disk."""
+        return id(self.answer), tuple(self.questions), tuple(each.number for each in self.kept), self.asked
 
     def argue(self, found: Discovery | None, answer: Answer, version: int | None) -> None:
         """Take over an answer that was argued from a version; OutdatedError if that is not the latest."""
@@ -171,8 +184,8 @@ class Session:
         """The answer, kept under a name; with `once`, in place of the one that had the name."""
         if once:
             self.kept = [each for each in self.kept if each.name != name]
-        self._numbers += 1
-        kept = KeptAnswer(self._numbers, name, answer)
+        self.numbers += 1
+        kept = KeptAnswer(self.numbers, name, answer)
         self.kept = [*self.kept, kept][-MAX_KEPT:]
         return kept
 
@@ -213,13 +226,20 @@ class Sessions:
         self._sessions[session.key] = session
         return session
 
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def has(self, key: str) -> bool:
+        """Whether there is a session of this name."""
+        return key in self._sessions
+
     def get(self, key: str) -> Session:
         """The session of this name, which counts as a use."""
         self.drop_old()
         session = self._sessions.get(key)
         if session is None:
             raise UnknownSessionError(
-                "This session is over: tables are dropped an hour after their last use. Open the table again."
+                "This session is over: its table was dropped some time after its last use. Open the table again."
             )
         session.last_used = self.clock()
         session.settle()

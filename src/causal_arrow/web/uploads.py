@@ -7,9 +7,10 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +28,9 @@ SEED = 0
 POLL_SECONDS = 0.05
 STARTED = "started"
 PRELOADED = ("causal_arrow.web.uploads", "pandas", "openpyxl", "pyarrow.parquet")
+
+
+Result = TypeVar("Result")
 
 
 class AbandonedError(Exception):
@@ -83,11 +87,18 @@ def read_apart(
     reading: ReadOptions | None = None,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> OpenedFile:
-    """Call `open_file` in a child process. TableError where that takes too much memory or time; AbandonedError once
-    nobody wants the result."""
+    """Call `open_file` in a child process."""
+    return apart(file, limits, partial(open_file, file, limits, able, reading), is_wanted)
+
+
+def apart(
+    file: FileInMemory, limits: Limits, work: Callable[[], Result], is_wanted: Callable[[], bool] = lambda: True
+) -> Result:
+    """Do the work that a file makes in a child process. TableError where that takes too much memory or time;
+    AbandonedError once nobody wants the result."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     child = _context().Process(  # type: ignore[attr-defined]
-        target=_read_in_child, args=(sender, file, limits, able, reading), daemon=True
+        target=_work_in_child, args=(sender, file.name, limits, work), daemon=True
     )
     child.start()
     sender.close()
@@ -104,8 +115,7 @@ def read_apart(
         receiver.close()
     if isinstance(result, Exception):
         raise result
-    assert isinstance(result, OpenedFile)
-    return result
+    return cast(Result, result)
 
 
 def _wait(receiver: Connection, deadline: float | None, is_wanted: Callable[[], bool]) -> Any:
@@ -117,19 +127,17 @@ def _wait(receiver: Connection, deadline: float | None, is_wanted: Callable[[], 
     return receiver.recv()
 
 
-def _read_in_child(
-    sender: Connection, file: FileInMemory, limits: Limits, able: Abilities, reading: ReadOptions | None
-) -> None:
+def _work_in_child(sender: Connection, name: str, limits: Limits, work: Callable[[], Any]) -> None:
     sender.send(STARTED)
     _limit_memory(limits.most_memory)
     try:
-        result: Any = open_file(file, limits, able, reading)
+        result: Any = work()
     except ArrowError as error:
         result = limits.too_much_memory() if is_out_of_memory(error.__cause__ or error) else error
     except MemoryError:
         result = limits.too_much_memory()
     except Exception as error:
-        result = TableError(f"{file.name!r} cannot be read ({type(error).__name__}).")
+        result = TableError(f"{name!r} cannot be read ({type(error).__name__}).")
     with contextlib.suppress(BrokenPipeError):
         sender.send(result)
 

@@ -223,18 +223,16 @@ def graph_of(answer: Answer) -> Graph:
             for edge in answer.edges
         ],
         hidden_causes=_hidden_causes(answer),
+        judges_hidden_causes=answer.confounding_probabilities is not None,
         order=list(answer.order),
         remarks=[*remarks(answer), *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:])],
     )
 
 
 def _hidden_causes(answer: Answer) -> list[HiddenCause]:
-    pairs, probabilities = answer.graph.bidirected, answer.confounding_probabilities
-    if pairs is None or probabilities is None:
-        return []
     return [
-        HiddenCause(variables=[answer.names[j], answer.names[k]], probability=_probability(probabilities[j, k]))
-        for j, k in np.argwhere(np.triu(pairs)).tolist()
+        HiddenCause(variables=[pair.first, pair.second], probability=_probability(pair.probability))
+        for pair in answer.hidden_causes
     ]
 
 
@@ -247,6 +245,8 @@ def argument_of(answer: Answer) -> Argument:
         decode=answer.decode,  # type: ignore[arg-type]
         threshold=answer.threshold,
         directions=answer.directions,  # type: ignore[arg-type]
+        hidden=answer.hidden,  # type: ignore[arg-type]
+        hidden_threshold=answer.hidden_threshold,
     )
 
 
@@ -257,6 +257,8 @@ def argued(answer: Answer, argument: Argument) -> Answer:
         decode=argument.decode,
         threshold=argument.threshold,
         directions=argument.directions,
+        hidden=argument.hidden,
+        hidden_threshold=argument.hidden_threshold,
     )
 
 
