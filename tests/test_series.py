@@ -22,8 +22,7 @@ from causal_arrow.series.findings import (
     season,
     unit_root,
 )
-from causal_arrow.series.lags import most_lags, needed_lags
-from causal_arrow.series.prepare import differenced, without_levels, without_means
+from causal_arrow.series.prepare import differenced, most_lags, needed_lags, without_levels, without_means
 from causal_arrow.series.reading import Series
 from causal_arrow.series.responses import Steps, response
 from causal_arrow.series.window import TIME, ticks, window

@@ -340,7 +340,9 @@ def test_impossible_questions_are_refused(greenhouse: pd.DataFrame, found: Serie
         (lambda: found.response("soils", "sun"), "did you mean 'soil'"),
         (lambda: found.response("soil", "sun", kind="ramp"), "pulse, step"),
         (lambda: found.response("soil", "sun", steps=-1), "whole number"),
-        (lambda: found.next_experiment("soil", "sun"), "is for tables"),
+        (lambda: found.next_experiment(("soil", "sun")), "one variable"),
+        (lambda: found.next_experiment(candidates=["moon"]), "no variable 'moon'"),
+        (lambda: found.response("soil", "sun", n_graphs=0), "n_graphs"),
         (lambda: found.draw(what="tree"), "summary, window"),
     ):
         with pytest.raises(ConfigurationError, match=message):
@@ -352,6 +354,29 @@ def test_impossible_questions_are_refused(greenhouse: pd.DataFrame, found: Serie
     levels = series_of(greenhouse.assign(sun=sky), lags=1, time="day")
     with pytest.raises(ConfigurationError, match="holds levels"):
         levels.response("sun", "growth")
+
+
+# The next experiment
+
+
+def test_an_experiment_is_advised_where_directions_within_a_step_are_uncertain() -> None:
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(400, 3))
+    x = np.zeros((400, 3))
+    for t in range(1, 400):
+        x[t, 0] = 0.5 * x[t - 1, 0] + noise[t, 0]
+        x[t, 1] = 0.5 * x[t - 1, 1] + x[t, 0] + noise[t, 1]
+        x[t, 2] = 0.5 * x[t - 1, 2] + noise[t, 2]
+    found = series_of(pd.DataFrame(x, columns=["a", "b", "c"]), lags=1)
+    plan = found.next_experiment(n_graphs=200, budget=2)
+    assert plan.best.action == "set"
+    assert plan.best.name in ("a", "b")
+    assert ("a", "b") in plan.best.settles
+    gains = {each.name: each.gain for each in plan.experiments if each.action == "set"}
+    assert gains["c"] < min(gains["a"], gains["b"])
+    known = found.refine(forbidden=["b -> a at lag 0"]).next_experiment(n_graphs=200)
+    assert known.doubt < plan.doubt
+    assert {each.name for each in found.next_experiment("b", n_graphs=50).experiments} == {"a", "c"}
 
 
 # Files and pictures
@@ -459,6 +484,13 @@ def test_the_command_line_estimates_effects_over_time(file: Path, tmp_path: Path
     assert "soil changes most after 1 step" in printed
     assert (tmp_path / "curve.png").exists()
     assert len(json.loads(run(*asked, "--json")[1])["estimate"]) == 3
+
+
+def test_the_command_line_advises_on_experiments(file: Path, run: Run) -> None:
+    asked = ["next-experiment", file, "--lags", 2, "--time", "day", "--target", "growth", "--graphs", 50]
+    status, printed, _ = run(*asked)
+    assert status == 0
+    assert "the causes of growth" in printed
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.text import listed, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series.discovery import SeriesDiscovery
+    from causal_arrow.series.options import SeriesOptions
     from causal_arrow.tables.options import ReadOptions
 
 
@@ -60,6 +62,7 @@ def next_experiment(
     picture: Picture = PICTURE,
     show: Annotated[int, typer.Option(help="How many experiments are listed.", min=0)] = 10,
     settings: Mapping[str, Any] = options.SETTINGS.without("decode", "threshold"),
+    series: SeriesOptions = options.SERIES,
     knowledge: Knowledge = options.KNOWLEDGE,
     reading: ReadOptions = options.READING,
 ) -> None:
@@ -70,8 +73,12 @@ def next_experiment(
     """
     able = options.several(candidates)
 
-    found = options.discovery(table, settings, knowledge, reading)
-    asked = _target(target, found.answer)
+    found: Discovery | SeriesDiscovery
+    if series.are_given:
+        found = options.series_discovery(table, settings, knowledge, reading, series)
+    else:
+        found = options.discovery(table, settings, knowledge, reading)
+    asked: Any = _target(target, found.answer.names)
     plan = found.next_experiment(asked, budget, candidates=able, rows=rows, **draws)
     picture.draw(plan)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
@@ -82,11 +89,11 @@ def next_experiment(
     options.print_warnings(warnings)
 
 
-def _target(text: str | None, answer: Answer) -> str | tuple[str, str] | None:
+def _target(text: str | None, names: Sequence[str]) -> str | tuple[str, str] | None:
     """The target as Python takes it: a name, or the two ends of an arrow."""
     from causal_arrow.graphs.knowledge import ARROW
 
-    if text is None or text in answer.names:
+    if text is None or text in names:
         return text
     ends = ARROW.split(text)
     if len(ends) == 1:
@@ -129,6 +136,8 @@ EXAMPLES = {
 `causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet`
 
 `causal-arrow next-experiment table.csv --target "dose -> recovery" --rows 60 --plot plan.png`
+
+`causal-arrow next-experiment series.csv --lags 3 --time date --target sales`
 
 `causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'`
 """

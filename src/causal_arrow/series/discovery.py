@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.inference import abilities, model_name, ready_model, training_range
-from causal_arrow.discovery.settings import Settings, as_knowledge
+from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.inference import Workload
 
 Bools = NDArray[np.bool_]
@@ -216,7 +217,7 @@ class SeriesDiscovery:
         >>> found.sample(20).shape
         (20, 3, 5, 5)
         """
-        return self.answer.sample(n_graphs, np.random.default_rng(random_state))
+        return self.answer.sample(check_count("n_graphs", n_graphs), np.random.default_rng(random_state))
 
     # Effects over time
 
@@ -263,7 +264,7 @@ class SeriesDiscovery:
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= 10_000:
             raise ConfigurationError(f"Expected steps to be a whole number from 0 to 10,000, got {steps!r}.")
         self._refuse_levels(cause, effect)
-        random = np.random.default_rng(random_state)
+        random, n_graphs = np.random.default_rng(random_state), check_count("n_graphs", n_graphs)
         graphs = _in_levels(answer.sample(n_graphs, random), answer)
         found = response(self._steps(k), graphs, j, k, int(steps), random, held=kind == "step")
         return Curve.of(found, answer, kind, n_graphs)
@@ -319,29 +320,46 @@ class SeriesDiscovery:
     def _spread(self, name: str) -> float:
         return float(np.nanstd(self.series.table.values[:, self.series.table.names.index(name)]))
 
-    def next_experiment(self, *names: Any, **settings: Any) -> None:
-        """Raise a ConfigurationError: advice on experiments is for tables.
+    def next_experiment(
+        self,
+        target: str | None = None,
+        budget: int = 1,
+        *,
+        candidates: Sequence[str] | None = None,
+        rows: int | None = None,
+        n_graphs: int = GRAPHS,
+        random_state: Seed = 0,
+    ) -> ExperimentPlan:
+        """Advise which variable to set by chance at every step, or which hidden cause to measure, to learn most.
 
         Parameters
         ----------
-        *names
-            Ignored.
-        **settings
-            Ignored.
+        target
+            None for the whole window graph, or an outcome for its causes.
+        budget
+            How many experiments are carried out together.
+        candidates
+            The variables that can be set; by default all that experiments have not set yet.
+        rows
+            How many steps each experiment will have; by default as many as the series.
+        n_graphs
+            How many graphs to sample.
+        random_state
+            A seed or a numpy generator.
 
         Examples
         --------
-        >>> from causal_arrow import ArrowError
-        >>> try:
-        ...     found.next_experiment("watering", "soil")
-        ... except ArrowError as error:
-        ...     print(str(error)[:29])
-        next_experiment is for tables
+        >>> plan = found.next_experiment(n_graphs=100)
+        >>> list(plan.to_frame().columns)[:3]
+        ['action', 'variable', 'gain']
         """
-        raise ConfigurationError(
-            "next_experiment is for tables: for a series, look at `response` and at the edges with the least certain "
-            "directions, which are at lag 0."
-        )
+        from causal_arrow.series.next_experiment import plan_for_series
+
+        budget = check_count("budget", budget)
+        if rows is not None:
+            rows = check_count("rows, those of the experiment,", rows)
+        graphs = self.sample(n_graphs, random_state)
+        return plan_for_series(self.answer, self.series, graphs, target, budget, candidates, rows)
 
     # Words, pictures, files
 

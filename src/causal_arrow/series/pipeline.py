@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,133 +14,27 @@ from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
 from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.inference import Workload, check_memory, infer, workload
-from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series.answer import SeriesAnswer
-from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied
+from causal_arrow.series.distribution import WindowDistribution, tied
 from causal_arrow.series.findings import findings_of_columns, findings_of_series
 from causal_arrow.series.knowledge import window_knowledge
-from causal_arrow.series.lags import most_lags, needed_lags
-from causal_arrow.series.options import AUTO, SeriesOptions
-from causal_arrow.series.prepare import differenced, means_of_groups, without_levels, without_means
+from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series.prepare import Prepared, prepare
 from causal_arrow.series.reading import Series
-from causal_arrow.series.window import TIME, Window, window
 from causal_arrow.tables.report import TableReport, groups_of_copies
-from causal_arrow.tables.scales import chosen_reading, readings, with_logarithms
+from causal_arrow.tables.scales import chosen_reading, readings
 from causal_arrow.tables.table import MIN_ROWS, Column, Finding, Table
-from causal_arrow.text import counted, listed
+from causal_arrow.text import listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 ABOUT_ROWS = ("time_order", "index", "few_observations")
 """Kinds of findings about tables that do not hold of series."""
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A series as its window is read: what is to be explained, on the scale on which it is analyzed."""
-
-    values: Floats  # (T', P) of the steps that are left
-    kept: Bools  # (T,) which these are
-    rows: Window
-    lags: int
-    prepared: dict[str, Any]
-    findings: tuple[Finding, ...]
-    levels: Floats | None = None  # (U, P) means of units, in panels
-
-    def table(self, series: Series) -> Table:
-        """The window as a table.  (N, Q)"""
-        columns, marks = series.table.columns, series.table.intervened
-        named = zip(self.rows.names(series.table.names), self.rows.columns, strict=True)
-        return Table(
-            self.rows.table(self.values),
-            tuple(
-                Column(name) if variable == TIME else replace(columns[variable], name=name)
-                for name, (variable, _) in named
-            ),
-            intervened=None if marks is None else self.rows.table(marks[self.kept]),
-        )
-
-
-def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepared:
-    """Take out what is asked for and the levels of units, choose the lags, and find the rows of the window."""
-    table = series.table
-    values = with_logarithms(table.values, logarithms)
-    done: dict[str, Any] = {}
-    findings = []
-    if logarithms.any():
-        done["log"] = _named(table, logarithms)
-    numbers = np.array([column.kind == "number" for column in table.columns], dtype=bool)
-    where = {"time": series.tick, "unit": series.unit}
-    changing = _to_difference(table, options, numbers)
-    if changing.any():
-        values = differenced(values, changing, window(values, 1, **where))
-        done["difference"] = _named(table, changing)
-    if options.season is not None:
-        values = without_means(values, series.tick % options.season, numbers)
-        done["season"] = options.season
-    kept = np.ones(len(values), dtype=bool)
-    levels = None
-    if series.units > 1:
-        levels = means_of_groups(values, series.unit)
-        values, kept = without_levels(values, series.unit, series.tick, numbers)
-        values, done["levels"] = values[kept], True
-    environment = series.environment
-    context = [] if table.environment is None else [table.names.index(table.environment)]
-    further: dict[str, Any] = {
-        "time": series.tick[kept],
-        "unit": series.unit[kept],
-        "environment": None if environment is None else environment[kept],
-        "context": context,
-    }
-    lags = options.lags
-    if lags == AUTO:
-        longest = int(np.bincount(series.unit).max())
-        tried = most_lags(len(values), table.variables, longest)
-        lags = needed_lags(values, window(values, tried, **further))
-        message = (
-            f"{counted(lags, 'lag')}, chosen by regressions of every variable on the {counted(tried, 'step')} before."
-        )
-        findings.append(Finding("lags", "note", (), message))
-    assert isinstance(lags, int)
-    rows = window(values, lags + FURTHER_SLICES, **further)
-    _refuse_constant(table, values, rows, bool(changing.any()))
-    return Prepared(values, kept, rows, lags, done, tuple(findings), levels)
-
-
-def _named(table: Table, columns: Bools) -> list[str]:
-    return [name for name, chosen in zip(table.names, columns, strict=True) if chosen]
-
-
-def _to_difference(table: Table, options: SeriesOptions, numbers: Bools) -> Bools:
-    if isinstance(options.difference, bool):
-        return numbers & options.difference
-    named = [str(name) for name in options.difference]
-    if named == ["all"] and "all" not in table.names:
-        return numbers
-    if unknown := [name for name in named if name not in table.names]:
-        raise TableError(
-            f"{unknown[0]!r} is not among the variables to difference: they are {listed(table.names, 10)}."
-        )
-    chosen = np.array([name in named for name in table.names], dtype=bool)
-    if (chosen & ~numbers).any():
-        name = table.names[int(np.flatnonzero(chosen & ~numbers)[0])]
-        raise TableError(f"{name!r} holds levels, which have no differences: leave it out of difference.")
-    return chosen
-
-
-def _refuse_constant(table: Table, values: Floats, rows: Window, differenced: bool) -> None:
-    for variable in rows.lagged:
-        cells = values[rows.index[:, 0], variable]
-        cells = cells[~np.isnan(cells)]
-        if not len(cells) or not np.ptp(cells) > 1e-12 * max(1.0, float(np.abs(cells).max(initial=0.0))):
-            name = table.names[variable]
-            after = "once its changes are taken" if differenced else "in the rows that have all lags"
-            raise TableError(f"Column {name!r} is constant {after}: leave it out.", [Remedy("drop", (name,))])
 
 
 def answer_series(

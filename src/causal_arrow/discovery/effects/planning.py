@@ -93,13 +93,13 @@ def plan_experiments(
         for pairs_with_it in (shared, hidden):
             pairs_with_it[..., index, :] = pairs_with_it[..., index] = False
     setting = [answer.index_of(name) for name in able]
-    pairs = [] if shared is None else _measurable(shared)
+    pairs = [] if shared is None else measurable(shared)
     if not setting and not pairs:
         raise ConfigurationError("Experiments have set every variable already: there is nothing left to advise.")
     if len(ends) == 2:
         found = _about_effect(graphs, responses, hidden, ends, setting, pairs, budget)
     else:
-        found = _about_graph(graphs, responses, shared, ends, setting, pairs, budget)
+        found = about_graph(graphs, responses, shared, ends, [(index,) for index in setting], pairs, budget)
     ranked, batch, doubt = found
     return ExperimentPlan(
         target=tuple(answer.names[index] for index in ends),
@@ -189,7 +189,7 @@ def _candidates(answer: Answer, names: Sequence[str] | None, ends: Sequence[str]
     return list(dict.fromkeys(names))
 
 
-def _measurable(shared: Floats) -> list[tuple[int, int]]:
+def measurable(shared: Floats) -> list[tuple[int, int]]:
     """The pairs whose hidden common cause is most in doubt."""
     doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
     indices = np.argwhere(doubt > MIN_DOUBT)
@@ -225,18 +225,23 @@ def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
 # The graph, or the causes of one outcome
 
 
-def _about_graph(
+def about_graph(
     graphs: Bools,
     responses: Responses,
     shared: Floats | None,
     ends: tuple[int, ...],
-    setting: Sequence[int],
+    setting: Sequence[tuple[int, ...]],
     measured: Sequence[tuple[int, int]],
     budget: int,
 ) -> Found:
+    """Plan for the whole graph, or for the causes of one outcome.
+
+    Each tuple of `setting` holds the columns that one experiment sets: one, or a variable of a series at several steps.
+    """
     things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
     tells: dict[Key, Floats] = {
-        ("set", (index,)): _information(responses.outcomes(index), things, states) for index in setting
+        ("set", each): np.max([_information(responses.outcomes(index), things, states) for index in each], axis=0)
+        for each in setting
     }
     doubt = float(_entropy(states.mean(axis=0)).sum())
     hidden: dict[Key, float] = {}

@@ -1,0 +1,99 @@
+"""Which variable of a series to set next, to learn most about the window graph.
+
+A window graph is a graph over the columns of the window, with edges into the newest slice. An experiment that sets a
+variable by chance at every step sets it at each lag, and tells about each edge what the best of these would tell.
+"""
+
+# P variables, L lags, K graphs, Q = P (L + 1) columns
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
+from causal_arrow.discovery.effects.planning import MAX_CELLS, MIN_GRAPHS, Move, about_graph, measurable
+from causal_arrow.discovery.effects.responses import as_standardized, expected_responses, plain_observations
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.series.answer import SeriesAnswer
+from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series.prepare import prepare
+from causal_arrow.series.reading import Series
+from causal_arrow.tables.table import Table
+
+MAX_ROWS = 20_000
+"""More rows are thinned out evenly."""
+
+
+def plan_for_series(
+    answer: SeriesAnswer,
+    series: Series,
+    graphs: NDArray[np.bool_],
+    target: str | None,
+    budget: int,
+    candidates: Sequence[str] | None,
+    rows: int | None,
+) -> ExperimentPlan:
+    """Rank experiments by the uncertainty about window graphs (K, L + 1, P, P) that each is expected to remove."""
+    if target is not None and not isinstance(target, str):
+        raise ConfigurationError(
+            f"Expected target to be an outcome of the series, got {target!r}: for a series, advice is about the whole "
+            "graph or about the causes of one variable."
+        )
+    variables, slices = len(answer.names), answer.lags + 1
+    ends = () if target is None else (answer.index_of(target),)
+    fixed = {*answer.experiments, *answer.knowledge.roots, *answer.knowledge.randomized, target}
+    able = [name for name in answer.names if name not in fixed] if candidates is None else list(candidates)
+    setting = [tuple(answer.index_of(name) + lag * variables for lag in range(slices)) for name in able]
+    columns = variables * slices
+    graphs = graphs[: max(MIN_GRAPHS, MAX_CELLS // columns**2)]
+    whole = np.zeros((len(graphs), columns, columns), dtype=bool)
+    whole[:, :, :variables] = graphs.reshape(len(graphs), columns, variables)
+    table = _window_table(answer, series)
+    values = as_standardized(table)[plain_observations(table)]
+    responses = expected_responses(whole, values, rows or answer.observations or len(values))
+    shared = None
+    if answer.confounding_probabilities is not None:
+        shared = np.zeros((columns, columns))
+        shared[:variables, :variables] = answer.confounding_probabilities
+    pairs = [] if shared is None else measurable(shared)
+    if not setting and not pairs:
+        raise ConfigurationError("There is no variable left that an experiment could set: name some as candidates.")
+    ranked, batch, doubt = about_graph(whole, responses, shared, ends, setting, pairs, budget)
+
+    def named(move: Move) -> Experiment:
+        action, indices, gain, settled = move
+        sizes = responses.sizes[:, list(indices), :variables]  # (K, L + 1, P)
+        moved = float("nan")
+        if action == "set":
+            moved = float(np.delete((sizes != 0).any(axis=1), indices[0], axis=1).sum(axis=1).mean())
+        chosen = indices[:1] if action == "set" else indices
+        pairs_settled = tuple((table.names[a], table.names[b]) for a, b in settled)
+        return Experiment(action, tuple(answer.names[i] for i in chosen), max(gain, 0.0), moved, pairs_settled)
+
+    return ExperimentPlan(
+        target=() if target is None else (target,),
+        experiments=tuple(map(named, ranked)),
+        batch=tuple(map(named, batch)),
+        doubt=doubt,
+        graphs=len(graphs),
+        observations=responses.observations,
+        left_out=() if candidates is not None else tuple(sorted({*answer.experiments} - set(able))),
+    )
+
+
+def _window_table(answer: SeriesAnswer, series: Series) -> Table:
+    """The columns of the window without context, on the scale on which they were analyzed.  (N, Q)"""
+    done = answer.prepared
+    options = SeriesOptions(lags=answer.lags, difference=done.get("difference", False), season=done.get("season"))
+    logarithms = np.array([name in done.get("log", ()) for name in series.table.names], dtype=bool)
+    ready = prepare(series, options, logarithms)
+    thin = slice(None, None, -(-len(ready.rows.index) // MAX_ROWS))
+    rows = replace(ready.rows, index=ready.rows.index[thin], unit=ready.rows.unit[thin], tick=ready.rows.tick[thin])
+    whole = replace(ready, rows=rows).table(series)
+    some = slice(0, len(answer.names) * (answer.lags + 1))
+    marks = None if whole.intervened is None else whole.intervened[:, some]
+    return replace(whole, values=whole.values[:, some], columns=whole.columns[some], intervened=marks)
