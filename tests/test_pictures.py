@@ -286,7 +286,7 @@ def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without
         "missing: only in the truth (1)",
         "extra: only in the answer (1)",
     }
-    looks = [stroke for stroke, _ in graph.VERDICTS.values()]
+    looks = graph.VERDICTS.values()
     assert len({(str(look.line), look.filled_head, look.head, look.crossed_out) for look in looks}) == 4
 
 

@@ -33,6 +33,8 @@ RESULTS = (
     "discovery.effects.experiments.Experiment",
     "discovery.effects.experiments.ExperimentPlan",
     "discovery.effects.falsification.Falsification",
+    "discovery.second_opinion.Opinion",
+    "discovery.second_opinion.SecondOpinion",
     "discovery.uncertainty.EdgeStability",
     "graphs.causal_graph.CausalGraph",
     "graphs.files.NamedGraph",

@@ -18,7 +18,7 @@ from causal_arrow.cli.console import console, folder, grid
 from causal_arrow.cli.series import Destination, print_series, refuse_for_series
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
 from causal_arrow.output import check_output, written_together
-from causal_arrow.text import one_slip_apart
+from causal_arrow.text import one_slip_apart, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.discovery.effects.falsification import Falsification
+    from causal_arrow.discovery.second_opinion import SecondOpinion
     from causal_arrow.discovery.summary import Summary
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.series.options import SeriesOptions
     from causal_arrow.tables.options import ReadOptions
 
+OPINION_PICTURE = "second-opinion.svg"
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
 BY_ENDING = {
     ".json": "graph.json",
@@ -111,6 +113,14 @@ def discover(
             "quick test for up to 60 variables anyway.",
         ),
     ] = False,
+    second_opinion: Annotated[
+        bool,
+        typer.Option(
+            "--second-opinion",
+            help="Ask FLOP, BOSS and PC about the same table, PCMCI+ about a series, where they are installed: where "
+            "they agree, where not, and what each assumes.",
+        ),
+    ] = False,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
     series: SeriesOptions = options.SERIES,
@@ -130,15 +140,18 @@ def discover(
         destination = Destination(output, overwrite)
         answer_of_series = options.series_discovery(table, settings, knowledge, reading, series)
         seconds = time.perf_counter() - started
+        opinion = answer_of_series.second_opinion() if second_opinion else None
         destination.write(answer_of_series.answer)
         if as_json:
-            print(answer_of_series.to_json(), end="")
+            content = json.loads(answer_of_series.to_json())
+            print(_json(content if opinion is None else {**content, "second_opinion": opinion.to_dict()}))
             return
         print_series(answer_of_series, options.table_name(table), show)
+        _print_opinion(opinion)
         names = [] if output is None else destination.names
         _print_footer(output, names, f"{seconds:.1f} s with {answer_of_series.answer.model}")
         return
-    where, names = _destination(output, table, overwrite, graphs, bootstrap)
+    where, names = _destination(output, table, overwrite, graphs, bootstrap, second_opinion)
     if where is not None:
         check_output(where, names, overwrite)
 
@@ -161,6 +174,8 @@ def discover(
             extras.graphs, extras.ancestors = graphs, found.ancestor_probabilities(graphs, seed).to_numpy()
     if bootstrap is not None:
         extras.stability = found.stability(bootstrap, seed, **workers)
+    if second_opinion:
+        extras.opinion = found.second_opinion()
 
     if where is not None:
         with written_together(where, names, overwrite) as unfinished:
@@ -172,6 +187,7 @@ def discover(
         print(_as_text(answer, extras, falsify))
         return
     _print_summary(answer, extras, options.table_name(table), show)
+    _print_opinion(extras.opinion)
     _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
     if where is not None and where != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
@@ -212,6 +228,8 @@ EXAMPLES = {
 
 `causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify`
 
+`causal-arrow discover table.csv --second-opinion`
+
 `causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
 
 `causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'`
@@ -230,20 +248,21 @@ class Extras:
     graphs: int = 0
     ancestors: NDArray[np.float64] | None = None
     stability: EdgeStability | None = None
+    opinion: SecondOpinion | None = None
 
 
 # Files
 
 
 def _destination(
-    output: Path | None, table: Path, overwrite: bool, graphs: int | None, bootstrap: int | None
+    output: Path | None, table: Path, overwrite: bool, graphs: int | None, bootstrap: int | None, opinion: bool
 ) -> tuple[Path | None, list[str]]:
     """The folder to write to, and the names of the files: one where `output` names a file, else all."""
     if output is not None and _is_one_file(output, table, overwrite):
         return output.parent, [output.name]
     if output is not None:
         _refuse_other_endings(output)
-    return output, _file_names(graphs, bootstrap)
+    return output, [*_file_names(graphs, bootstrap), *([OPINION_PICTURE] if opinion else [])]
 
 
 def _refuse_other_endings(output: Path) -> None:
@@ -300,6 +319,8 @@ def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
     graph_png, graph_svg, map_png, map_svg = (folder / name for name in PICTURES)
     pictures.save_graph(answer, graph_png, graph_svg)
     pictures.save_probabilities(answer, map_png, map_svg)
+    if extras.opinion is not None:
+        extras.opinion.draw(folder / OPINION_PICTURE)
 
 
 def _write_text(name: str, path: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
@@ -324,7 +345,11 @@ def _write_one(path: Path, answer: Answer, extras: Extras, falsify: bool) -> Non
 
 
 def _as_text(answer: Answer, extras: Extras, falsify: bool) -> str:
-    return json.dumps(_as_dict(answer, extras, falsify), indent=2, ensure_ascii=False, allow_nan=False)
+    return _json(_as_dict(answer, extras, falsify))
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
@@ -343,6 +368,8 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
             "resamples": extras.stability.resamples,
             "edges": extras.stability.to_frame().round(DIGITS).to_dict("records"),
         }
+    if extras.opinion is not None:
+        content["second_opinion"] = extras.opinion.to_dict()
     return content
 
 
@@ -372,6 +399,11 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
             screen.print(escape(sentence))
     options.print_warnings(said.warnings)
+
+
+def _print_opinion(opinion: SecondOpinion | None) -> None:
+    if opinion is not None:
+        console().print(escape(f"\n{visible(str(opinion))}"))
 
 
 def _edge_table(answer: Answer, said: Summary, stability: EdgeStability | None) -> Grid:

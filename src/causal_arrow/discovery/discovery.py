@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.falsification import Falsification
+    from causal_arrow.discovery.second_opinion import SecondOpinion
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 Bools = NDArray[np.bool_]
@@ -862,6 +863,27 @@ class Discovery:
             found = None if self._table is None else compatibility(self.answer, self._table, thorough)
             self._tested[thorough] = found
         return self._tested[thorough]
+
+    def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
+        """Ask classical methods about the same table: where they agree with the answer, where not, what each assumes.
+
+        They read the table as the network did, on the same scales, and know nothing of what you know.
+
+        Parameters
+        ----------
+        methods
+            Some of "flop", "boss" and "pc"; by default those that are installed and fast enough for this many columns.
+            `pip install "causal-arrow[opinion]"` brings all.
+
+        Examples
+        --------
+        >>> opinion = found.second_opinion()
+        >>> ("day3", "stay") in opinion.agreed
+        True
+        """
+        from causal_arrow.discovery.second_opinion import opinions_on_table
+
+        return opinions_on_table(self.answer, self.table, methods, self.settings.frames)
 
     # In words and pictures
 

@@ -377,6 +377,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     sample_graphs = _asked_of(Discovery.sample)
     path_probability = _asked_of(Discovery.path_probability)
+    second_opinion = _asked_of(Discovery.second_opinion)
     ancestor_probabilities = _asked_of(Discovery.ancestor_probabilities)
     parent_set_frequencies = _asked_of(Discovery.parent_set_frequencies)
     adjustment_set_frequencies = _asked_of(Discovery.adjustment_set_frequencies)

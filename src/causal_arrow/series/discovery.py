@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.inference import Workload
+    from causal_arrow.discovery.second_opinion import SecondOpinion
 
 Bools = NDArray[np.bool_]
 Seed = int | np.random.Generator
@@ -218,6 +219,24 @@ class SeriesDiscovery:
         (20, 3, 5, 5)
         """
         return self.answer.sample(check_count("n_graphs", n_graphs), np.random.default_rng(random_state))
+
+    def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
+        """Ask PCMCI+ about the same series: where it agrees with the answer, where not, and what it assumes.
+
+        Parameters
+        ----------
+        methods
+            "pcmci+", the only one for series. `pip install "causal-arrow[opinion]"` brings it.
+
+        Examples
+        --------
+        >>> ("soil t-2", "growth") in found.second_opinion().agreed
+        True
+        """
+        from causal_arrow.series.second_opinion import opinions_on_series
+
+        settings = self.settings
+        return opinions_on_series(self.answer, self.series, settings.series, methods, settings.frames)
 
     # Effects over time
 

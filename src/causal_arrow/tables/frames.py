@@ -65,7 +65,8 @@ def in_library(frame: pd.DataFrame, library: str, rows: str | None = None) -> An
         return duckdb.from_df(pd.DataFrame(columns))
     import narwhals as nw
 
-    return nw.from_dict(columns, backend=library).to_native()
+    backend: Any = library
+    return nw.from_dict(columns, backend=backend).to_native()
 
 
 def _narwhals_frame(source: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -279,17 +279,25 @@ def _paint(answer: Answer, ax: Axes, labels: Sequence[str], families: Sequence[s
 # Comparison with a truth
 
 
-Truth = Iterable[str | tuple[str, str]]
+Edge = tuple[str, str]
+Truth = Iterable[str | Edge]
 
 DOTTED = (0, (1.2, 1.8))
 LONG_DASHES = (0, (7, 2))
 VERDICTS = {
-    "missing": (Stroke(MISSING_COLOR, 1.5, 0.95, DOTTED, False, head_size=0.9), "missing: only in the truth"),
-    "right": (Stroke(EDGE_COLOR, 1.8, 0.95), "right"),
-    "extra": (Stroke(WRONG_COLOR, 1.5, 0.95, "-", False, crossed_out=True), "extra: only in the answer"),
-    "reversed": (Stroke(WRONG_COLOR, 1.8, 0.95, LONG_DASHES, head="above"), "reversed: the truth points down"),
+    "missing": Stroke(MISSING_COLOR, 1.5, 0.95, DOTTED, False, head_size=0.9),
+    "right": Stroke(EDGE_COLOR, 1.8, 0.95),
+    "extra": Stroke(WRONG_COLOR, 1.5, 0.95, "-", False, crossed_out=True),
+    "reversed": Stroke(WRONG_COLOR, 1.8, 0.95, LONG_DASHES, head="above"),
 }
-"""What an edge of the answer or of the truth is: how it looks and its words in the legend. Later ones lie on top."""
+"""How an edge of two graphs looks. Later ones lie on top."""
+WORDS = {
+    "missing": "missing: only in the truth",
+    "right": "right",
+    "extra": "extra: only in the answer",
+    "reversed": "reversed: the truth points down",
+}
+"""Of the legend."""
 
 
 def draw_comparison(answer: Answer, truth: Truth, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -317,6 +325,26 @@ def save_comparison(
     _comparison(answer, truth, title, aspect).save(paths, dpi, adapts)
 
 
+def save_two_graphs(
+    names: Sequence[str], ours: Iterable[Edge], theirs: Iterable[Edge], title: str, *paths: str | Path
+) -> None:
+    """Write an answer and the graph of another method as one picture; causes are on top by the answer.
+
+    An edge that the other method has in both directions counts as found.
+    """
+    found, other = set(ours), set(theirs)
+    directed = {edge for edge in other if edge[::-1] not in other or edge in found or min(edge, edge[::-1]) == edge}
+    directed -= {edge[::-1] for edge in found & other}
+    words = {
+        "missing": "only in the answer",
+        "right": "in both",
+        "extra": f"only in {title}",
+        "reversed": f"reversed in {title}: the answer points down",
+    }
+    heading = f"Arrow and {title}: {len(found & other)} of {counted(len(found), 'edge')}"
+    _two_graphs(names, found, directed, words, heading, ASPECT).save(paths, 150, False)
+
+
 def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) -> Scene:
     if isinstance(truth, str) or not isinstance(truth, Iterable):
         raise GraphError(f"Expected the true edges as a list such as ['cause -> effect'], got {shown(truth)}.")
@@ -324,8 +352,18 @@ def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) 
     if unknown := sorted({name for edge in true for name in edge} - set(answer.names)):
         raise GraphError(f"The truth has {listed(unknown)}, which the answer does not have.")
     found = {(edge.source, edge.target) for edge in answer.edges}
+    if title is None:
+        variables, truths = counted(len(answer.names), "variable"), counted(len(true), "true edge")
+        title = f"{variables}, {len(true & found)} of {truths} found"
+    return _two_graphs(answer.names, true, found, WORDS, title, aspect)
+
+
+def _two_graphs(
+    names: Sequence[str], true: set[Edge], found: set[Edge], words: Mapping[str, str], title: str, aspect: float
+) -> Scene:
+    """The first graph, which has no cycle, from top to bottom, and what the second has in other ways."""
     differences = edge_differences(true, found)
-    index = {name: number for number, name in enumerate(answer.names)}
+    index = {name: number for number, name in enumerate(names)}
     edges = {(index[source], index[target]): "right" for source, target in true}
     adjacency = np.zeros((len(index), len(index)), dtype=bool)
     for pair in edges:
@@ -333,20 +371,19 @@ def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) 
     adjacency = ensure_dag(adjacency)
     for verdict in ("missing", "reversed"):
         edges |= {(index[source], index[target]): verdict for source, target in differences[verdict]}
-    strokes = {pair: VERDICTS[verdict][0] for pair, verdict in edges.items()}
+    strokes = {pair: VERDICTS[verdict] for pair, verdict in edges.items()}
     for source, target in differences["extra"]:
-        pair, stroke = (index[source], index[target]), VERDICTS["extra"][0]
+        pair, stroke = (index[source], index[target]), VERDICTS["extra"]
         if transitive_closure(adjacency)[pair[::-1]]:  # against the truth: drawn from the effect up to its cause
             pair, stroke = pair[::-1], replace(stroke, head="above")
         adjacency[pair], edges[pair], strokes[pair] = True, "extra", stroke
-    boxes = Boxes.of(answer.names, adjacency, aspect)
+    boxes = Boxes.of(names, adjacency, aspect)
     depth = list(VERDICTS)
     routes = sorted(boxes.layout.routes, key=lambda route: depth.index(edges[route.source, route.target]))
     linked = {variable for pair in edges for variable in pair}
     counts = Counter(edges.values())
-    variables, truths = counted(len(answer.names), "variable"), counted(len(true), "true edge")
     samples = [
-        (VERDICTS[verdict][0], f"{VERDICTS[verdict][1]} ({counts[verdict]})")
+        (VERDICTS[verdict], f"{words[verdict]} ({counts[verdict]})")
         for verdict in ("right", "reversed", "missing", "extra")
         if counts[verdict]
     ]
@@ -355,6 +392,6 @@ def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) 
         [BOX_STYLES["linked" if variable in linked else "lonely"] for variable in range(len(index))],
         [(route, strokes[route.source, route.target]) for route in routes],
         [],
-        f"{variables}, {counts['right']} of {truths} found" if title is None else title,
+        title,
         legend_in_rows(samples, boxes.layout.width),
     )

@@ -6,7 +6,6 @@ describes how they read what they cannot read exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from causal_arrow.discovery.other_methods import pdag_of, shrunk
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
 from causal_arrow.tables.table import MIN_ROWS, Table
@@ -119,30 +119,6 @@ def start_flop(settings: Mapping[str, Any]) -> Solve:
         return replace(answer_from_pdag(np.asarray(marks) > 0, seconds), reading=reading or None)
 
     return solve
-
-
-def shrunk(values: FloatArray) -> tuple[FloatArray, float]:
-    """P + 1 rows whose covariance is that of standardized columns shrunk towards independence.  (P + 1, P)
-
-    And the factor of the penalty that makes the BIC of so many rows proportional to that of the rows there were.
-    """
-    from sklearn.covariance import ledoit_wolf
-
-    rows, variables = values.shape
-    covariance, _ = ledoit_wolf(values, assume_centered=True)
-    contrasts = np.linalg.qr(np.eye(variables + 1)[:, :-1] - 1 / (variables + 1))[0]  # orthonormal, each of mean 0
-    made = np.sqrt(variables + 1) * contrasts @ np.linalg.cholesky(covariance).T
-    return standardized(made), (variables + 1) / rows * math.log(rows) / math.log(variables + 1)
-
-
-def pdag_of(graph: Any) -> BoolArray:
-    """Convert a graph of causal-learn to our convention.  (P, P)
-
-    [j, k] of its matrix is the mark at j of the edge between j and k: −1 a tail, 1 an arrowhead. PC may return j ↔ k,
-    two arrowheads, where its tests contradict each other; then the direction is unknown.
-    """
-    tail_at_j, head_at_j = graph.graph == -1, graph.graph == 1
-    return np.asarray(tail_at_j | (head_at_j & head_at_j.T))
 
 
 # N observations, P variables

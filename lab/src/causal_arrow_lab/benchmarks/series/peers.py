@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from causal_arrow.discovery.other_methods import tigramite
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.series.window import window
 from causal_arrow_lab.benchmarks.series.families import SeriesTask
@@ -138,21 +139,9 @@ def pcmci_plus(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
 
 def _tigramite(values: Floats, task: SeriesTask) -> Any:
     try:
-        processing, tests = (
-            import_module("tigramite.data_processing"),
-            import_module("tigramite.independence_tests.parcorr"),
-        )
-        algorithm = import_module("tigramite.pcmci")
+        return tigramite(values, task.unit)
     except ImportError as error:
         raise BenchmarkError("The methods pcmci and pcmci+ need: pip install tigramite six") from error
-    flag = 999.0
-    cells = np.where(np.isnan(values), flag, values)
-    if task.unit is None:
-        frame = processing.DataFrame(cells, missing_flag=flag)
-    else:
-        units = {index: cells[task.unit == unit] for index, unit in enumerate(np.unique(task.unit))}
-        frame = processing.DataFrame(units, missing_flag=flag, analysis_mode="multiple")
-    return algorithm.PCMCI(dataframe=frame, cond_ind_test=tests.ParCorr(), verbosity=0)
 
 
 def _surprise(p: Floats) -> Floats:

@@ -1,0 +1,285 @@
+"""Second opinions: what classical methods find in the same table, beside the answer; where they agree and conflict."""
+
+# N observations, P variables
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from causal_arrow.discovery.other_methods import METHODS, OtherMethod, chosen_methods, standardized
+from causal_arrow.discovery.summary import html_table
+from causal_arrow.errors import ConfigurationError, check_choice
+from causal_arrow.tables.frames import in_library
+from causal_arrow.text import counted, reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from causal_arrow.discovery.answer import Answer
+    from causal_arrow.tables.table import Table
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Edge = tuple[str, str]
+
+MAX_CONFLICTS = 10
+"""Conflicts that the sentences name."""
+AGREES, OPEN, REVERSED, ABSENT = "same", "undirected", "reversed", "absent"
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """The graph that one method found."""
+
+    method: str
+    """Its name, as in `methods`."""
+    title: str
+    """Its name, as people write it."""
+    edges: frozenset[Edge]
+    """The edges; one in both directions where the method leaves the direction open."""
+    assumes: str
+    """What has to hold for it to be right."""
+    seconds: float
+    """How long it took."""
+
+    def on(self, source: str, target: str) -> str:
+        """The opinion on an edge: "same", "undirected", "reversed" or "absent".
+
+        Parameters
+        ----------
+        source
+            The cause.
+        target
+            The effect.
+
+        Examples
+        --------
+        >>> from causal_arrow.discovery.second_opinion import Opinion
+        >>> Opinion("pc", "PC", frozenset([("b", "a")]), "linear effects", 0.1).on("a", "b")
+        'reversed'
+        """
+        forth, back = (source, target) in self.edges, (target, source) in self.edges
+        return (OPEN if back else AGREES) if forth else REVERSED if back else ABSENT
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """The graphs of other methods beside the answer; `print` says where they agree and where they do not.
+
+    Examples
+    --------
+    The examples of the methods below continue this one.
+
+    >>> from causal_arrow import discover, load_example
+    >>> opinion = discover(load_example("hospital")).second_opinion()
+    >>> [each.title for each in opinion.opinions]
+    ['FLOP', 'BOSS', 'PC']
+    """
+
+    names: tuple[str, ...]
+    """The variables; of a series, the columns of its window, such as `soil t-1`."""
+    edges: tuple[Edge, ...]
+    """The edges of the answer, the most probable first."""
+    probabilities: tuple[float, ...]
+    """Of these edges."""
+    opinions: tuple[Opinion, ...]
+    """The other methods."""
+    remarks: tuple[str, ...] = ()
+    """How they read the table, and which methods were left out."""
+    frames: str = "pandas"
+    """The library of `to_frame`."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per pair that is joined in any of the graphs: those of the answer first.
+
+        `arrow` is the probability of the edge in the answer, 0 without one; a column per method says "same",
+        "undirected", "reversed" or "absent". Of a pair that the answer does not join, a method's own edge is shown:
+        "same" means source → target.
+
+        Examples
+        --------
+        >>> list(opinion.to_frame().columns)
+        ['source', 'target', 'arrow', 'flop', 'boss', 'pc']
+        """
+        import pandas as pd
+
+        rows = [
+            {"source": source, "target": target, "arrow": round(probability, 6)}
+            | {each.method: each.on(source, target) for each in self.opinions}
+            for (source, target), probability in zip(self._pairs, self._probabilities, strict=True)
+        ]
+        columns = ["source", "target", "arrow", *(each.method for each in self.opinions)]
+        return in_library(pd.DataFrame(rows, columns=columns), self.frames)
+
+    @property
+    def agreed(self) -> tuple[Edge, ...]:
+        """The edges of the answer that every method has, though it may leave the direction open.
+
+        Examples
+        --------
+        >>> ("day3", "stay") in opinion.agreed
+        True
+        """
+        fine = {AGREES, OPEN}
+        return tuple(edge for edge in self.edges if all(each.on(*edge) in fine for each in self.opinions))
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """What speaks against the answer, a sentence for each pair of variables.
+
+        Examples
+        --------
+        >>> all(" → " in sentence or " — " in sentence for sentence in opinion.conflicts)
+        True
+        """
+        sentences = []
+        for source, target in self._pairs:
+            told = {each.title: each.on(source, target) for each in self.opinions}
+            against = {verdict: [title for title, said in told.items() if said == verdict] for verdict in told.values()}
+            if (source, target) in self.edges:
+                parts = [
+                    f"{', '.join(against[verdict])} {words}"
+                    for verdict, words in ((REVERSED, "reversed"), (ABSENT, "without it"))
+                    if verdict in against
+                ]
+                if parts:
+                    sentences.append(f"{source} → {target}: in the answer, {'; '.join(parts)}")
+            else:
+                arrow = "→" if AGREES in against and REVERSED not in against else "—"
+                who = [title for title, said in told.items() if said != ABSENT]
+                sentences.append(f"{source} {arrow} {target}: not in the answer, only in {', '.join(who)}")
+        return tuple(sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The opinions as JSON can hold them.
+
+        Examples
+        --------
+        >>> opinion.to_dict()["opinions"][0]["method"]
+        'flop'
+        """
+        return {
+            "agreed": [list(edge) for edge in self.agreed],
+            "conflicts": list(self.conflicts),
+            "opinions": [
+                {
+                    "method": each.method,
+                    "title": each.title,
+                    "assumes": each.assumes,
+                    "edges": sorted(map(list, each.edges)),
+                }
+                for each in self.opinions
+            ],
+            "remarks": list(self.remarks),
+        }
+
+    def draw(self, *paths: str | Path, method: str | None = None) -> None:
+        """Write a picture of the answer and one other graph in one, by the endings of the files: .png, .svg or .pdf.
+
+        Parameters
+        ----------
+        *paths
+            The files.
+        method
+            The other graph; by default that of the first method.
+
+        Examples
+        --------
+        >>> opinion.draw("both.svg", method="pc")
+        """
+        from causal_arrow.discovery.pictures.graph import save_two_graphs
+
+        names = [each.method for each in self.opinions]
+        check_choice("method", names[0] if method is None else method, names)
+        other = self.opinions[0 if method is None else names.index(method)]
+        save_two_graphs(self.names, self.edges, other.edges, other.title, *paths)
+
+    def __str__(self) -> str:
+        titles = ", ".join(each.title for each in self.opinions)
+        count = counted(len(self.edges), "edge")
+        lines = [f"Second opinion of {titles}: {len(self.agreed)} of {count} in all of their graphs."]
+        lines += [f"  {source} → {target}" for source, target in self.agreed[:MAX_CONFLICTS]]
+        lines += _cut(len(self.agreed))
+        conflicts = self.conflicts
+        lines.append(f"{counted(len(conflicts), 'conflict')}{':' if conflicts else '.'}")
+        lines += [f"  {sentence}" for sentence in conflicts[:MAX_CONFLICTS]] + _cut(len(conflicts))
+        lines += [f"{each.title} assumes: {each.assumes}." for each in self.opinions]
+        lines += ["Agreement is no proof: methods that share an assumption are wrong together.", *self.remarks]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The sentences and the table, for notebooks."""
+        headings = ["source", "target", "arrow", *(each.title for each in self.opinions)]
+        rows = [
+            [*pair, f"{probability:.2f}", *(each.on(*pair) for each in self.opinions)]
+            for pair, probability in zip(self._pairs, self._probabilities, strict=True)
+        ]
+        words = "".join(f"<p>{html.escape(line)}</p>" for line in str(self).split("\n") if not line.startswith("  "))
+        return f"<div>{words}{html_table(headings, rows)}</div>"
+
+    @property
+    def _pairs(self) -> tuple[Edge, ...]:
+        """Every pair that is joined anywhere, as the answer directs it, else as the first method that has it."""
+        known = {frozenset(edge): edge for edge in self.edges}
+        for opinion in self.opinions:
+            for edge in sorted(opinion.edges):
+                known.setdefault(frozenset(edge), edge)
+        return tuple(known.values())
+
+    @property
+    def _probabilities(self) -> tuple[float, ...]:
+        return (*self.probabilities, *[0.0] * (len(self._pairs) - len(self.edges)))
+
+
+def _cut(count: int) -> list[str]:
+    return [f"  ... and {count - MAX_CONFLICTS} more"] if count > MAX_CONFLICTS else []
+
+
+def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str | None, frames: str) -> SecondOpinion:
+    """Ask other methods about a table, as the network read it: on its scales, with missing cells filled in."""
+    from causal_arrow.discovery.effects.falsification import on_scale_of
+    from causal_arrow.tables.reading import read_table
+
+    chosen, remarks = chosen_methods(METHODS, methods, table.variables)
+    if not table.observed.all():
+        remarks.append("Missing cells were filled in for the other methods, which cannot read them.")
+        table = read_table(table, missing="impute")
+    if levels := [column.name for column in table.columns if len(column.levels) > 2]:
+        remarks.append(f"They read levels as numbers, so take edges of {', '.join(levels)} lightly.")
+    if table.intervened is not None:
+        remarks.append("They know nothing of experiments: values that were set count as observed ones.")
+    if answer.knowledge.to_dict():
+        remarks.append("What you know was given to the answer alone.")
+    values = standardized(on_scale_of(answer, table).values)
+    opinions, failures = asked(chosen, table.names, values)
+    pairs = [(edge.source, edge.target) for edge in answer.edges]
+    probabilities = [edge.probability for edge in answer.edges]
+    return SecondOpinion(answer.names, tuple(pairs), tuple(probabilities), opinions, (*remarks, *failures), frames)
+
+
+def asked(
+    methods: Mapping[str, OtherMethod], names: Sequence[str], values: Floats
+) -> tuple[tuple[Opinion, ...], list[str]]:
+    """The opinions of methods on standardized values, and sentences about methods that failed."""
+    opinions, failures = [], []
+    for name, method in methods.items():
+        assert method.search is not None
+        started = time.perf_counter()
+        try:
+            graph = method.search(values)
+        except Exception as error:  # of another package, in ways of its own
+            failures.append(f"{method.title} could not read this table ({reason(error)}).")
+            continue
+        edges = frozenset((names[j], names[k]) for j, k in np.argwhere(graph).tolist())
+        opinions.append(Opinion(name, method.title, edges, method.assumes, time.perf_counter() - started))
+    if not opinions:
+        raise ConfigurationError(" ".join(failures))
+    return tuple(opinions), failures
