@@ -9,6 +9,7 @@ sign, a scale, which columns are set aside) are counted but not compared.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import tempfile
 import time
@@ -341,7 +342,14 @@ def make(path: str, by_torch: bool = False) -> None:
     """Answer all tables and write the probabilities, by the network of the package or by torch's in the lab."""
     from causal_arrow import Arrow, Settings, discover_many
 
-    former = {} if "max_rows" in Arrow().get_params() else {"max_rows": "observations"}
+    known = Arrow().get_params()
+    former = {} if "max_rows" in known else {"max_rows": "observations"}
+    # What came since 89b5d85 and changes what is said by what the network says: temperatures and a second reading.
+    own = {"directions": "network"} if "directions" in known else {}
+    with contextlib.suppress(ImportError):
+        from causal_arrow.discovery import hidden
+
+        hidden.MAX_FLAGGED = 1.0
 
     warnings.simplefilter("ignore")
     found: dict[str, Floats] = {}
@@ -351,14 +359,14 @@ def make(path: str, by_torch: bool = False) -> None:
         settings = {former.get(name, name): value for name, value in case.settings.items()}
         if by_torch:
             settings["model"] = torch_network(settings.get("model", "arrow-base"))
-        arrow = Arrow(precision="float32", device="cpu", **settings).fit(case.columns, **case.reading)
+        arrow = Arrow(precision="float32", device="cpu", **own, **settings).fit(case.columns, **case.reading)
         for part, values in answered(tuple(case.columns), arrow.answer_).items():
             found[f"{name}/{part}"] = values
         found[f"{name}/sign"] = sign_margins(case.columns)
         if name.startswith("any_law") and len(together) < MANY and not by_torch:
             together[name] = case.columns
     with tempfile.TemporaryDirectory() as folder:
-        usual = Settings(precision="float32", device="cpu")
+        usual = Settings(precision="float32", device="cpu", **own)
         answers = discover_many(together, folder, usual, jobs=1, progress=False) if together else {}
         for name, columns in together.items():
             for part, values in answered(tuple(columns), answers[name]).items():

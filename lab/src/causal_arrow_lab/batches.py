@@ -77,20 +77,7 @@ class Batch:
         return (self[start:stop] for start, stop in pairwise(edges))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Every tensor of the batch.
-
-        Returns
-        -------
-        iterator of Tensor
-            Fields that are None are left out.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from causal_arrow_lab.batches import TensorBatch
-        >>> len(list(TensorBatch(torch.randn(3, 20, 4)).tensors()))
-        1
-        """
+        """Every tensor of the batch."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Tensor):

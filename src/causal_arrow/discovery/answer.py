@@ -105,11 +105,6 @@ class DirectedEdge:
         """How strongly this direction is preferred, by `direction_probability`.
 
         "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
-
-        Examples
-        --------
-        >>> edge.direction
-        'strong'
         """
         return direction_strength(self.direction_probability)
 
@@ -188,7 +183,7 @@ class Answer:
     names
         The variables, in the order of the table.
     distribution
-        What the network said. Variable i there is the one in place `arrangement[i]` of `names`.
+        What the network said. Variable i there is `names[arrangement[i]]`.
     knowledge
         What is known; no graph contradicts it.
     decode
@@ -317,11 +312,6 @@ class Answer:
         """The network's distribution, with the directions that were chosen.
 
         As `distribution` has it, or with its order scores divided by `direction_temperature`.
-
-        Examples
-        --------
-        >>> answer.refine(directions="network").believed is answer.distribution
-        True
         """
         if self.directions == "network":
             return self.distribution
@@ -334,24 +324,13 @@ class Answer:
         """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed.
 
         With `adjacency` (P, P), `order` (P,) and `exact`.
-
-        Examples
-        --------
-        >>> answer.decoding.exact
-        True
         """
         decoded = decode(self.believed, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
-        return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._places[decoded.order])
+        return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._variables_read[decoded.order])
 
     @property
     def adjacency(self) -> Bools:
-        """The directed edges.  (P, P)
-
-        Examples
-        --------
-        >>> bool(answer.adjacency[answer.index_of("day3"), answer.index_of("stay")])
-        True
-        """
+        """The directed edges.  (P, P)"""
         return self.decoding.adjacency
 
     @cached_property
@@ -359,23 +338,12 @@ class Answer:
         """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known.
 
         With `directed` (P, P) and `bidirected` (P, P), which is None for a model that says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> answer.graph.variables
-        7
         """
         return CausalGraph(self.adjacency, self._hidden_pairs(self.hidden, self.hidden_threshold))
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The variables, causes before effects.
-
-        Examples
-        --------
-        >>> answer.order.index("day3") < answer.order.index("stay")
-        True
-        """
+        """The variables, causes before effects."""
         return tuple(self.names[variable] for variable in self.decoding.order)
 
     @cached_property
@@ -383,11 +351,6 @@ class Answer:
         """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)
 
         `[j, k]` is true where some graph of the class has the edge j → k.
-
-        Examples
-        --------
-        >>> bool((answer.cpdag >= answer.adjacency).all())
-        True
         """
         return dag.cpdag(self.adjacency)
 
@@ -396,39 +359,20 @@ class Answer:
         """The knowledge, as matrices in the order of `names`.
 
         With `required`, `forbidden` and `precedence`, (P, P) each.
-
-        Examples
-        --------
-        >>> answer.constraints.is_empty()
-        True
         """
-        return self.constraints_as_arranged.rearranged(np.argsort(self._places))
+        return self.constraints_as_arranged.rearranged(np.argsort(self._variables_read))
 
     # How sure
 
     @cached_property
     def edge_probabilities(self) -> Floats:
-        """Probability of each directed edge, each pair given what is known about it.  (P, P)
-
-        Examples
-        --------
-        >>> ends = answer.index_of("day3"), answer.index_of("stay")
-        >>> bool(answer.edge_probabilities[ends] > 0.9)
-        True
-        """
+        """Probability of each directed edge, each pair given what is known about it.  (P, P)"""
         found = edge_probabilities(self.believed, self.constraints_as_arranged)
         return self._copies.shared(self._put_back(found))
 
     @property
     def skeleton_probabilities(self) -> Floats:
-        """Probability that two variables are adjacent, given what is known about the two.  (P, P)
-
-        Examples
-        --------
-        >>> adjacent = answer.skeleton_probabilities
-        >>> bool((adjacent == adjacent.T).all())
-        True
-        """
+        """Probability that two variables are adjacent, given what is known about the two.  (P, P)"""
         return np.asarray(self.edge_probabilities + self.edge_probabilities.T)
 
     @cached_property
@@ -437,11 +381,6 @@ class Answer:
 
         Symmetric, and zero where the knowledge rules it out, or where one of the two was set in every observation. None
         for a network that says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> answer.confounding_probabilities.shape
-        (7, 7)
         """
         found = self._confounding_as_read
         return None if found is None else self._copies.shared(found)
@@ -460,11 +399,6 @@ class Answer:
 
         With the `median` of all pairs, and `standing_out` (P, P). Copies, and columns that determine each other, are
         not hidden causes: they are left out. None for a network that says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> bool(answer.hidden_level.median < 0.1)
-        True
         """
         probabilities = self._confounding_as_read
         if probabilities is None:
@@ -493,11 +427,6 @@ class Answer:
         """How many pairs are above the threshold and not shown, because they do not stand out from the table.
 
         0 unless `hidden` is "standing-out".
-
-        Examples
-        --------
-        >>> answer.undistinguished
-        0
         """
         every, shown = self._hidden_pairs("all", self.hidden_threshold), self.graph.bidirected
         if self.hidden != "standing-out" or every is None or shown is None:
@@ -509,11 +438,6 @@ class Answer:
         """The pairs that stand out as sharing a hidden cause, whatever is shown.  (P, P)
 
         Symmetric; None for a network that says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> bool(answer.suspected.any())
-        False
         """
         return self._hidden_pairs("standing-out", HIDDEN_CAUSE)
 
@@ -523,11 +447,6 @@ class Answer:
 
         Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no such
         pair, or if the network says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> answer.hidden_causes
-        ()
         """
         if self.confounding_probabilities is None or self.graph.bidirected is None:
             return ()
@@ -542,11 +461,6 @@ class Answer:
         """The variables that experiments have set in every observation: nothing in the table tells of their causes.
 
         Empty without such experiments.
-
-        Examples
-        --------
-        >>> answer.always_set
-        ()
         """
         return set_in_every(self.observations, self.experiments)
 
@@ -555,35 +469,17 @@ class Answer:
         """The edges from the environment: what differs between environments by more than its causes do.
 
         Empty without environments.
-
-        Examples
-        --------
-        >>> answer.shifted
-        ()
         """
         return tuple(edge for edge in self.edges if edge.source == self.environment)
 
     @cached_property
     def order_scores(self) -> Floats:
-        """A score for each variable: the larger, the earlier; only differences matter.  (P,)
-
-        Examples
-        --------
-        >>> answer.order_scores.shape
-        (7,)
-        """
-        return np.asarray(self.believed.order_scores[np.argsort(self._places)], dtype=np.float64)
+        """A score for each variable: the larger, the earlier; only differences matter.  (P,)"""
+        return np.asarray(self.believed.order_scores[np.argsort(self._variables_read)], dtype=np.float64)
 
     @cached_property
     def edges(self) -> tuple[DirectedEdge, ...]:
-        """The edges of the graph, the most probable first.
-
-        Examples
-        --------
-        >>> strong = [edge for edge in answer.edges if edge.direction == "strong"]
-        >>> ("day3", "stay") in [(edge.source, edge.target) for edge in strong]
-        True
-        """
+        """The edges of the graph, the most probable first."""
         facts = [self._facts(int(j), int(k)) for j, k in np.argwhere(self.adjacency)]
         return tuple(sorted(facts, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
 
@@ -630,12 +526,12 @@ class Answer:
         Parameters
         ----------
         variable
-            Its place in `names`.
+            Its index in `names`.
 
         Returns
         -------
         tuple of int
-            Places in `names`.
+            Indices in `names`.
 
         Examples
         --------
@@ -653,7 +549,7 @@ class Answer:
         Parameters
         ----------
         variable
-            Its place in `names`.
+            Its index in `names`.
         graphs
             As `sample` draws them.  (K, P, P)
         hidden
@@ -698,13 +594,8 @@ class Answer:
         Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
 
         Empty where the knowledge removes no adjacency.
-
-        Examples
-        --------
-        >>> answer.vanished
-        ()
         """
-        decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._places, self._places)])
+        decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._variables_read, self._variables_read)])
         pairs = vanished_adjacencies(
             self.believed, self.constraints_as_arranged, decoding, rule=self.decode, threshold=self.threshold
         )
@@ -712,13 +603,7 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know: warnings about the table, and an approximation where there was one.
-
-        Examples
-        --------
-        >>> all(isinstance(sentence, str) for sentence in answer.warnings)
-        True
-        """
+        """What a reader must know: warnings about the table, and an approximation where there was one."""
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
@@ -765,13 +650,7 @@ class Answer:
     # Files
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field.
-
-        Examples
-        --------
-        >>> import json
-        >>> saved = json.dumps(answer.to_dict())
-        """
+        """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field."""
         scores = {name: round(float(score), DIGITS) for name, score in zip(self.names, self.order_scores, strict=True)}
         return {
             "format": JSON_FORMAT,
@@ -870,7 +749,7 @@ class Answer:
         upper = np.triu_indices(len(self.names), 1)
         confounding = self.distribution.confounding_logits
         return {
-            "arrangement": self._places.tolist(),
+            "arrangement": self._variables_read.tolist(),
             "skeleton_logits": _short(self.distribution.skeleton_logits[upper]),
             "order_scores": _short(self.distribution.order_scores),
             "confounding_logits": None if confounding is None else _short(confounding[upper]),
@@ -879,7 +758,7 @@ class Answer:
     # Inside
 
     @cached_property
-    def _places(self) -> NDArray[np.intp]:
+    def _variables_read(self) -> NDArray[np.intp]:
         return np.asarray(range(len(self.names)) if self.arrangement is None else self.arrangement, dtype=np.intp)
 
     @cached_property
@@ -887,20 +766,15 @@ class Answer:
         """The knowledge as matrices, in the order of `arrangement`.
 
         With `required`, `forbidden` and `precedence`, (P, P) each.
-
-        Examples
-        --------
-        >>> sorted(answer.constraints_as_arranged.names) == sorted(answer.names)
-        True
         """
         if self.compiled is not None:
             return self.compiled
-        names = [self.names[index] for index in self._places]
+        names = [self.names[index] for index in self._variables_read]
         return constraints_on(names, self.knowledge, self.environment, self.always_set)
 
     def _put_back(self, matrices: Matrix) -> Matrix:
         """Matrices of arranged variables, in the order of `names`.  (..., P, P)"""
-        back = np.argsort(self._places)
+        back = np.argsort(self._variables_read)
         return matrices[..., back[:, None], back[None, :]]  # type: ignore[return-value]
 
     def _facts(self, source: int, target: int) -> DirectedEdge:

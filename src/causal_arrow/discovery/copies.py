@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 Group = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Groups of variables that are copies of each other, by their places; the network has read the first of each."""
+    """Groups of variables that are copies of each other, by their indices; the network has read the first of each."""
 
     groups: tuple[Group, ...] = ()
 
@@ -55,7 +55,7 @@ class Copies:
         return graphs, pairs
 
 
-def ways_to_swap(group: Group, variables: int) -> Places:
+def ways_to_swap(group: Group, variables: int) -> Indices:
     """The variables with any one of a group of copies in the place of its first, and it in theirs.  (M, P)"""
     members = np.array(group)
     ways = np.tile(np.arange(variables), (len(group), 1))
@@ -64,14 +64,14 @@ def ways_to_swap(group: Group, variables: int) -> Places:
     return ways
 
 
-def _carriers(group: Group, graphs: Bools) -> Places:
+def _carriers(group: Group, graphs: Bools) -> Indices:
     """Which of several copies has the edges to other variables: the one that causes the other copies.  (K,)"""
     members = np.array(group)
     inside = graphs[:, members[:, None], members[None, :]]
     return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
 
 
-def _swapped(matrices: Bools, one: int, others: Places) -> Bools:
+def _swapped(matrices: Bools, one: int, others: Indices) -> Bools:
     """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
     each = np.arange(len(matrices))
     indices = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)

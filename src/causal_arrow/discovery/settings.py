@@ -160,11 +160,6 @@ class Settings:
         """The settings as JSON can hold them; not for a model that is an object.
 
         By the names of the parameters, with the reading options that are not the default; `from_dict` reads it back.
-
-        Examples
-        --------
-        >>> settings.to_dict()["knowledge"]
-        {'roots': ['age']}
         """
         if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")

@@ -170,11 +170,6 @@ class EdgeStability:
         `source` and `target`; `frequency`, the share of the resampled tables whose graph has source → target;
         `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
         target over all of them.
-
-        Examples
-        --------
-        >>> list(stability.to_frame()["frequency"][:2])
-        [1.0, 1.0]
         """
         import pandas as pd
 

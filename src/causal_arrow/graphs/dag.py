@@ -270,11 +270,5 @@ class CausalGraph:
 
     @property
     def variables(self) -> int:
-        """How many variables there are, P.
-
-        Examples
-        --------
-        >>> graph.variables
-        2
-        """
+        """How many variables there are, P."""
         return len(self.directed)

@@ -90,35 +90,17 @@ class NamedGraph:
         )
 
     def edges(self) -> list[Edge]:
-        """The edges by the names of their ends, an undirected one both ways.
-
-        Examples
-        --------
-        >>> graph.edges()
-        [('smoking', 'cancer')]
-        """
+        """The edges by the names of their ends, an undirected one both ways."""
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
 
     def hidden_causes(self) -> list[Edge] | None:
-        """The pairs that share a hidden cause, by their names; None where the file does not say.
-
-        Examples
-        --------
-        >>> graph.hidden_causes() is None
-        True
-        """
+        """The pairs that share a hidden cause, by their names; None where the file does not say."""
         if self.bidirected is None:
             return None
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(np.triu(self.bidirected))]
 
     def causal_graph(self) -> CausalGraph:
-        """The graph without its names; a GraphError if it has undirected edges.
-
-        Examples
-        --------
-        >>> graph.causal_graph().variables
-        3
-        """
+        """The graph without its names; a GraphError if it has undirected edges."""
         return CausalGraph(self.adjacency, self.bidirected)
 
 

@@ -330,13 +330,7 @@ class Knowledge:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The knowledge as JSON can hold it; `from_dict` reads it back.
-
-        Examples
-        --------
-        >>> knowledge.to_dict()["tiers"]
-        [['age', 'sex'], ['smoking']]
-        """
+        """The knowledge as JSON can hold it; `from_dict` reads it back."""
         return {
             field.name: [list(entry) if isinstance(entry, tuple) else entry for entry in getattr(self, field.name)]
             for field in fields(self)
@@ -344,13 +338,7 @@ class Knowledge:
         }
 
     def variables(self) -> tuple[str, ...]:
-        """Every name that the knowledge mentions, once, in the order of mention.
-
-        Examples
-        --------
-        >>> knowledge.variables()
-        ('smoking', 'cancer', 'age', 'sex')
-        """
+        """Every name that the knowledge mentions, once, in the order of mention."""
         edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
         mentioned = [name for group in (*edges, *self.tiers) for name in group if name != ANY]
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves, *self.randomized)))

@@ -194,24 +194,12 @@ class ManyAnswers(Mapping[str, Answer]):
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why tables have no answer: one sentence per table, by name.
-
-        Examples
-        --------
-        >>> list(answers.failed)
-        ['empty']
-        """
+        """Why tables have no answer: one sentence per table, by name."""
         return {name: record["error"] for name, record in self._records.items() if record["status"] != OK}
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A summary with one row per table: status, size, number of edges, seconds, and why a table failed.
-
-        Examples
-        --------
-        >>> answers.frame["status"].to_dict()
-        {'north': 'ok', 'empty': 'failed'}
-        """
+        """A summary with one row per table: status, size, number of edges, seconds, and why a table failed."""
         import pandas as pd
 
         rows = [{column: record.get(column) for column in SUMMARY_COLUMNS} for record in self._records.values()]

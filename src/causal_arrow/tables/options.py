@@ -186,18 +186,7 @@ class ReadOptions:
         return replace(self, **changes) if changes else self
 
     def to_dict(self) -> dict[str, Any]:
-        """The options that differ from the defaults, as JSON can hold them unless labels of rows are an array.
-
-        Returns
-        -------
-        dict
-            `ReadOptions(**content)` has the same options.
-
-        Examples
-        --------
-        >>> ReadOptions(drop="id", kinds={"zip": "category"}).to_dict()
-        {'drop': ['id'], 'kinds': {'zip': 'category'}}
-        """
+        """The options that differ from the defaults, as JSON can hold them unless labels of rows are an array."""
         content = {}
         for option in READ_OPTIONS.values():
             value = getattr(self, option.name)

@@ -1064,8 +1064,8 @@ def _pooled(first: SetEffect | None, second: SetEffect) -> SetEffect:
 
 def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
     """Groups of the observations by a column: their names, and which observations are in each.  (N,)"""
-    place = table.names.index(name)
-    column, values = table.columns[place], table.values[:, place]
+    index = table.names.index(name)
+    column, values = table.columns[index], table.values[:, index]
     if column.levels:
         return [(level, values == code) for code, level in enumerate(column.levels) if (values == code).any()]
     known = np.unique(values[~np.isnan(values)])

@@ -258,7 +258,7 @@ def _drawn(answer: Answer, t: int, y: int, question: EffectQuestion, count: int,
     if answer.constraints.precedence[t, y] or not transitive_closure(allowed)[y, t]:
         order = "known"
     if order == "assumed" and share > 0:
-        groups = [[answer.names[place] for place in answer.copies_of(end)] for end in (t, y)]
+        groups = [[answer.names[index] for index in answer.copies_of(end)] for end in (t, y)]
         compiled = answer.constraints_as_arranged.ordered(*groups)
         graphs = replace(answer, compiled=compiled).sample(count, random).graphs
     return _Drawn((t, y), graphs, answer.sample_hidden(graphs, random), order, share)
@@ -410,14 +410,14 @@ class _Asked:
     def design(self, rows: Bools, members: Sequence[int], filled: bool = False) -> Design:
         """The columns of a regression on some variables and the ends, from some observations."""
         used = {*self.ends, *members}
-        cells = [self.table.values[rows, place] if place in used else None for place in range(self.table.variables)]
+        cells = [self.table.values[rows, index] if index in used else None for index in range(self.table.variables)]
         if filled:
-            cells = [_filled(column) if place in members else column for place, column in enumerate(cells)]
+            cells = [_filled(column) if index in members else column for index, column in enumerate(cells)]
         return _design(cells, self.table.columns, keep=self.ends, change=self.change, level=self.level)
 
     def end_values(self, design: Design) -> tuple[Floats, Floats]:
         """Treatment and outcome as they enter regressions, in their units.  (N,) each"""
-        t, y = (design.places[end][0] for end in self.ends)
+        t, y = (design.columns_of[end][0] for end in self.ends)
         return design.values[:, t] * design.deviations[t], design.values[:, y] * design.deviations[y]
 
     def complete(self, members: Sequence[int]) -> Bools:
@@ -444,7 +444,7 @@ class _Asked:
         design = self.design(rows, ())
         if constant := self.constant(design):
             raise _NoEstimateError(self.answer, self.ends, f"{constant[0]!r} is constant among the observations in use")
-        t, y = (design.places[end][0] for end in self.ends)
+        t, y = (design.columns_of[end][0] for end in self.ends)
         return rows, float(design.deviations[t] / design.deviations[y] / self.change.size)
 
     def by_sets(self, wanted: Mapping[Set, int], random: np.random.Generator) -> _Found:
@@ -858,12 +858,12 @@ def _design(
     treatment, outcome = keep
     nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
     blocks = []
-    for place, (cells, column) in enumerate(zip(variables, columns, strict=True)):
+    for index, (cells, column) in enumerate(zip(variables, columns, strict=True)):
         if cells is None:
             block = nothing
-        elif place == treatment and change.levels is not None:
+        elif index == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
-        elif place == outcome and level is not None:
+        elif index == outcome and level is not None:
             block = (cells == level)[:, None].astype(np.float64)
         elif column.kind == "category":
             block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)

@@ -84,27 +84,27 @@ class Design:
 
     values: Floats  # (N, Q), standardized
     deviations: Floats  # (Q,)
-    places: tuple[tuple[int, ...], ...]  # of each variable, its columns
+    columns_of: tuple[tuple[int, ...], ...]  # of each variable, its columns
     always: tuple[int, ...] = ()  # columns that every regression has in addition to those of its set
 
     @classmethod
     def of(cls, blocks: Sequence[Floats]) -> Design:
         """The design of variables given as blocks of columns, (N, q) each."""
         starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
-        places = tuple(tuple(range(start, stop)) for start, stop in pairwise(starts.tolist()))
+        columns_of = tuple(tuple(range(start, stop)) for start, stop in pairwise(starts.tolist()))
         values, exponents = in_safe_units(np.concatenate(blocks, axis=1))
         centered = values - values.mean(axis=0)
         deviations = centered.std(axis=0)
         standardized = centered / np.where(deviations > 0, deviations, 1.0)
-        return cls(np.asfortranarray(standardized), np.ldexp(deviations, exponents), places)
+        return cls(np.asfortranarray(standardized), np.ldexp(deviations, exponents), columns_of)
 
     def varies(self, variable: int) -> bool:
         """Whether a variable is not constant."""
-        return bool((self.deviations[list(self.places[variable])] > 0).all())
+        return bool((self.deviations[list(self.columns_of[variable])] > 0).all())
 
     def columns(self, members: Set) -> list[int]:
         """The columns of an adjustment set."""
-        return [*(place for member in members for place in self.places[member]), *self.always]
+        return [*(index for member in members for index in self.columns_of[member]), *self.always]
 
 
 def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]) -> Design:
@@ -121,18 +121,18 @@ def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]
         return [squares, column * squares - 3 * squares.mean() * column][: max(0, distinct - 2)]
 
     blocks = []
-    for place, columns in enumerate(design.places):
+    for index, columns in enumerate(design.columns_of):
         own = [design.values[:, column] for column in columns]
-        if own and numbers[place] and place not in (treatment, outcome):
+        if own and numbers[index] and index not in (treatment, outcome):
             own += powers(own[0])
         blocks.append(np.stack(own, axis=1) if own else design.values[:, :0])
-    bends = powers(design.values[:, design.places[treatment][0]]) if numbers[treatment] else []
+    bends = powers(design.values[:, design.columns_of[treatment][0]]) if numbers[treatment] else []
     blocks.append(np.stack(bends, axis=1) if bends else design.values[:, :0])
     whole = Design.of(blocks)
     deviations = whole.deviations.copy()
     for end in (treatment, outcome):  # whose columns came in standardized
-        deviations[list(whole.places[end])] = design.deviations[list(design.places[end])]
-    return Design(whole.values, deviations, whole.places[:-1], whole.places[-1])
+        deviations[list(whole.columns_of[end])] = design.deviations[list(design.columns_of[end])]
+    return Design(whole.values, deviations, whole.columns_of[:-1], whole.columns_of[-1])
 
 
 def linear_estimates(
@@ -150,7 +150,7 @@ def linear_estimates(
     keeps its moments.
     """
     observations = len(design.values)
-    (t,), (y,) = design.places[treatment], design.places[outcome]
+    (t,), (y,) = design.columns_of[treatment], design.columns_of[outcome]
     unit = design.deviations[y] / design.deviations[t]
     products = design.values.T @ design.values / observations  # (Q, Q), correlations
     found: dict[Set, SetEstimate] = {}

@@ -86,14 +86,14 @@ class Mixture:
         points = np.linspace(self.quantile(0.01), self.quantile(0.99), POINTS)
         density = self.densities(points).sum(axis=0)
         peaks: list[int] = []
-        for place in np.flatnonzero((density >= np.roll(density, 1)) & (density >= np.roll(density, -1))).tolist():
-            if density[place] < MIN_PEAK * density.max():
+        for index in np.flatnonzero((density >= np.roll(density, 1)) & (density >= np.roll(density, -1))).tolist():
+            if density[index] < MIN_PEAK * density.max():
                 continue
-            if peaks and density[peaks[-1] : place].min() > min(density[peaks[-1]], density[place]) / 2:
-                peaks[-1] = max(peaks[-1], place, key=lambda each: float(density[each]))
+            if peaks and density[peaks[-1] : index].min() > min(density[peaks[-1]], density[index]) / 2:
+                peaks[-1] = max(peaks[-1], index, key=lambda each: float(density[each]))
             else:
-                peaks.append(place)
-        return tuple(float(points[place]) for place in peaks)
+                peaks.append(index)
+        return tuple(float(points[index]) for index in peaks)
 
     def averaged_with(self, other: Mixture) -> Mixture:
         """The distribution of the mean of a value of this one and an independent value of the other."""

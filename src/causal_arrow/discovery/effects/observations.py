@@ -32,11 +32,11 @@ def of_experiments(
     """
     if table.intervened is None:
         return table, False, []
-    apart = [place for place in uncaused if place != t]
+    apart = [index for index in uncaused if index != t]
     others = np.asarray(np.delete(table.intervened, [t, *apart], axis=1).any(axis=1))
     of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
     if of_trial.sum() >= MIN_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
-        but = f" but {listed([table.names[place] for place in apart])}, set in every observation" if apart else ""
+        but = f" but {listed([table.names[index] for index in apart])}, set in every observation" if apart else ""
         where = f"the {counted(int(of_trial.sum()), 'observation')} in which {table.names[t]} was set"
         return table.only(of_trial), True, [f"From {where}, and nothing else{but}."]
     notes = []
@@ -65,7 +65,7 @@ def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set
     """
     complete = np.asarray(observed.all(axis=0))
     patterns: dict[bytes, int] = {}
-    first = [patterns.setdefault(np.packbits(column).tobytes(), place) for place, column in enumerate(observed.T)]
+    first = [patterns.setdefault(np.packbits(column).tobytes(), index) for index, column in enumerate(observed.T)]
     found: dict[Set, list[Set]] = {}
     for members in sets:
         incomplete = {first[member] for member in members if not complete[member]}
@@ -89,8 +89,8 @@ def event_column(table: Table, y: int) -> str | None:
         return None
     marks = [
         column.name
-        for place, column in enumerate(table.columns)
-        if place != y and len(column.levels) == 2 and EVENTS.search(column.name.lower())
+        for index, column in enumerate(table.columns)
+        if index != y and len(column.levels) == 2 and EVENTS.search(column.name.lower())
     ]
     return marks[0] if marks else None
 

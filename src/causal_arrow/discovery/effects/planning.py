@@ -118,7 +118,7 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     By each graph the slopes on the variable that was set have a density; by Bayes' rule, from what the slopes of a and
     b are, follows how probable a → b still is. Edges that became less probable, and now are so than 5%, are ruled out.
     """
-    place = answer.index_of(variable)
+    index = answer.index_of(variable)
     if rows.names != table.names:
         raise TableError("Expected the columns of the table that was fitted, in its order.")
     if rows.observations < 3:
@@ -128,7 +128,7 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
         if unknown := own.levels[len(column.levels) :]:
             raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
     codes = rows.values
-    if not np.nanmax(codes[:, place]) > np.nanmin(codes[:, place]):
+    if not np.nanmax(codes[:, index]) > np.nanmin(codes[:, index]):
         raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
     both = np.concatenate([table.values, codes])
     for name in answer.log_columns:
@@ -142,9 +142,9 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
     deviation = before.std(axis=0)
     before, after = (before - before.mean(axis=0)) / deviation, after / deviation
     # The slope's error shrinks where the variable was set over a wide range, and grows where over a narrow one.
-    effective = max(3, round(len(after) * float(after[:, place].var())))
+    effective = max(3, round(len(after) * float(after[:, index].var())))
     responses = expected_responses(graphs, before, effective)
-    logs = responses.likelihood(place, found_slopes(place, after))  # (K, P)
+    logs = responses.likelihood(index, found_slopes(index, after))  # (K, P)
     weights = np.exp(logs[:, :, None] + logs[:, None, :] - (logs.max(axis=0)[:, None] + logs.max(axis=0)[None, :]))
     total = weights.sum(axis=0)
     left = (weights * graphs).sum(axis=0) / np.where(total > 0, total, 1.0)
