@@ -36,7 +36,7 @@ RESULTS = (
     "discovery.second_opinion.Opinion",
     "discovery.second_opinion.SecondOpinion",
     "discovery.uncertainty.EdgeStability",
-    "graphs.causal_graph.CausalGraph",
+    "graphs.dag.CausalGraph",
     "graphs.files.NamedGraph",
     "graphs.files.read_graph",
     "series.answer.LaggedEdge",

@@ -407,7 +407,7 @@ class Discovery:
 
         Examples
         --------
-        >>> found.path_probability("drug", "stay") > 0.9  # directly or through day3
+        >>> found.path_probability("drug", "stay") > 0.5  # directly or through day3
         True
         """
         ends = self.answer.index_of(cause), self.answer.index_of(effect)

@@ -244,7 +244,7 @@ class Effect:
 
         Examples
         --------
-        >>> effect.probability_of_path > 0.9
+        >>> effect.probability_of_path > 0.5
         True
         """
         return 1 - self.probability_of_none
