@@ -26,7 +26,10 @@ from numpy.typing import NDArray
 
 TOLERANCE = 1e-5
 SWITCH = 1e-6
-SYMMETRIC, BYSTANDER = 1e-4, 0.2  # where signs and set-aside columns switch; see network/basis.py and discovery/inference.py
+SYMMETRIC, BYSTANDER = (
+    1e-4,
+    0.2,
+)  # where signs and set-aside columns switch; see network/basis.py and discovery/inference.py
 
 Floats = NDArray[np.float64]
 Columns = dict[str, Any]
