@@ -69,7 +69,7 @@ def test_a_true_graph_passes_and_its_shuffled_twin_does_not() -> None:
     assert wrong.falsified
     assert wrong.violated > 0.3
     assert "do not rely on it" in str(wrong)
-    assert "better than chance" in str(right)
+    assert "does not confirm directions" in str(right)
     assert not right.says_little
     assert not wrong.says_little
 
@@ -101,7 +101,7 @@ def test_a_graph_is_refuted_only_where_the_data_contradict_it_more_than_by_chanc
     found = result(tests, violated, [0.0] * as_good + [1.1] * (shuffled - as_good))
     assert found.falsified == (verdict == "falsified")
     assert found.says_little == (verdict == "little")
-    words = {"falsified": "do not rely on it", "little": "says little here", "better": "fits better than chance"}
+    words = {"falsified": "do not rely on it", "little": "says little here", "better": "does not confirm directions"}
     assert [part in str(found) for part in words.values()] == [each == verdict for each in words]
     same = result(tests, violated, [0.0] * shuffled, equivalent=0.5)
     assert same.says_little

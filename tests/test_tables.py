@@ -859,14 +859,22 @@ def test_ten_values_that_differ_or_a_tenth_of_them_are_no_reason_to_warn():
 
 def test_observations_ordered_in_time_are_noticed_and_shuffled_ones_are_not():
     values = numbers()
-    values[:, 2] = np.cumsum(values[:, 2])
-    assert finding(read_table(values), "time_order").columns == ("x3",)
+    values[:, 1:] = np.cumsum(values[:, 1:], axis=0)
+    assert finding(read_table(values), "time_order").columns == ("x2", "x3", "x4", "x5")
     assert "time_order" not in kinds(read_table(np.random.default_rng(3).permutation(values)))
+
+
+@pytest.mark.parametrize("keys", [["x1"], ["group", "x1"], ["x2", "x3"]])
+def test_a_table_that_is_merely_sorted_gets_no_warning(keys):
+    random = np.random.default_rng(0)
+    values = random.normal(size=(1000, 4)) + random.normal(size=(1000, 1))
+    frame = pd.DataFrame(values, columns=["x1", "x2", "x3", "x4"]).assign(group=values[:, 2] > 0.5)
+    assert "time_order" not in kinds(read_table(frame.sort_values(keys)))
 
 
 def test_statistics_do_not_depend_on_how_observations_are_chunked(monkeypatch):
     values = numbers(300, 6)
-    values[:, 3] = np.cumsum(values[:, 3])
+    values[:, :4] = np.cumsum(values[:, :4], axis=0)
     values[:, 4] = np.exp(2 * values[:, 4])
     whole = inspect_table(read_table(values))
     assert {finding.kind for finding in whole.findings} == {"time_order", "heavy_tails"}

@@ -1,9 +1,13 @@
 """How far to believe the network's directions: one temperature for each table, which divides the order scores.
 
-The network has learned from synthetic tables, and is surer of directions than real tables bear out. In 133 real tables
-whose causal order is partly known (the suite `real-orders` of causal-arrow-lab), directions that it gave a probability
-of .8 to .9 were right in 59 of 100 cases. Dividing the log-odds by a number that grows with the share of columns of two
-values mends most of that; it was chosen by the log loss on the half of these tables that is for development.
+The network has learned from synthetic tables, and is surer of directions than real tables bear out. The suite
+`real-orders` of causal-arrow-lab has 271 real tables whose causal order is partly known. On the half for development,
+directions that the network gave a probability of .8 to .95 were right in 62 of 100 cases. Dividing the log-odds by a
+number that grows with the share of columns of two values mends most of that: the log loss per edge falls from .768 to
+.606 there, and from .888 to .665 on the other half, which had no part in the choice.
+
+    python -m causal_arrow_lab.benchmarks.real_orders --methods arrow-tempered,arrow
+    python -m causal_arrow_lab.benchmarks.real_orders --methods arrow-tempered,arrow --held-out
 
 A temperature leaves the causal order as it is, and so the graph that "map" shows without knowledge.
 """
@@ -22,6 +26,12 @@ TEMPERATURE = 1.5
 """Of a table without columns of two values."""
 BINARY_FACTOR = 6.0
 """A table of columns of two values alone has this many times the temperature."""
+
+
+RIGHT_ON_REAL_TABLES = (
+    "In real tables about 6 in 10 arrows point the right way; of those called strong, more than 9 in 10."
+)
+"""61% of 1,985 arrows between columns of known order, and 99% of 76, over both halves of `real-orders`."""
 
 
 def direction_temperature(table: Table) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
+from causal_arrow.discovery.directions import RIGHT_ON_REAL_TABLES
 from causal_arrow.errors import PYTHON, Wording
 from causal_arrow.text import counted
 
@@ -57,7 +58,14 @@ def remarks(answer: Answer) -> list[str]:
     if alone and answer.edges:
         sentences.append(f"Without edges: {', '.join(alone)}")
     sentences += vanished_sentences(answer)
+    sentences += direction_sentences(answer)
     return [*sentences, *hidden_cause_sentences(answer), *experiment_sentences(answer)]
+
+
+def direction_sentences(answer: Answer) -> list[str]:
+    """How often tempered directions are right, where the network decides any."""
+    undecided = any(decided_by(answer, edge.source, edge.target) is None for edge in answer.edges)
+    return [RIGHT_ON_REAL_TABLES] if undecided and answer.directions == "tempered" else []
 
 
 def hidden_cause_sentences(answer: Answer) -> list[str]:

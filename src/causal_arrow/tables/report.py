@@ -13,6 +13,7 @@ from causal_arrow.tables._facts import (
     COPY,
     FEW_TOGETHER,
     FEW_VALUES,
+    Floats,
     TableStatistics,
     determined_groups,
     table_statistics,
@@ -20,7 +21,7 @@ from causal_arrow.tables._facts import (
 )
 from causal_arrow.tables._labels import SEPARATOR
 from causal_arrow.tables.options import KINDS
-from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table
+from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table, in_safe_units
 from causal_arrow.text import counted, first_few, in_percent, listed
 
 NOTHING = "Nothing stands out."
@@ -34,8 +35,12 @@ MANY_MISSING = 0.5  # share of a column from which on its edges rest on little
 RARE_LEVEL = 10  # rows of a level below which it says little
 MOSTLY_ONE_VALUE = 0.9  # a column with a value more frequent than this, and fewer others than RARE_LEVEL, hardly varies
 MAX_GROUPS = 10  # groups of variables that determine each other; more are mentioned together
-AUTOCORRELATION = 0.1  # smallest lag-1 autocorrelation worth a warning ...
-AUTOCORRELATION_ERRORS = 4.5  # ... if it is this many standard errors from zero
+ALIKE = 0.35  # mean lag-1 autocorrelation, beyond slow trends, from which neighboring rows are alike
+AUTOCORRELATION_ERRORS = 4.5  # standard errors from zero that a column which is named has
+TREND_ROWS = (10, 100)  # fewest and most rows on either side whose mean is the trend
+TREND_SHARE = 1 / 40  # of all rows
+MAX_SORTED = 0.1  # a column that turns around in a smaller share of its steps is sorted
+MAX_TREND_ROWS = 20_000  # the first rows of a longer table
 
 
 @dataclass(frozen=True)
@@ -412,17 +417,53 @@ def _discrete(facts: TableStatistics) -> list[Finding]:
 
 
 def _ordered_in_time(facts: TableStatistics) -> list[Finding]:
-    needed = np.maximum(AUTOCORRELATION, AUTOCORRELATION_ERRORS / np.sqrt(facts.neighbors + 1))
-    chosen = facts.varies & (facts.autocorrelation > needed)
-    if not chosen.any():
+    """A warning where neighboring rows are alike in most columns, beyond what sorting explains.
+
+    Sorting independent rows gives slow trends, which are taken out, and columns that hardly ever turn around. A single
+    such column does no harm: its correlation with a column of independent cells has the usual error.
+    """
+    needed = AUTOCORRELATION_ERRORS / np.sqrt(facts.neighbors + 1)
+    if not (facts.varies & (facts.autocorrelation > needed)).any():
         return []
-    columns = facts.named(chosen)
+    unsorted = facts.varies.copy()
+    found = np.zeros(len(unsorted))
+    for index in np.flatnonzero(facts.varies).tolist():
+        column = in_safe_units(facts.table.values[:MAX_TREND_ROWS, [index]])[0][:, 0]
+        unsorted[index] = not _is_sorted(column)
+        found[index] = _autocorrelation_beyond_trend(column)
+    alike = unsorted & (found > needed)
+    if alike.sum() < min(2, max(1, unsorted.sum())) or found[unsorted].mean() < ALIKE:
+        return []
+    columns = facts.named(alike)
     message = (
-        f"Neighboring observations resemble each other in {listed(columns)}, as in a time series or a sorted table. "
-        "The network takes observations as independent: the effective sample size is smaller than the row count, so "
-        "probabilities are overconfident."
+        f"Neighboring rows resemble each other in {listed(columns, 10)}, and not because the table is sorted: they may "
+        "be steps in time, or several rows of one unit. The network takes rows as independent, so its probabilities "
+        "are overconfident here."
     )
     return [Finding("time_order", "warning", columns, message)]
+
+
+def _is_sorted(column: Floats) -> bool:
+    """Whether a column (N,) hardly ever turns around from row to row, as a sorted one or a steady trend."""
+    steps = np.sign(np.diff(column[~np.isnan(column)]))
+    steps = steps[steps != 0]
+    turns = int((steps[1:] != steps[:-1]).sum())
+    return turns <= MAX_SORTED * max(len(steps), FEW_ROWS)
+
+
+def _autocorrelation_beyond_trend(column: Floats) -> float:
+    """Of each row with the next, once the mean of the rows around it is taken out."""
+    holes = np.isnan(column)
+    values = np.where(holes, np.nanmean(column), column)
+    count = len(values)
+    reach = int(np.clip(count * TREND_SHARE, *TREND_ROWS))
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    rows = np.arange(count)
+    low, high = np.maximum(rows - reach, 0), np.minimum(rows + reach + 1, count)
+    left = np.where(holes, 0.0, values - (sums[high] - sums[low]) / (high - low))
+    pairs = int((~holes[1:] & ~holes[:-1]).sum())
+    variance = float(left @ left) / max(count - int(holes.sum()), 1)
+    return float(left[1:] @ left[:-1]) / max(pairs * variance, 1e-300)
 
 
 _CHECKS: tuple[Callable[[TableStatistics], list[Finding]], ...] = (

@@ -249,7 +249,7 @@ class Falsification:
         sentences = [
             f"The data contradict {violations:,} of {counted(self.tests, 'independence')} that the graph implies "
             f"({counted_share(self.violated)}; 5% would be chance). Of {len(self.permuted)} graphs with shuffled "
-            f"names, {f'{counted_share(alike)} do' if alike else 'none does'} as well."
+            f"names, {f'{counted_share(alike)} fit' if alike else 'none fits'} as well."
         ]
         if self.equivalent > LEVEL:
             sentences.append(
@@ -261,7 +261,7 @@ class Falsification:
         elif self.says_little:
             sentences.append("That does not tell them apart: the test says little here.")
         else:
-            sentences.append("So the graph fits better than chance.")
+            sentences.append("This tests independences; it does not confirm directions.")
         for frame, words, sign, ends in (
             (self.contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
             (
