@@ -214,6 +214,30 @@ def test_every_page_is_in_the_navigation_and_sections_are_in_their_order() -> No
     for page in PAGES:
         assert f": {page}\n" in nav, page
     sections = re.findall(r"^  - ([A-Z][a-z ]+):", nav, re.MULTILINE)
-    order = ["Home", "Get started", "Guides", "Understand", "Evidence", "Model", "Tutorials", "Reference", "Project"]
-    assert sections == [section for section in order if section in sections]
-    assert set(order[:6]) <= set(sections)
+    assert sections == ["Home", "Get started", "Guides", "Understand", "Evidence", "Reference"]
+
+
+def test_no_section_of_the_navigation_has_a_single_entry() -> None:
+    """A sidebar or a heading for one page is noise."""
+    nav = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in nav.splitlines() if line.strip()]
+    for index, (depth, line) in enumerate(lines):
+        if line.endswith(":"):
+            inside = []
+            for deeper, entry in lines[index + 1 :]:
+                if deeper <= depth:
+                    break
+                inside.append(entry)
+            assert len(inside) > 1, line
+
+
+def test_the_list_for_language_models_names_pages_that_exist() -> None:
+    """docs/llms.txt is written by hand: the first pages to read, one line each."""
+    named = re.findall(r"\]\(([^)]+)\)", text_of("llms.txt"))
+    assert len(named) > 15
+    for address in named:
+        name = address.removesuffix("/")
+        assert any((DOCS / f"{name}{end}").is_file() for end in (".md", ".ipynb", "/index.md", "")), address
+    tutorials = {f"tutorials/{path.stem}/" for path in (DOCS / "tutorials").glob("*.ipynb")}
+    guides = {f"guides/{path.stem}/" for path in (DOCS / "guides").glob("*.md")}
+    assert tutorials | guides <= set(named)

@@ -70,7 +70,7 @@ def test_knowledge_turns_edges_around_and_does_not_find_missing_ones() -> None:
         assert counted["missing"] > 17 / 2
     assert alone["reversed"] == alone["right"] + alone["extra"] == 3  # "three of the six are wrong"
     assert alone == with_cascade  # "nothing moved"
-    assert min(directions) > 0.7  # "none of these directions is near one half"
+    assert min(directions) > 0.6  # "none of these directions is near one half"
     assert cascade == [1.0]
     assert not in_tiers
     assert whole_order["right"] == alone["right"] + 1
@@ -99,17 +99,18 @@ def test_the_hidden_temperature_is_detected_and_the_trial_settles_what_the_recor
     assert 0 < detected[1] < 20  # "in some of them there is also an arrow"
     assert suspected < 0.5  # "not enough to be shown"
     assert first > 0.5  # no effect, which is wrong
-    assert edges[0] > 0.9 > edges[1]
+    assert edges[0] > edges[1] + 0.2  # "much more probable"
     assert not all_rows[0] <= truth <= all_rows[1]
     assert trial_rows[0] <= truth <= trial_rows[1]
 
 
 def test_the_graph_gives_the_effect_that_neither_means_nor_a_regression_on_everything_gives() -> None:
-    plain, everything, interval, covered, first, trial, precise, truth = results(
+    plain, everything, interval, of_data_alone, covered, first, trial, precise, truth = results(
         "from-graph-to-effect",
         "plain",
         "everything",
         "effect.interval",
+        "Arrow().fit(table).effect('drug', 'stay').interval",
         "covered.sum()",
         "str(plan).splitlines()[0]",
         "randomized.effect('drug', 'stay').interval",
@@ -118,7 +119,9 @@ def test_the_graph_gives_the_effect_that_neither_means_nor_a_regression_on_every
     )
     assert plain > 0 > truth
     assert abs(everything) < 0.3
-    assert interval[0] <= truth <= interval[1]
+    assert interval[0] <= truth <= interval[1] < 0
+    assert of_data_alone[0] <= truth <= of_data_alone[1]
+    assert of_data_alone[1] - of_data_alone[0] > 2 * (interval[1] - interval[0])  # "the interval is wide"
     assert covered >= 15
     assert "drug" in first
     assert trial[0] <= truth <= trial[1]

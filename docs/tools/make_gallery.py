@@ -22,6 +22,9 @@ from causal_arrow_lab.benchmarks.networks import load_network
 IMAGES = Path(__file__).parents[1] / "images"
 MAX_BYTES = 250_000
 
+IN_TIME = Knowledge(tiers=[["age", "smoker", "ward", "inflammation"], ["drug"], ["day3"], ["stay"]])
+"""What the home page says of the hospital."""
+
 Edges = list[tuple[str, str]]
 
 
@@ -49,7 +52,7 @@ def main() -> None:
     sachs = answer_for(proteins, cells)
     informed = answer_for(proteins, cells, Knowledge(required=["raf -> mek", "mek -> erk"]))
     consensus = named_edges(proteins, consensus_graph(17))
-    hospital = discover(load_example("hospital"), Settings(device="cpu")).answer
+    hospital = discover(load_example("hospital"), Settings(device="cpu", knowledge=IN_TIME)).answer
     ecoli, true_ecoli = network_answer("ECOLI70", 500)
     arth, _ = network_answer("ARTH150", 500)
     title = "ECOLI70 from 500 observations: 46 genes, {right} of {true} edges recovered"

@@ -5,7 +5,7 @@ namespace. A block ```text right after such a block holds its output, and is rep
 with it by more than another processor may (see agreement.py). A block ```text with a title, and blocks of `sh`, are
 shown only. `--check` writes nothing and lists the pages that would change; names of pages choose some of them:
 
-    python docs/tools/make_outputs.py --check docs/get-started/effect.md
+    python docs/tools/make_outputs.py --check docs/guides/effects.md
 """
 
 from __future__ import annotations
