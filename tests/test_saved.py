@@ -214,13 +214,13 @@ def test_graphs_are_drawn_once_for_several_questions(found: Discovery, monkeypat
     sample = type(found.answer).sample
     monkeypatch.setattr(type(found.answer), "sample", lambda *given: calls.append(1) or sample(*given))
     fresh = found.with_answer(found.answer)
-    alone = fresh.effect("dose", "health", n_graphs=30).to_dict()
+    alone = fresh.effect("dose", "health", order="free", n_graphs=30).to_dict()
     fresh.effects("health", n_graphs=30)
     fresh.path_probability("dose", "health", n_graphs=30)
     assert len(calls) == 1
-    assert fresh.effect("dose", "health", n_graphs=30).to_dict() == alone
+    assert fresh.effect("dose", "health", order="free", n_graphs=30).to_dict() == alone
     fresh.sample(30)[:] = False
-    assert fresh.effect("dose", "health", n_graphs=30).to_dict() == alone
+    assert fresh.effect("dose", "health", order="free", n_graphs=30).to_dict() == alone
     fresh.sample(30, random_state=None)
     fresh.sample(30, random_state=None)
     assert len(calls) == 3

@@ -661,16 +661,18 @@ class Discovery:
             cluster,
             instrument,
         )
-        random = random_generator(random_state)
         asked: dict[str, Any] = {
             "between": between,
             "question": question,
             "count": check_count("n_graphs", n_graphs),
-            "random": random,
         }
-        if not split:
-            return estimate_effect(self.answer, self.table, treatment, outcome, **asked)
         table = self.table
+        if not split and not question.randomized:
+            graphs, random = self._draw(n_graphs, random_state)
+            return estimate_effect(self.answer, table, treatment, outcome, random=random, graphs=graphs, **asked)
+        random = asked["random"] = random_generator(random_state)
+        if not split:
+            return estimate_effect(self.answer, table, treatment, outcome, **asked)
         first, second = halves(table, cluster, random)
         parts = [
             (
@@ -722,8 +724,9 @@ class Discovery:
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
 
         question = EffectQuestion(estimator, adjustment, level, cluster=cluster)
-        count, random = check_count("n_graphs", n_graphs), random_generator(random_state)
-        return estimate_effects(self.answer, self.table, outcome, question=question, count=count, random=random)
+        table = self.table
+        graphs, random = self._draw(n_graphs, random_state)
+        return estimate_effects(self.answer, table, outcome, question=question, random=random, graphs=graphs)
 
     def next_experiment(
         self,

@@ -109,11 +109,12 @@ def estimate_effect(
     question: EffectQuestion | None = None,
     count: int = 1000,
     random: np.random.Generator,
+    graphs: Bools | None = None,
 ) -> Effect:
     """The effect of the treatment on the outcome, over `count` graphs drawn from the answer.
 
     `between` is a pair of values or levels of the treatment; by default the effect is per unit, or from the first to
-    the second level of a yes or no.
+    the second level of a yes or no. `graphs` are those of `answer`, where they have been drawn already.
     """
     question = question or EffectQuestion()
     t, y = answer.index_of(treatment), answer.index_of(outcome)
@@ -121,10 +122,11 @@ def estimate_effect(
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
     if treatment in answer.knowledge.randomized:
         question = replace(question, randomized=True)
-    if question.randomized:
-        answer = answer.refine(knowledge=answer.knowledge | Knowledge(randomized=[treatment]))
+    if question.randomized and treatment not in answer.knowledge.randomized:
+        answer, graphs = answer.refine(knowledge=answer.knowledge | Knowledge(randomized=[treatment])), None
     _check_knowledge(answer, t, y)
-    return _estimate(answer, table, _drawn(answer, t, y, question, count, random), between, question, random)
+    graphs = answer.sample(count, random).graphs if graphs is None else graphs
+    return _estimate(answer, table, _drawn(answer, t, y, question, graphs, random), between, question, random)
 
 
 def split_effect(
@@ -191,6 +193,7 @@ def estimate_effects(
     question: EffectQuestion | None = None,
     count: int = 1000,
     random: np.random.Generator,
+    graphs: Bools | None = None,
 ) -> Effects:
     """The effects of all other variables on the outcome, those that matter most in standard deviations first.
 
@@ -205,7 +208,7 @@ def estimate_effects(
     if not np.delete(possible, y).any():
         _check_caused(answer, outcome)
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
-    graphs = answer.sample(count, random).graphs
+    graphs = answer.sample(count, random).graphs if graphs is None else graphs
     hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
     without: dict[str, str] = {}
@@ -249,9 +252,10 @@ class _Drawn:
     """Share of the graphs, before they were conditioned on the order, in which the outcome causes the treatment."""
 
 
-def _drawn(answer: Answer, t: int, y: int, question: EffectQuestion, count: int, random: np.random.Generator) -> _Drawn:
-    """Graphs from the answer, conditioned on the treatment coming before the outcome unless the order is free."""
-    graphs = answer.sample(count, random).graphs
+def _drawn(
+    answer: Answer, t: int, y: int, question: EffectQuestion, graphs: Bools, random: np.random.Generator
+) -> _Drawn:
+    """The graphs, drawn again with the treatment before the outcome unless the order is free."""
     share = _share_reversed(graphs, t, y)
     allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
     order: Order = "assumed" if question.order == "assumed" else "free"
@@ -260,7 +264,7 @@ def _drawn(answer: Answer, t: int, y: int, question: EffectQuestion, count: int,
     if order == "assumed" and share > 0:
         groups = [[answer.names[index] for index in answer.copies_of(end)] for end in (t, y)]
         compiled = answer.constraints_as_arranged.ordered(*groups)
-        graphs = replace(answer, compiled=compiled).sample(count, random).graphs
+        graphs = replace(answer, compiled=compiled).sample(len(graphs), random).graphs
     return _Drawn((t, y), graphs, answer.sample_hidden(graphs, random), order, share)
 
 
