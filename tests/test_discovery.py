@@ -312,6 +312,20 @@ def test_knowledge_is_obeyed_by_the_answer_its_probabilities_and_every_sample(ar
     assert (required.source, required.target, required.direction) == ("outcome", "age", "strong")
 
 
+def test_what_is_declared_at_fit_adds_to_what_is_known(small_model_folder: Path, table: pd.DataFrame) -> None:
+    first, second, outcome = table.columns[:3]
+    arrow = Arrow(small_model_folder, knowledge={"roots": [first]}).fit(table, randomized=second)
+    assert arrow.answer_.knowledge == Knowledge(roots=[first], randomized=[second])
+    assert arrow.get_params()["knowledge"] == {"roots": [first]}
+    found = discover(table, model=small_model_folder, randomized=[second], roots=[first])
+    assert found.answer.knowledge == arrow.answer_.knowledge
+    assert not found.answer.adjacency[:, found.answer.index_of(second)].any()
+    effect = found.effect(second, outcome)
+    assert effect.design == "trial"
+    asked = discover(table, model=small_model_folder).effect(second, outcome, randomized=second)
+    assert effect.median == pytest.approx(asked.median)
+
+
 def test_knowledge_comes_from_files_and_from_pgmpys_objects(arrow: Arrow, tmp_path: Path) -> None:
     (tmp_path / "known.json").write_text('{"required": ["outcome -> age"]}')
 

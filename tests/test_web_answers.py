@@ -208,6 +208,28 @@ def test_what_no_longer_fits_a_new_reading_is_taken_back_with_a_word(able: Clien
     assert able.send("GET", f"/api/sessions/{facts['session']}").status == 200
 
 
+def test_a_variable_that_was_randomized_is_estimated_as_in_a_trial(client: Client, table: pd.DataFrame) -> None:
+    session = client.answered(table)["session"]
+    cause, outcome = table.columns[0], table.columns[3]
+    graph = client.argue(session, knowledge={"randomized": [cause]}).json
+    assert graph["argument"]["knowledge"]["randomized"] == [cause]
+    assert not any(edge["target"] == cause for edge in graph["edges"])
+    facts = client.send("GET", f"/api/sessions/{session}/effect?cause={cause}&effect={outcome}").json
+    assert "as the trial shows" in facts["words"]
+
+
+def test_the_networks_own_directions_are_one_choice_away(client: Client, table: pd.DataFrame) -> None:
+    session = client.answered(table)["session"]
+    own = client.argue(session, directions="network").json
+    assert own["argument"]["directions"] == "network"
+    tempered = client.argue(session).json
+    assert {(edge["source"], edge["target"]) for edge in own["edges"]} == {
+        (edge["source"], edge["target"]) for edge in tempered["edges"]
+    }
+    surer = {(edge["source"], edge["target"]): edge["probability"] for edge in own["edges"]}
+    assert all(edge["probability"] < surer[edge["source"], edge["target"]] for edge in tempered["edges"])
+
+
 def test_no_hidden_cause_is_a_statement_like_others(able: Client, people: pd.DataFrame) -> None:
     facts = able.answered(people, drop=["target"])
     pairs = facts["graph"]["hidden_causes"]

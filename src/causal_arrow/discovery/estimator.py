@@ -265,7 +265,15 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     # Fitting
 
-    def fit(self, table: Any, y: Any = None, *, interventions: Any = None, environments: Any = None) -> Arrow:
+    def fit(
+        self,
+        table: Any,
+        y: Any = None,
+        *,
+        interventions: Any = None,
+        environments: Any = None,
+        randomized: str | Sequence[str] = (),
+    ) -> Arrow:
         """Discover the causal graph of a table, and return the estimator itself.
 
         An ArrowWarning says whatever about the table should make a reader careful.
@@ -284,6 +292,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         environments
             Where or when each observation was made, if it is not known what differs there: a label for each, or the
             name of a column. It is read as a category that nothing in the table causes.
+        randomized
+            Variables whose values were drawn by chance in every row, as in a trial: nothing causes them, and their
+            effects are estimated as those of a trial. It adds to `knowledge`.
 
         Examples
         --------
@@ -295,6 +306,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             warn("y is ignored: put the outcome into the table, as a column.")
         labels = {"interventions": interventions, "environments": environments}
         given = {name: label for name, label in labels.items() if label is not None}
+        if randomized:
+            given["randomized"] = randomized
         self.discovery_ = discover(table, Settings().changed(**self.get_params(deep=False)), **given)
         self._remember_names(table, self.discovery_.names)
         for warning in self.answer_.warnings:

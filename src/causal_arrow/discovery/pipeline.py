@@ -78,7 +78,8 @@ def discover(
         Whether to show a bar for a long table on standard error; by default only on a terminal.
     **changes
         Settings, reading options (`ReadOptions`) and options of a time series (`lags`, `time`, `unit` and others of
-        `SeriesOptions`) by name; they override those of `settings`.
+        `SeriesOptions`) by name; they override those of `settings`. Arguments of `Knowledge`, such as
+        `randomized="treat"`, add to what is known.
 
     Examples
     --------

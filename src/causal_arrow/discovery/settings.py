@@ -121,7 +121,7 @@ class Settings:
         Parameters
         ----------
         **changes
-            New values by name.
+            New values by name. Arguments of `Knowledge`, such as `roots` or `randomized`, add to what is known.
 
         Examples
         --------
@@ -132,7 +132,10 @@ class Settings:
         own = [entry.name for entry in fields(self)]
         if former := [name for name in changes if name in FORMER_NAMES]:
             raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
-        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own])
+        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *STATEMENTS])
+        if statements := {name: changes[name] for name in STATEMENTS if name in changes}:
+            known = as_knowledge(changes.get("knowledge", self.knowledge))
+            changes = {**changes, "knowledge": known | Knowledge(**statements)}
         parts = {"reading": READ_OPTIONS, "series": SERIES_OPTIONS}
         inside = {part: {name: changes[name] for name in names if name in changes} for part, names in parts.items()}
         changes = {name: value for name, value in changes.items() if name in own}
@@ -186,6 +189,8 @@ class Settings:
         return cls().changed(**{FORMER_NAMES.get(name, name): value for name, value in content.items()})
 
 
+STATEMENTS = tuple(entry.name for entry in fields(Knowledge))
+"""Arguments of `Knowledge`."""
 FORMER_NAMES = {"observations": "max_rows"}
 """Of settings in earlier versions, which files may still have."""
 

@@ -141,6 +141,7 @@ class KnowledgeStatements(Message):
     roots: Annotated[list[Name], Field(max_length=5000)] = []
     leaves: Annotated[list[Name], Field(max_length=5000)] = []
     no_hidden_cause: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
+    randomized: Annotated[list[Name], Field(max_length=5000)] = []
 
 
 class Argument(Message):

@@ -194,6 +194,10 @@ class Session:
         self.questions = [*(each for each in self.questions if each != question), question][-MAX_QUESTIONS:]
 
 
+VARIABLES = ("roots", "leaves", "randomized")
+"""Kinds of statements about single variables."""
+
+
 def _about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
     """The statements that concern these variables alone."""
     there = set(names)
@@ -201,7 +205,7 @@ def _about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
         kind: [edge for edge in getattr(knowledge, kind) if there.issuperset(edge)]
         for kind in ("required", "forbidden", "no_hidden_cause")
     }
-    some = {kind: [name for name in getattr(knowledge, kind) if name in there] for kind in ("roots", "leaves")}
+    some = {kind: [name for name in getattr(knowledge, kind) if name in there] for kind in VARIABLES}
     tiers = [[name for name in tier if name in there] for tier in knowledge.tiers]
     return Knowledge(**edges, **some, tiers=[tier for tier in tiers if tier])
 

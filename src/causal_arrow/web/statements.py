@@ -11,6 +11,7 @@ STATEMENTS = (
     ("forbidden", "{} is forbidden", " → "),
     ("roots", "nothing causes {}", ""),
     ("leaves", "{} causes nothing", ""),
+    ("randomized", "{} was randomized", ""),
     ("no_hidden_cause", "{} share no hidden cause", " and "),
 )
 """Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""

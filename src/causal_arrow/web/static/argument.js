@@ -35,7 +35,7 @@ export function forbidden(argument, source, target) {
   return next;
 }
 
-/** The argument with a variable among the roots or leaves, or no longer. */
+/** The argument with a variable among the roots, leaves or randomized ones, or no longer. */
 export function toggled(argument, kind, name) {
   const next = copy(argument);
   const names = next.knowledge[kind];
@@ -72,7 +72,8 @@ export function tierOf(argument, name) {
 /** Each statement in words, with the argument that lacks it. */
 export function statements(argument) {
   const list = [];
-  const { required: needed, forbidden: ruledOut, tiers, roots, leaves, no_hidden_cause: open } = argument.knowledge;
+  const { required: needed, forbidden: ruledOut, tiers, roots, leaves, randomized, no_hidden_cause: open }
+    = argument.knowledge;
   const lacking = (kind, keep) => {
     const next = copy(argument);
     next.knowledge[kind] = next.knowledge[kind].filter(keep);
@@ -89,6 +90,7 @@ export function statements(argument) {
   });
   for (const name of roots) list.push([`Nothing here causes ${name}`, lacking("roots", (each) => each !== name)]);
   for (const name of leaves) list.push([`${name} causes nothing here`, lacking("leaves", (each) => each !== name)]);
+  for (const name of randomized) list.push([`${name} was randomized`, lacking("randomized", (each) => each !== name)]);
   for (const pair of open) {
     list.push([`${pair[0]} and ${pair[1]} share no hidden cause`,
       lacking("no_hidden_cause", (each) => !same(each, pair))]);

@@ -202,6 +202,7 @@ export function showVariable(name, graph, actions) {
       button(`What moves ${name} most?`, () => actions.rank(name)),
       toggle("roots", knowledge.roots.includes(name) ? "It may have causes here" : "Nothing here causes it"),
       toggle("leaves", knowledge.leaves.includes(name) ? "It may cause something here" : "It causes nothing here"),
+      toggle("randomized", knowledge.randomized.includes(name) ? "It was not randomized" : "Chance decided on it (a trial)"),
       button("Change its kind", () => actions.changeKind(name)),
       button("Leave out this column", () => actions.leaveOut(name))),
     element("p", { class: "hint" }, "Changing its kind or leaving it out needs the network again."));
