@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from causal_arrow import Arrow, Discovery
+from causal_arrow import Arrow, Discovery, discover
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.arranged import arrange
@@ -540,7 +540,6 @@ def _cpu_times() -> tuple[float, float]:
 def test_two_thousand_observations_of_a_hundred_variables_fit_in_two_gigabytes() -> None:
     program = """
 import resource, numpy as np
-from causal_arrow import Settings, discover
 from causal_arrow.network.config import PairwiseConfig
 from small_network import random_weights
 values = np.random.default_rng(0).normal(size=(2000, 100))
