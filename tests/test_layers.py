@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,13 @@ def test_importing_the_package_takes_under_a_fifth_of_a_second() -> None:
 def test_every_public_name_can_be_had() -> None:
     for name in causal_arrow.__all__:
         assert getattr(causal_arrow, name) is not None
+
+
+def test_no_two_classes_have_one_name() -> None:
+    sources = [*PACKAGE.sources, *(Path(__file__).parents[1] / "lab" / "src").rglob("*.py")]
+    homes: dict[str, list[str]] = {}
+    for path in sources:
+        for statement in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.ClassDef):
+                homes.setdefault(statement.name, []).append(str(path))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

@@ -170,7 +170,7 @@ class EdgeFacts(Message):
     required: bool
 
 
-class HiddenCause(Message):
+class ShownHiddenCause(Message):
     """Two variables that probably share a cause outside the table."""
 
     variables: list[str]
@@ -183,7 +183,7 @@ class Graph(Message):
     argument: Argument
     variables: list[str]
     edges: list[EdgeFacts]
-    hidden_causes: list[HiddenCause]
+    hidden_causes: list[ShownHiddenCause]
     judges_hidden_causes: bool = Field(description="Whether the network tells how probable hidden causes are.")
     order: list[str]
     remarks: list[str]
@@ -350,7 +350,7 @@ class PlainDifference(Message):
     words: str
 
 
-class Truth(Message):
+class KnownEffect(Message):
     """The effect by the equations behind a simulated table."""
 
     value: float
@@ -410,7 +410,7 @@ class EffectFacts(Message):
     more_sets: int
     plot: EffectPlot
     plain: PlainDifference | None = Field(default=None, description="Null for an outcome without an order.")
-    truth: Truth | None = Field(default=None, description="Known for some effects in simulated tables.")
+    truth: KnownEffect | None = Field(default=None, description="Known for some effects in simulated tables.")
 
 
 class RankedEffect(Message):

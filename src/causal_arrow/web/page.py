@@ -212,14 +212,14 @@ class Page:
         job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.resampling = self.queue.submit(job)
 
-    def truth(self, session: Session, asked: EffectAsked) -> messages.Truth | None:
+    def truth(self, session: Session, asked: EffectAsked) -> messages.KnownEffect | None:
         """The effect by the equations behind an example, for one step of its cause."""
         example = self.examples.get(session.example)
         value = None if example is None else example.truths.get((asked.cause, asked.effect))
         if value is None or asked.between not in (None, ("0", "1")):
             return None
         words = f"This table was simulated: by its equations the effect is {in_digits(value)}."
-        return messages.Truth(value=value, words=words)
+        return messages.KnownEffect(value=value, words=words)
 
     def facts(self, session: Session) -> messages.SessionFacts:
         """The session as the page sees it."""

@@ -24,13 +24,13 @@ from causal_arrow.web.messages import (
     EdgeFacts,
     FindingFacts,
     Graph,
-    HiddenCause,
     KeptFacts,
     KnowledgeStatements,
     Node,
     Places,
     ReadingChoices,
     SessionFacts,
+    ShownHiddenCause,
     Stability,
     StableEdge,
     TableFacts,
@@ -229,9 +229,9 @@ def graph_of(answer: Answer) -> Graph:
     )
 
 
-def _hidden_causes(answer: Answer) -> list[HiddenCause]:
+def _hidden_causes(answer: Answer) -> list[ShownHiddenCause]:
     return [
-        HiddenCause(variables=[pair.first, pair.second], probability=_probability(pair.probability))
+        ShownHiddenCause(variables=[pair.first, pair.second], probability=_probability(pair.probability))
         for pair in answer.hidden_causes
     ]
 

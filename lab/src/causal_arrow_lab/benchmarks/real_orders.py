@@ -194,7 +194,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Summary:
+class OrdersSummary:
     """How good the directions of a method are."""
 
     tables: int  # with an edge whose direction is known
@@ -225,7 +225,7 @@ def claims_of(table: RealTable, names: Sequence[str], estimate: Estimate) -> tup
     return tuple(claims)
 
 
-def summary(judged: Iterable[Judged]) -> Summary:
+def summary(judged: Iterable[Judged]) -> OrdersSummary:
     """How good the directions are over all tables."""
     answers = list(judged)
     claims = [answer.claims for answer in answers if answer.claims]
@@ -235,7 +235,7 @@ def summary(judged: Iterable[Judged]) -> Summary:
     strong = [
         [claim for claim in table if claim.probability is not None and claim.probability >= STRONG] for table in claims
     ]
-    return Summary(
+    return OrdersSummary(
         tables=len(claims),
         failures=sum(bool(answer.failure) for answer in answers),
         right=over_edges([_right(table) for table in claims]),

@@ -510,7 +510,7 @@ def judge(case: Case, name: str, method: EffectMethod) -> Verdict:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrialsSummary:
     """How good the answers of a method are; means over the cases with an answer."""
 
     cases: int
@@ -524,7 +524,7 @@ class Summary:
     seconds: float  # median
 
 
-def summary(verdicts: Iterable[Verdict]) -> Summary:
+def summary(verdicts: Iterable[Verdict]) -> TrialsSummary:
     """How good the answers of a method are."""
     found = list(verdicts)
     known = [each for each in found if each.answer.answers and not math.isnan(each.known)]
@@ -535,7 +535,7 @@ def summary(verdicts: Iterable[Verdict]) -> Summary:
         finite = np.array([value for value in values if math.isfinite(value)])
         return float(reduce(finite)) if len(finite) else math.nan
 
-    return Summary(
+    return TrialsSummary(
         cases=len(found),
         answered=float(np.mean([each.answer.answers for each in found])),
         sign_right=over(each.sign_right for each in found),

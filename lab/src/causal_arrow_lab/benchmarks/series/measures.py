@@ -89,14 +89,14 @@ def f1(truth: Bools, graph: Bools) -> float:
 
 
 @dataclass(frozen=True)
-class Reliability:
+class LaggedReliability:
     """Stated against true shares of lagged edges."""
 
     error: float  # expected calibration error of pairs stated at STATED_FROM or more
     bins: tuple[tuple[float, float, int, float, float], ...]  # from, to, pairs, mean stated, share true
 
 
-def reliability(answers: Iterable[tuple[Bools, Floats]]) -> Reliability:
+def reliability(answers: Iterable[tuple[Bools, Floats]]) -> LaggedReliability:
     """Of pairs of truth and stated probabilities, of any shape."""
     truth, stated = (np.concatenate([np.ravel(part) for part in side]) for side in zip(*answers, strict=True))
     bins = []
@@ -106,4 +106,4 @@ def reliability(answers: Iterable[tuple[Bools, Floats]]) -> Reliability:
             bins.append((low, high, int(inside.sum()), float(stated[inside].mean()), float(truth[inside].mean())))
     pairs = sum(count for _, _, count, _, _ in bins)
     error = sum(count * abs(mean - share) for _, _, count, mean, share in bins) / pairs if pairs else math.nan
-    return Reliability(error, tuple(bins))
+    return LaggedReliability(error, tuple(bins))

@@ -178,7 +178,7 @@ def _backward(d_out_ptr, cells_ptr, weights_ptr, d_cells_ptr, partial_ptr, obser
 
 
 @dataclass(frozen=True)
-class Launch:
+class MixingLaunch:
     """How a kernel is cut and started."""
 
     observations: int  # in a block
@@ -190,14 +190,14 @@ class Launch:
 # (kernel, variables of a tile) -> how to launch it. Each entry was compiled for sm_90 and checked to fit: no register
 # spills inside its loop.
 LAUNCHES = {
-    ("forward", 16): Launch(8, warps=4, stages=3, programs=8),
-    ("forward", 32): Launch(8, warps=4, stages=3, programs=4),
-    ("forward", 64): Launch(4, warps=4, stages=3, programs=3),
-    ("forward", 128): Launch(2, warps=8, stages=3, programs=2),
-    ("backward", 16): Launch(4, warps=1, stages=3, programs=10),
-    ("backward", 32): Launch(4, warps=2, stages=3, programs=4),
-    ("backward", 64): Launch(4, warps=4, stages=3, programs=2),
-    ("backward", 128): Launch(2, warps=8, stages=3, programs=1),
+    ("forward", 16): MixingLaunch(8, warps=4, stages=3, programs=8),
+    ("forward", 32): MixingLaunch(8, warps=4, stages=3, programs=4),
+    ("forward", 64): MixingLaunch(4, warps=4, stages=3, programs=3),
+    ("forward", 128): MixingLaunch(2, warps=8, stages=3, programs=2),
+    ("backward", 16): MixingLaunch(4, warps=1, stages=3, programs=10),
+    ("backward", 32): MixingLaunch(4, warps=2, stages=3, programs=4),
+    ("backward", 64): MixingLaunch(4, warps=4, stages=3, programs=2),
+    ("backward", 128): MixingLaunch(2, warps=8, stages=3, programs=1),
 }
 
 # What it takes to begin and to end a program, in blocks of observations: reading and writing weights, filling the
