@@ -8,6 +8,8 @@ a name has the lags of the variable's own past. A dashed line with two heads is 
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,8 @@ from causal_arrow.series.exports import by_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from causal_arrow.series.curves import Curve
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +70,29 @@ def save(answer: SeriesAnswer, *paths: str | Path, what: str = "summary", dpi: i
     figure = Figure(figsize=scene.inches)
     scene.paint(figure.add_axes((0, 0, 1, 1)))
     save_figure(figure, paths, dpi, adapts)
+
+
+def as_svg(answer: SeriesAnswer, what: str = "summary", adapts: bool = True) -> str:
+    """The picture of a graph as an SVG element; with `adapts`, dark where its reader prefers that."""
+    return _written(lambda file: save(answer, file, what=what, adapts=adapts))
+
+
+def curve_as_svg(curve: Curve) -> str:
+    """The picture of an effect over time as an SVG element."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6, 3.2), layout="constrained")
+    curve.plot(figure.add_subplot())
+    return _written(lambda file: save_figure(figure, [file], dpi=150))
+
+
+def _written(write: Callable[[Path], None]) -> str:
+    """The element in an SVG file that is written."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.svg"
+        write(file)
+        text = file.read_text(encoding="utf-8")
+    return text[text.index("<svg") :]
 
 
 def _scene(answer: SeriesAnswer, what: str) -> _Summary | _Columns:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import tempfile
-from pathlib import Path
 
 from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES
 from causal_arrow.series.answer import LaggedEdge, SeriesAnswer
@@ -93,6 +91,8 @@ def to_text(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
 
 def to_html(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
     """The whole summary for a notebook: picture, edges, sentences, warnings."""
+    from causal_arrow.series import pictures
+
     head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(edge)) + "</tr>"
@@ -103,19 +103,9 @@ def to_html(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
     careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
     paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences(answer)), *careful])
     heading = html.escape(_title_with_model(answer))
-    return f"<div><p><b>{heading}</b></p>{_picture(answer)}{table}{more}{paragraphs}</div>"
+    picture = pictures.as_svg(answer, adapts=False)
+    return f"<div><p><b>{heading}</b></p>{picture}{table}{more}{paragraphs}</div>"
 
 
 def _title_with_model(answer: SeriesAnswer) -> str:
     return f"{title(answer)}, read by {answer.model}" if answer.model else title(answer)
-
-
-def _picture(answer: SeriesAnswer) -> str:
-    """The summary graph as an SVG element."""
-    from causal_arrow.series import pictures
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "graph.svg"
-        pictures.save(answer, file)
-        text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]

@@ -34,6 +34,7 @@ from causal_arrow.web.page import Page
 from causal_arrow.web.plain import plain_difference
 from causal_arrow.web.questions import causal_question, edge_details, effect_facts, ranked_effects
 from causal_arrow.web.queue import TooBusyError
+from causal_arrow.web.series import series_routes
 from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Sessions, UnknownSessionError
 from causal_arrow.web.uploads import warm_up
 from causal_arrow.web.views import (
@@ -105,7 +106,9 @@ def create_app(page: Page, token: str | None = None) -> Guard:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(_routes(page))
+    routes = _routes(page)
+    routes.include_router(series_routes(page))
+    app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC))
 
     @app.get("/", include_in_schema=False)

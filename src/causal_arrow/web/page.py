@@ -140,7 +140,7 @@ class Page:
 
     def drop(self, session: Session) -> None:
         """Forget a session, on disk too."""
-        for job in (session.job, session.resampling):
+        for job in (session.job, session.resampling, session.series):
             self.queue.cancel(job)
         self.sessions.drop(session)
         if self.store is not None:

@@ -14,6 +14,7 @@ from causal_arrow.discovery.uncertainty import EdgeStability, edge_stability
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.series.discovery import SeriesDiscovery
 from causal_arrow.tables import FileInMemory, RawFrame, SourceColumn
 from causal_arrow.tables.report import TableReport
 from causal_arrow.web.limits import Limits
@@ -84,6 +85,8 @@ class Session:
     notice: str | None = None
     """What the person should hear of the last reading."""
     resampling: Job[list[GraphDistribution]] | None = None
+    series: Job[SeriesDiscovery] | None = None
+    """The table read as a time series."""
     questions: list[EffectAsked] = field(default_factory=list)
     kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
@@ -117,7 +120,7 @@ class Session:
             hidden_threshold=before.hidden_threshold,
         )
         try:
-            self.answer = self.answer.refine(knowledge=_about(before.knowledge, self.answer.names))
+            self.answer = self.answer.refine(knowledge=about(before.knowledge, self.answer.names))
         except ArrowError as error:
             self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
 
@@ -198,7 +201,7 @@ VARIABLES = ("roots", "leaves", "randomized")
 """Kinds of statements about single variables."""
 
 
-def _about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
+def about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
     """The statements that concern these variables alone."""
     there = set(names)
     edges = {

@@ -61,6 +61,9 @@ export const effects = (key, effect) => asJson(send("GET", at(key, `/effects?${q
 export const resample = (key) => sendJson("POST", at(key, "/stability"), {});
 export const stability = (key) => asJson(send("GET", at(key, "/stability")));
 export const stopResampling = (key) => asJson(send("DELETE", at(key, "/stability")));
+export const startSeries = (key, choices) => sendJson("POST", at(key, "/series"), choices);
+export const series = (key) => asJson(send("GET", at(key, "/series")));
+export const seriesResponse = (key, asked) => asJson(send("GET", at(key, `/series/response?${query(asked)}`)));
 export const keep = (key, name) => sendJson("POST", at(key, "/kept"), { name });
 export const keepFile = (key, file) => asJson(send("POST", at(key, `/kept/file?${query({ name: file.name })}`), file,
   { "Content-Type": "application/octet-stream" }));

@@ -9,6 +9,7 @@ import { QuestionPanel } from "./effects.js";
 import { GraphPicture } from "./graph.js";
 import { around, edgesOnPaths, History, matching } from "./logic.js";
 import * as panels from "./panels.js";
+import { SeriesPanel } from "./series.js";
 
 const SESSION = "session"; // in the address
 const ONE_SLIDE = 1000; // milliseconds: moves of the slider that follow each other faster are undone together
@@ -84,6 +85,7 @@ const pair = new QuestionPanel(
   () => ({ key, columns: facts?.table.columns ?? [], variables: graph?.variables ?? [] }),
   (about) => { answered = about; markAnswer(); });
 const compare = new CompareView(() => key, careful);
+const series = new SeriesPanel(() => ({ key, columns: (facts?.table.columns ?? []).map(({ name }) => name) }), careful, say);
 
 // Opening a table
 
@@ -134,6 +136,7 @@ function show(opened) {
 
 function leave() {
   if (compare.isOpen) compare.close();
+  if (series.isOpen) series.close();
   key = facts = graph = selected = wanted = undoing = stability = answered = hiddenShown = wish = null;
   focused = null;
 }
@@ -266,11 +269,12 @@ async function showStability() {
 
 function showWork() {
   byId("start").hidden = true;
-  byId("work").hidden = compare.isOpen;
+  byId("work").hidden = compare.isOpen || series.isOpen;
   byId("actions").hidden = false;
   document.title = `${facts.table.name} – Causal Arrow`;
   panels.showTrust(facts.table, careful(accept));
   columns.show(facts, server);
+  series.show();
   compare.setKept(facts.kept);
   byId("open-compare").hidden = !facts.graph;
   for (const id of ["graph-area", "question", "edges-panel", "statements-panel", "tiers-panel", "selection", "downloads", "evidence-panel"]) {
