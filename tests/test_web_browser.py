@@ -19,6 +19,7 @@ pytest.importorskip("playwright.sync_api", reason="the tests of the page need pl
 
 from playwright.sync_api import sync_playwright
 
+from causal_arrow import load_example
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share
@@ -1035,3 +1036,22 @@ def test_tiers_are_filled_by_pattern(open_tab: OpenTab, client: Client) -> None:
     tab.fill("#tier-pattern", "nobody")
     tab.click("#tier-put")
     tab.wait_for_selector("#trouble >> text=No variable has such a name")
+
+
+def test_a_table_is_read_as_a_time_series(open_tab: OpenTab) -> None:
+    tab = open_tab()
+    drop_in(tab, load_example("greenhouse"))
+    tab.locator("#series-panel summary").click()
+    tab.select_option("#series-time", "day")
+    tab.fill("#series-lags", "2")
+    tab.click("#series-read")
+    tab.wait_for_selector("#series-edges table, #series-edges p")
+    assert tab.locator("#series-summary img, #series-window img").count() == 2
+    assert tab.evaluate("[...document.querySelectorAll('#series img')].every((image) => image.naturalWidth > 100)")
+    tab.select_option("#series-cause", "watering")
+    tab.select_option("#series-effect", "soil")
+    tab.click("#series-ask")
+    tab.wait_for_selector("#series-curve img")
+    assert "If watering is raised once by 1" in tab.inner_text("#series-curve pre")
+    tab.click("#close-series")
+    assert tab.locator("#work").is_visible()

@@ -113,7 +113,8 @@ def _start(page: Page, session: Session, options: SeriesOptions) -> None:
     if any("drawn at random" in finding.message for finding in session.raw.findings):
         raise TableError("The page reads a sample of this long table, which leaves gaps in time: use the command line.")
     page.queue.cancel(session.series)
-    settings = session.asked.changed(**options.to_dict())
+    asked = session.asked
+    settings = page.settings.changed(scale=asked.scale, **asked.reading.to_dict(), **options.to_dict())
     if session.answer is not None:
         names = [name for name in session.answer.names if name not in (options.time, options.unit)]
         known = about(session.answer.knowledge, names)
