@@ -81,7 +81,6 @@ def test_what_is_known_of_the_table_holds_at_every_lag(client: Client, days: pd.
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"time": "sun", "lags": 2}, "equal steps of time"),
         ({"time": "day", "lags": 2, "unit": "sun"}, "has one row"),
         ({"lags": 2}, "under Time series"),
         ({"time": "day", "lags": 2, "difference": ["moon"]}, "not among the variables"),
