@@ -103,6 +103,77 @@ def test_readme_has_the_example_of_the_home_page_with_its_output() -> None:
     assert blocks[0] == blocks[1]
 
 
+# Statements that were false once
+
+
+def test_no_page_shows_a_table_with_columns_left_out() -> None:
+    for page in PAGES:
+        for block in outputs.BLOCK.finditer(text_of(page)):
+            assert not re.search(r"\s\.\.\.(?:\s|$)", block["shown"] or "", re.MULTILINE), page
+
+
+def test_what_is_said_of_marked_experiments_in_real_cells_is_what_was_measured() -> None:
+    f1 = text_of("evidence/suites/interventional.md").partition("## F1")[2].partition("## AP")[0]
+    header, *rows = [line.split("|") for line in f1[f1.index("| Method", f1.index("| Method") + 1) :].splitlines()]
+    column = [cell.strip() for cell in header].index("sachs-raw")
+    measured = {
+        row[1].strip(): row[column].split("(")[0].strip("* \N{NO-BREAK SPACE}") for row in rows if len(row) > column
+    }
+    marked, unmarked = measured["Arrow"], measured["Arrow, experiments unmarked"]
+    text = " ".join(text_of("guides/experiments.md").split())
+    assert f"F1 is {marked} with marks and {unmarked} without" in text
+
+
+def test_the_pages_have_one_story_about_directions_in_real_cells() -> None:
+    """Half of them are right, at every probability that the network gives."""
+    of_sachs = next(row for row in cells("understand/probabilities.md", "Tables") if "sachs" in row[0])
+    assert all(40 <= int(cell.partition("%")[0]) <= 60 for cell in of_sachs[1:])
+    for page in ("understand/limits.md", "model/card.md"):
+        text = " ".join(text_of(page).split())
+        assert re.search(r"about half of the directions (?:were|are) right, at every probability", text), page
+    for page in [*PAGES, "model/card.md"]:
+        assert not re.search(r"(?:four|six)\s+(?:in|of)\s+ten\s+(?:of\s+its\s+)?directions", text_of(page)), page
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "sign is safe",
+        "most true edges",
+        r"accuracy\s+holds\s+up\s+to",
+        r"particular\s+to\s+this\s+method",
+        r"no\s+assumption\s+but\s+its\s+own",
+    ],
+)
+def test_no_page_repeats_a_claim_that_was_false(claim: str) -> None:
+    for path in [DOCS.parent / "README.md", *DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]:
+        assert not re.search(claim, path.read_text(encoding="utf-8")), path.name
+
+
+@pytest.mark.parametrize("page", ["guides/effects.md", "guides/reporting.md", "tutorials/from-graph-to-effect.ipynb"])
+def test_where_intervals_are_shown_the_page_says_that_the_same_rows_chose_the_graph(page: str) -> None:
+    text = text_of(page)
+    assert re.search(r"[Ss]ame rows|same observations", text)
+    assert "split=True" in text
+
+
+def test_every_work_that_a_page_cites_has_an_entry_in_the_references() -> None:
+    name = r"[A-ZÄÖÜ][\w'’-]+"
+    cited = re.compile(rf"(?<!-)\b({name})(?:(?:, | and ){name})*(?: et al\.| and colleagues)? \(?((?:19|20)\d\d)\b")
+    entries = [
+        " ".join(entry.split())
+        for page in ("understand/references.md", "understand/effect-methods.md")
+        for entry in re.findall(r"^- ((?:.|\n  )+)", text_of(page), re.MULTILINE)
+    ]
+    works = set()
+    for path in sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]):
+        if path.name not in ("references.md", "changelog.md"):
+            works |= set(cited.findall(" ".join(path.read_text(encoding="utf-8").replace("\\n", " ").split())))
+    assert len(works) > 15
+    missing = [work for work in works if not any(work[0] in entry and work[1] in entry for entry in entries)]
+    assert not missing
+
+
 # The command line
 
 

@@ -38,7 +38,7 @@ def test_numbers_have_three_significant_digits() -> None:
 
 def test_a_gain_that_only_rounding_keeps_from_zero_is_a_small_one() -> None:
     plan = ExperimentPlan(("drug", "stay"), (), (), 0.1, 100, 100)
-    assert plan.amount(0.0) == plan.amount(1e-17) == "<1% of the doubt"
+    assert plan.amount(0.0) == plan.amount(1e-17) == "<1% of the uncertainty"
 
 
 @pytest.mark.parametrize("edge", [0.75, 0.95])

@@ -762,7 +762,7 @@ class Discovery:
         --------
         >>> plan = found.next_experiment(("drug", "stay"), n_graphs=200)
         >>> print(plan.best)
-        set drug
+        randomize drug
         """
         from causal_arrow.discovery.effects.planning import plan_experiments
 

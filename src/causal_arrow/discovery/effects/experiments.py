@@ -1,4 +1,4 @@
-"""Experiment and ExperimentPlan: what to set or to measure next, and how much doubt that is expected to remove."""
+"""Experiment and ExperimentPlan: what to randomize or to measure next, and how much uncertainty that should remove."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Experiment:
     >>> arrow = Arrow().fit(load_example("hospital"))
     >>> experiment = arrow.next_experiment(("drug", "stay"), n_graphs=200).best
     >>> print(experiment)
-    set drug
+    randomize drug
     """
 
     action: str
-    """"set": give a variable values by chance; "measure": record the hidden common cause of two variables."""
+    """"set": randomize a variable; "measure": record the hidden common cause of two variables."""
     variables: tuple[str, ...]
-    """The variable that is set, or the two whose common cause is measured."""
+    """The variable to randomize, or the two whose common cause is measured."""
     gain: float
-    """Doubt that is expected to go: in bits, or as a share of the doubt about an effect."""
+    """Uncertainty expected to go: in bits, or as a share of the uncertainty about an effect."""
     affected: float
-    """How many other variables are expected to depend on the one that is set, over graphs; NaN for "measure"."""
+    """How many other variables are expected to depend on the randomized one, over graphs; NaN for "measure"."""
     settles: tuple[tuple[str, str], ...] = ()
-    """The pairs of variables that it is expected to tell most about, the first three."""
+    """The first three pairs of variables about which it is expected to be most informative."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Experiment:
 
     @property
     def settles_in_words(self) -> str:
-        """The pairs that it tells most about: "a – b, c – d".
+        """The pairs about which it is most informative: "a – b, c – d".
 
         Returns
         -------
@@ -77,13 +77,13 @@ class Experiment:
 
     def __str__(self) -> str:
         if self.action == "set":
-            return f"set {self.name}"
+            return f"randomize {self.name}"
         return f"measure what {self.variables[0]} and {self.variables[1]} may both depend on"
 
 
 @dataclass(frozen=True, eq=False)
 class ExperimentPlan:
-    """Experiments ranked by what they are expected to tell. `print(plan)` says it in words.
+    """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class ExperimentPlan:
     batch: tuple[Experiment, ...]
     """The best ones to carry out together, within the budget; each with what it adds to those before it."""
     doubt: float
-    """What is in doubt now: bits, or the standard deviation of the effect between graphs (standardized)."""
+    """The uncertainty now: bits, or the standard deviation of the effect between graphs (standardized)."""
     graphs: int
     """How many graphs were drawn."""
     observations: int
@@ -243,7 +243,7 @@ class ExperimentPlan:
         )
 
     def amount(self, gain: float) -> str:
-        """A gain in words: "1.2 bits", "64% of the doubt".
+        """A gain in words: "1.2 bits", "64% of the uncertainty".
 
         Parameters
         ----------
@@ -258,10 +258,10 @@ class ExperimentPlan:
         Examples
         --------
         >>> plan.amount(0.64)
-        '64% of the doubt'
+        '64% of the uncertainty'
         """
         if self.about_effect:
-            return f"{in_percent(gain)} of the doubt"
+            return f"{in_percent(gain)} of the uncertainty"
         return "<0.01 bits" if gain < 0.01 else f"{in_digits(gain)} bits"
 
     @property
@@ -275,16 +275,16 @@ class ExperimentPlan:
 
         Examples
         --------
-        >>> "set drug" in plan.sentence
+        >>> "randomize drug" in plan.sentence
         True
         """
         if not self.batch or self.batch[0].gain < LITTLE:
             return (
-                f"No experiment is expected to tell much about {self.subject}: the {counted(self.graphs, 'graph')} "
-                "agree on what it would show. More observations may help, or another question."
+                f"No experiment is expected to be informative about {self.subject}: the "
+                f"{counted(self.graphs, 'graph')} agree on its outcome. More observations or another question may help."
             )
         first = self.batch[0]
-        whole = f" of {in_digits(self.doubt)} in doubt"
+        whole = f" of {in_digits(self.doubt)}"
         if self.about_effect:
             whole = f" (a standard deviation of {in_digits(self.doubt)} between graphs, standardized)"
         told = f", most of it on {_pairs(first.settles)}" if first.settles else ""
@@ -307,7 +307,7 @@ class ExperimentPlan:
         if len(self.experiments) > MAX_SHOWN:
             lines.append(f"  ... and {len(self.experiments) - MAX_SHOWN} more")
         if self.left_out:
-            lines.append(f"  not considered: {listed(self.left_out)}, set already or telling environments apart")
+            lines.append(f"  not considered: {listed(self.left_out)}, already randomized, or columns of environments")
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -331,7 +331,7 @@ class ExperimentPlan:
             (f"{each.action} {each.name}", each.gain, self.place_in_batch(each) is not None)
             for each in self.experiments
         ]
-        unit = "share of the doubt" if self.about_effect else "bits"
+        unit = "share of the uncertainty" if self.about_effect else "bits"
         return pictures.draw_plan(rows, f"to learn about {self.subject}", f"expected gain, {unit}", ax)
 
 
