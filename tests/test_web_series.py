@@ -81,7 +81,7 @@ def test_what_is_known_of_the_table_holds_at_every_lag(client: Client, days: pd.
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"time": "day", "lags": 2, "unit": "sun"}, "has one row"),
+        ({"time": "day", "lags": 2, "unit": "sun"}, "equal steps of time"),
         ({"lags": 2}, "under Time series"),
         ({"time": "day", "lags": 2, "difference": ["moon"]}, "not among the variables"),
     ],
