@@ -174,6 +174,16 @@ def test_every_work_that_a_page_cites_has_an_entry_in_the_references() -> None:
     assert not missing
 
 
+def test_the_changelog_has_a_short_line_for_each_change() -> None:
+    text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    latest = re.split(r"^## ", text, flags=re.MULTILINE)[1]
+    assert set(re.findall(r"^### (.+)$", latest, re.MULTILINE)) <= {"Added", "Changed", "Removed", "Fixed"}
+    entries = re.findall(r"^- ((?:.|\n  )+)", latest, re.MULTILINE)
+    assert len(entries) > 50
+    assert max(len(" ".join(entry.split())) for entry in entries) < 300
+    assert not re.search(r"^- \*\*", latest, re.MULTILINE)
+
+
 # The command line
 
 
