@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
-from causal_arrow.cli.check import _facts_of
+from causal_arrow.cli.reports import _facts_of
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.inference import abilities
 from causal_arrow.discovery.pictures import graph

@@ -19,7 +19,7 @@ import pytest
 
 from causal_arrow.discovery import pictures, pipeline
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.examples.sachs import load_sachs
+from causal_arrow.examples import load_sachs
 from causal_arrow.graphs.files import read_graph
 from causal_arrow.output import written_together
 

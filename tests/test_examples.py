@@ -13,9 +13,8 @@ import pytest
 
 from causal_arrow import Arrow, load_example
 from causal_arrow.errors import ArrowError
-from causal_arrow.examples import beach, greenhouse, hospital
+from causal_arrow.examples import EXAMPLES, beach, greenhouse, hospital
 from causal_arrow.examples.hospital import EFFECTS, draw_patients
-from causal_arrow.examples.loading import EXAMPLES
 from causal_arrow.graphs.dag import is_acyclic
 
 ROOT = Path(__file__).parents[1]

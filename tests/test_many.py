@@ -21,9 +21,9 @@ from causal_arrow.discovery import hidden, inference
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
 from causal_arrow.many import plan
 from causal_arrow.many.folder import ManyAnswers, ManyFolder
-from causal_arrow.many.jobs import Job, run_job
-from causal_arrow.many.manifest import NamedTable
+from causal_arrow.many.plan import NamedTable
 from causal_arrow.many.run import discover_together
+from causal_arrow.many.workers import Job, run_job
 from many_tables import (
     check_nothing_lost_or_done_twice,
     executions,

@@ -18,8 +18,8 @@ from matplotlib.path import Path as Curve
 from causal_arrow import Arrow, Discovery
 from causal_arrow.discovery import exports, pictures
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures import graph, labels, scene, style
-from causal_arrow.discovery.pictures.labels import shortened
+from causal_arrow.discovery.pictures import graph, scene
+from causal_arrow.discovery.pictures.scene import shortened
 from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
@@ -62,7 +62,7 @@ def boxes_of(layout: Layout, widths: list[float]) -> np.ndarray:
 
 def points_along(route: Route) -> np.ndarray:
     """Many points of the curve that is drawn for a route."""
-    control = style.curve_of(route)
+    control = scene.curve_of(route)
     t = np.linspace(0, 1, 25)[:, None]
     pieces = []
     for start in range(0, len(control) - 1, 3):
@@ -248,7 +248,7 @@ def test_the_legend_shows_only_what_occurs() -> None:
 def test_required_edges_have_a_color_of_their_own() -> None:
     answer = random_answer(4, 0, seed=0).refine(knowledge=Knowledge(required=[("x1", "x2")]))
     axes = pictures.draw_graph(answer)
-    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == style.REQUIRED_COLOR  # type: ignore[attr-defined]
+    assert mpl.colors.to_hex(lines_of(axes)[0].get_edgecolor()) == scene.REQUIRED_COLOR  # type: ignore[attr-defined]
     assert any(text.get_text() == "required by knowledge" for text in axes.texts)
 
 
@@ -352,7 +352,7 @@ STRANGE = ["年齢", "性別", "血圧_mmHg", "bell\x07", "half \ud83d", "line\n
 def test_names_that_no_font_has_are_numbered_in_pixels_and_whole_in_svg(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("a^"))  # as if only the usual font were installed
+    monkeypatch.setattr(scene, "WIDE_FONTS", re.compile("a^"))  # as if only the usual font were installed
     answer = random_answer(8, 9, seed=7, names=STRANGE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -371,9 +371,9 @@ def test_names_that_no_font_has_are_numbered_in_pixels_and_whole_in_svg(
 def test_a_font_that_has_the_letters_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     letter = "\u1d81"  # which matplotlib's own DejaVu Sans lacks and its STIXGeneral has
     with mpl.rc_context({"font.family": ["DejaVu Sans"]}):
-        monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("a^"))
+        monkeypatch.setattr(scene, "WIDE_FONTS", re.compile("a^"))
         assert pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0].get_text() == "column 1"
-        monkeypatch.setattr(labels, "WIDE_FONTS", re.compile("^STIXGeneral$"))
+        monkeypatch.setattr(scene, "WIDE_FONTS", re.compile("^STIXGeneral$"))
         text = pictures.draw_graph(random_answer(2, 1, seed=0, names=[letter, "b"])).texts[0]
     assert text.get_text() == letter
     assert text.get_fontfamily() == ["DejaVu Sans", "STIXGeneral"]

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Discovery, discover, load_example
-from causal_arrow.discovery import other_methods
-from causal_arrow.discovery.other_methods import OtherMethod, shrunk, standardized
-from causal_arrow.discovery.second_opinion import Opinion, SecondOpinion
+from causal_arrow.discovery import second_opinion as other_methods
+from causal_arrow.discovery.second_opinion import Opinion, OtherMethod, SecondOpinion, shrunk, standardized
 from causal_arrow.errors import ConfigurationError
 
 

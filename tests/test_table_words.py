@@ -21,9 +21,9 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_arrow.cli import check as check_module
 from causal_arrow.cli import discover as discover_module
 from causal_arrow.cli import options
+from causal_arrow.cli import reports as check_module
 from causal_arrow.cli.program import build_app
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import (
@@ -354,7 +354,7 @@ def test_check_knows_the_training_range_of_the_default_model(
 def test_check_does_not_load_torch(tmp_path: Path) -> None:
     pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
     program = (
-        "import sys; from causal_arrow.cli.check import check; from pathlib import Path; "
+        "import sys; from causal_arrow.cli.reports import check; from pathlib import Path; "
         f"check(Path({str(tmp_path / 't.csv')!r})); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, stdout=subprocess.DEVNULL).returncode == 0

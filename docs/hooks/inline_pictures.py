@@ -13,7 +13,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from causal_arrow.discovery.pictures.style import BACKGROUND, dark_rules
+from causal_arrow.discovery.pictures.scene import BACKGROUND, dark_rules
 
 STYLES = "stylesheets/dark-pictures.css"
 PIXELS_PER_POINT = 1.15  # so that names in pictures are as large as the text around them

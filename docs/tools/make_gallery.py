@@ -15,7 +15,7 @@ from causal_arrow.discovery import pictures
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.examples.sachs import OBSERVATIONAL, consensus_graph, load_sachs
+from causal_arrow.examples import OBSERVATIONAL, consensus_graph, load_sachs
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow_lab.benchmarks.networks import load_network
 

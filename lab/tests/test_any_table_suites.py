@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 from sklearn.metrics import average_precision_score
 
+from causal_arrow import examples as sachs
 from causal_arrow.errors import ArrowError
-from causal_arrow.examples import sachs
 from causal_arrow.graphs import dag
 from causal_arrow_lab.benchmarks import generated, networks
 from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables, unnamed

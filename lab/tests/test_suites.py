@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import summaries
+from causal_arrow import examples as sachs
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.examples import sachs
 from causal_arrow.graphs import dag
 from causal_arrow_lab.benchmarks import networks
 from causal_arrow_lab.benchmarks.datasets import Dataset

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.pipeline import discover
     from causal_arrow.discovery.settings import Settings
     from causal_arrow.errors import ArrowError, ArrowWarning
-    from causal_arrow.examples.loading import load_example
+    from causal_arrow.examples import load_example
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.many.folder import ManyAnswers
     from causal_arrow.many.run import discover_many
@@ -39,7 +39,7 @@ _HOME = {
     "Settings": "causal_arrow.discovery.settings",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.many.run",
-    "load_example": "causal_arrow.examples.loading",
+    "load_example": "causal_arrow.examples",
     "load_model": "causal_arrow.network.checkpoint",
     "read_table": "causal_arrow.tables.reading",
 }

@@ -49,10 +49,10 @@ PROGRAM = Program(
         "effect": "causal_arrow.cli.effect",
         "response": "causal_arrow.cli.series",
         "next-experiment": "causal_arrow.cli.next_experiment",
-        "check": "causal_arrow.cli.check",
+        "check": "causal_arrow.cli.reports",
         "serve": "causal_arrow.cli.serve",
-        "compare": "causal_arrow.cli.compare",
-        "models": "causal_arrow.cli.models",
+        "compare": "causal_arrow.cli.reports",
+        "models": "causal_arrow.cli.reports",
     },
     moved={
         **{name: f"`causal-arrow-lab {name}`: {INSTALL_LAB}" for name in ("benchmark", "pretrain", "simulate")},

@@ -31,8 +31,7 @@ from causal_arrow.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from causal_arrow.many.jobs import Job
-    from causal_arrow.many.workers import Workers
+    from causal_arrow.many.workers import Job, Workers
 
 # K graphs, P variables
 

@@ -14,10 +14,10 @@ table, and it becomes a hidden common cause of the two.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
+
+from causal_arrow.examples import write_tables
 
 DAYS = 400
 SEED = 20
@@ -62,11 +62,5 @@ def make_tables() -> dict[str, pd.DataFrame]:
     return {"beach": draw_days(DAYS, np.random.default_rng(SEED))}
 
 
-def main() -> None:
-    """Write the bundled table."""
-    for name, frame in make_tables().items():
-        frame.to_csv(Path(__file__).parent / "data" / f"{name}.csv", index=False)
-
-
 if __name__ == "__main__":
-    main()
+    write_tables(make_tables())

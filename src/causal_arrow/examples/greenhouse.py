@@ -14,10 +14,10 @@ All are deviations from what is usual, in units of their own.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
+
+from causal_arrow.examples import write_tables
 
 DAYS = 500
 WARM_UP = 100
@@ -60,11 +60,5 @@ def make_tables() -> dict[str, pd.DataFrame]:
     return {"greenhouse": draw_days(DAYS, np.random.default_rng(SEED))}
 
 
-def main() -> None:
-    """Write the bundled series."""
-    for name, frame in make_tables().items():
-        frame.to_csv(Path(__file__).parent / "data" / f"{name}.csv", index=False)
-
-
 if __name__ == "__main__":
-    main()
+    write_tables(make_tables())

@@ -17,10 +17,10 @@ decided on the drug, with nothing missing.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
+
+from causal_arrow.examples import write_tables
 
 PATIENTS = 800
 PATIENTS_OF_TRIAL = 200
@@ -74,11 +74,5 @@ def make_tables() -> dict[str, pd.DataFrame]:
     return {"hospital": patients, "hospital-trial": draw_patients(PATIENTS_OF_TRIAL, random, trial=True)}
 
 
-def main() -> None:
-    """Write the bundled tables."""
-    for name, frame in make_tables().items():
-        frame.to_csv(Path(__file__).parent / "data" / f"{name}.csv", index=False)
-
-
 if __name__ == "__main__":
-    main()
+    write_tables(make_tables())

@@ -1,12 +1,16 @@
-"""Plan the work: which tables have no answer yet, in which groups to answer them, and how many processes fit."""
+"""Plan the work: which tables there are (files, folders, a manifest, or tables in memory), each with its settings;
+which of them have no answer yet; in which groups to answer them; and how many processes fit into memory.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +19,246 @@ import joblib
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.inference import ready_model, tables_per_pass, workload
-from causal_arrow.errors import ConfigurationError, Remedy, TableError
+from causal_arrow.discovery.settings import Settings, as_knowledge
+from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
+from causal_arrow.inputs import parse_json, read_bytes
 from causal_arrow.many.folder import DIED, FAILED, Record
-from causal_arrow.many.manifest import NamedTable
 from causal_arrow.network.checkpoint import find_model
 from causal_arrow.network.protocol import Network
 from causal_arrow.storage import in_words
-from causal_arrow.text import counted
+from causal_arrow.tables import ENDINGS
+from causal_arrow.tables.options import READ_OPTIONS
+from causal_arrow.text import closest, counted, listed, reason, shown
+
+COMPRESSED = ".gz"
+MAX_NAME_BYTES = 200  # with room for an ending
+MANIFEST_FIELDS = ("table", "name", "decode", "threshold", "knowledge", "scale", *READ_OPTIONS)
+MANIFEST_ENDINGS = (".csv", ".json", ".tsv", ".txt")
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTable:
+    """A table to answer: its name, the absolute path of its file or the table itself, and how to answer it."""
+
+    name: str
+    source: Any
+    settings: Settings
+
+
+Entry = tuple[str, Any, Mapping[str, Any]]
+"""The name of a table, its source, and the settings in its manifest."""
+
+
+def named_tables(tables: Any, settings: Settings) -> list[NamedTable]:
+    """The tables that a user named; ConfigurationError or TableError if that is impossible or ambiguous.
+
+    tables    A folder with tables; a manifest, a CSV or JSON file that names them; several files or folders; or a
+              mapping of names to whatever `read_table` takes.
+    """
+    if isinstance(tables, Mapping):
+        entries: list[Entry] = [(str(name), _absolute(source), {}) for name, source in tables.items()]
+    else:
+        paths = _paths(tables)
+        if len(paths) == 1 and not paths[0].is_dir():
+            entries = _manifest(paths[0])
+        else:
+            files = [file for path in paths for file in _files(path)]
+            entries = [(_name_of(file), str(file), {}) for file in files]
+    if not entries:
+        raise TableError("Expected one table or more, got none.")
+    _check_names(entries)
+    return [NamedTable(name, source, _changed(name, changes, settings)) for name, source, changes in entries]
+
+
+def _absolute(source: Any) -> Any:
+    return str(Path(source).expanduser().absolute()) if isinstance(source, str | os.PathLike) else source
+
+
+def _paths(tables: Any) -> list[Path]:
+    if isinstance(tables, str | os.PathLike):
+        tables = [tables]
+    several = list(tables) if isinstance(tables, Iterable) else []
+    if not several or not all(isinstance(one, str | os.PathLike) and str(one) for one in several):
+        raise TableError(
+            f"Expected a folder, a manifest, a list of files, or a mapping of names to tables, got {shown(tables)}."
+        )
+    paths = [Path(_absolute(one)) for one in several]
+    try:
+        missing = [str(path) for path in paths if not path.exists()]
+    except (OSError, ValueError) as error:
+        raise TableError(f"Cannot open {shown(tables, 200)}: {reason(error)}.") from error
+    if missing:
+        raise TableError(f"There is no file or folder {listed(missing)}.")
+    return paths
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the tables in a folder, sorted by name."""
+    if not path.is_dir():
+        if path.suffix.lower() == ".json":
+            raise TableError(f"'{path.name}' is a manifest, not a table: name it alone.")
+        return [path]
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        raise TableError(f"Cannot look into '{path}': {error.strerror or error}.") from error
+    files = [file for file in inside if file.suffix.lower() in ENDINGS and file.name[0] != "." and file.is_file()]
+    if not files:
+        raise TableError(f"There is no table in '{path}': expected files whose names end in {', '.join(ENDINGS)}.")
+    return files
+
+
+def _name_of(file: Path) -> str:
+    """The name of a file without its ending."""
+    return Path(file.stem).stem if file.suffix.lower() == COMPRESSED else file.stem
+
+
+def _check_names(entries: Sequence[Entry]) -> None:
+    """Raise ConfigurationError unless the names differ and can be names of files."""
+    taken: dict[str, tuple[str, str]] = {}
+    for name, source, _ in entries:
+        if not name.strip(" .") or set(name) & set("/\\\0\n\r") or len(os.fsencode(name)) > MAX_NAME_BYTES:
+            raise ConfigurationError(
+                f"{shown(name)} cannot be the name of a table: its answer goes to a file of that name, so it may not "
+                f"be empty, hold / or \\, or be longer than {MAX_NAME_BYTES} bytes."
+            )
+        this = name, str(source) if isinstance(source, str) else repr(name)
+        # Some systems take Sales.json and sales.json for one file.
+        if (first := taken.setdefault(name.casefold(), this)) is not this:
+            raise ConfigurationError(
+                f"Two tables are called {first[0]!r}, {first[1]} and {this[1]}: rename one of them, or give each a "
+                "name in a manifest."
+            )
+
+
+def _changed(name: str, changes: Mapping[str, Any], settings: Settings) -> Settings:
+    """The settings for a table: those of its manifest replace those for all tables, and its knowledge is added."""
+    try:
+        if "knowledge" in changes:
+            known = as_knowledge(settings.knowledge) | as_knowledge(changes["knowledge"])
+            changes = {**changes, "knowledge": known}
+        return settings.changed(**changes)
+    except ArrowError as error:
+        raise type(error)(f"Table {name!r} of the manifest: {error.message}", error.remedies) from error
+
+
+# Manifests
+
+
+def _manifest(path: Path) -> list[Entry]:
+    """The tables in a manifest; paths in it are relative to it."""
+    if path.suffix.lower() not in MANIFEST_ENDINGS:
+        raise TableError(
+            "Expected several tables, a folder with tables, or a manifest (CSV or JSON), got the one file "
+            f"'{path.name}': `discover` is for one table."
+        )
+    try:
+        rows = _json_rows(path) if path.suffix.lower() == ".json" else _text_rows(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise TableError(f"Cannot read the manifest '{path.name}': {reason(error)}.") from error
+    if not rows:
+        raise TableError(f"The manifest '{path.name}' names no tables.")
+    entries: list[Entry] = []
+    missing = []
+    for number, row in enumerate(rows, start=1):
+        if unknown := [key for key in row if key not in MANIFEST_FIELDS]:
+            near = closest(str(unknown[0]), MANIFEST_FIELDS)
+            hint = f"did you mean {near!r}?" if near else f"expected some of {', '.join(MANIFEST_FIELDS)}."
+            raise ConfigurationError(f"The manifest '{path.name}' has an unknown field {shown(unknown[0])}: {hint}")
+        changes = {key: value for key, value in row.items() if value is not None}
+        if not isinstance(table := changes.pop("table", None), str) or not table:
+            raise ConfigurationError(f"Entry {number} of the manifest '{path.name}' names no table: expected its path.")
+        if isinstance(changes.get("knowledge"), str):
+            changes["knowledge"] = path.parent / changes["knowledge"]
+        source = path.parent / Path(table).expanduser()
+        if not source.is_file():
+            missing.append(table)
+        entries.append((str(changes.pop("name", _name_of(source))), str(source), changes))
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise TableError(
+            f"The manifest '{path.name}' names {counted(len(missing), 'file')} that {are} not there: {listed(missing)}."
+        )
+    return entries
+
+
+def _json_rows(path: Path) -> list[dict[str, Any]]:
+    content = parse_json(read_bytes(path))
+    rows = content.get("tables") if isinstance(content, dict) else content
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise TableError(
+            f'Expected the manifest \'{path.name}\' to hold a list of objects such as {{"table": "one.csv"}}.'
+        )
+    return rows
+
+
+def _text_rows(path: Path) -> list[dict[str, Any]]:
+    text = read_bytes(path).decode("utf-8-sig")
+    header = text.split("\n", 1)[0]
+    delimiter = next((sign for sign in ("\t", ",", ";") if sign in header), ",")
+    reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey=BEYOND, restval="")
+    names = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    if "table" not in names:
+        raise ConfigurationError(
+            f"'{path.name}' has no column 'table', so it is not a manifest: a manifest has one line per table, with "
+            "its path in that column. `discover` is for one table."
+        )
+    rows = []
+    for row in reader:
+        if BEYOND in row:
+            count = counted(len(names) + len(row[BEYOND]), "field")
+            raise TableError(
+                f"Line {reader.line_num} of the manifest '{path.name}' has {count}, more than the {len(names)} columns."
+            )
+        where = f"line {reader.line_num} of '{path.name}'"
+        if given := {name: cell.strip() for name, cell in row.items() if cell.strip()}:
+            rows.append({name: _value(name, cell, where) for name, cell in given.items()})
+    return rows
+
+
+BEYOND = "\0"
+"""Key of the cells beyond the last column."""
+
+
+def _value(field: str, cell: str, where: str) -> Any:
+    form = READ_OPTIONS[field].form if field in READ_OPTIONS else field
+    parse, example = _FORMS.get(form, (str, ""))
+    try:
+        return parse(cell)
+    except ValueError:
+        raise ConfigurationError(f"Expected {field} as {example} in {where}, got {shown(cell)}.") from None
+
+
+def _several(cell: str) -> list[str]:
+    return [part.strip() for part in cell.split(";") if part.strip()]
+
+
+def _pairs(cell: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in _several(cell)]
+    if not pairs or not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise ValueError
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _orders(cell: str) -> dict[str, list[str]]:
+    return {name: [level.strip() for level in levels.split(",")] for name, levels in _pairs(cell).items()}
+
+
+def _yes_or_no(cell: str) -> bool:
+    if cell.lower() not in ("true", "false", "yes", "no"):
+        raise ValueError
+    return cell.lower() in ("true", "yes")
+
+
+_FORMS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "threshold": (float, "a number between 0 and 1"),
+    "kinds": (_pairs, "zip=category;age=number"),
+    "orders": (_orders, "size=small,medium,large"),
+    "names": (_several, "one;two"),
+    "flag": (_yes_or_no, "true or false"),
+}
+"""How to read cells of a manifest in text, by the form of the option, and an example; other cells are text."""
+
 
 MAX_GROUP = 64  # tables: with more, progress would be shown too rarely
 MAX_UNKNOWN_GROUP = 8  # of tables whose shapes are unknown before they are read

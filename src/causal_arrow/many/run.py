@@ -28,9 +28,8 @@ from causal_arrow.errors import ArrowError, ConfigurationError, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.many import plan
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder
-from causal_arrow.many.jobs import Job, sentence_of
-from causal_arrow.many.manifest import NamedTable, named_tables
-from causal_arrow.many.workers import Workers, check_backend, started
+from causal_arrow.many.plan import NamedTable, named_tables
+from causal_arrow.many.workers import Job, Workers, check_backend, sentence_of, started
 from causal_arrow.output import check_folder
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.text import reason

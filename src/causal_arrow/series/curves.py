@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS
-from causal_arrow.discovery.pictures.style import EDGE_COLOR, QUIET_COLOR
+from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.responses import LEVEL, Response
 from causal_arrow.text import counted_share, in_digits, visible

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.pictures.labels import FONT_SIZE, Labels
-from causal_arrow.discovery.pictures.style import (
+from causal_arrow.discovery.pictures.scene import (
     BACKGROUND,
     BOX_COLOR,
     BOX_STYLES,
     DASHED,
     EDGE_COLOR,
+    FONT_SIZE,
     HIDDEN_COLOR,
     QUIET_COLOR,
     REQUIRED_COLOR,
     TEXT_COLOR,
+    Labels,
     paint_box,
     paint_text,
     save_figure,
@@ -171,7 +172,7 @@ class _Summary(_Picture):
 
     def __init__(self, answer: SeriesAnswer) -> None:
         super().__init__(answer)
-        from causal_arrow.discovery.pictures.labels import text_size
+        from causal_arrow.discovery.pictures.scene import text_size
 
         own: dict[str, list[int]] = {}
         for edge in answer.own_past:
@@ -242,7 +243,7 @@ class _Columns(_Picture):
 
     def __init__(self, answer: SeriesAnswer) -> None:
         super().__init__(answer)
-        from causal_arrow.discovery.pictures.labels import text_size
+        from causal_arrow.discovery.pictures.scene import text_size
 
         self.left = max(text_size(self.labels[name])[0] for name in answer.names) + 22.0
         self.width = self.left + COLUMN * answer.lags + 60.0

@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.other_methods import OF_SERIES, chosen_methods, pcmci_plus, standardized
-from causal_arrow.discovery.second_opinion import Opinion, SecondOpinion
+from causal_arrow.discovery.second_opinion import (
+    OF_SERIES,
+    Opinion,
+    SecondOpinion,
+    chosen_methods,
+    pcmci_plus,
+    standardized,
+)
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.options import SeriesOptions

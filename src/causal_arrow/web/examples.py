@@ -9,8 +9,8 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.examples import OBSERVATIONAL, load_sachs
 from causal_arrow.examples.hospital import EFFECTS
-from causal_arrow.examples.sachs import OBSERVATIONAL, load_sachs
 from causal_arrow.tables import FileInMemory
 
 

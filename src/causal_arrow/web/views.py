@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures.labels import shortened
+from causal_arrow.discovery.pictures.scene import shortened
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.summary import decided_by, remarks
 from causal_arrow.errors import ArrowError, is_out_of_memory

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from causal_arrow.examples.sachs import OBSERVATIONAL, consensus_graph, load_conditions, load_sachs
+from causal_arrow.examples import OBSERVATIONAL, consensus_graph, load_conditions, load_sachs
 from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 
 # Sachs et al.

@@ -21,7 +21,7 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag, metrics
-from causal_arrow.many.jobs import sentence_of
+from causal_arrow.many.workers import sentence_of
 from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 from causal_arrow_lab.benchmarks.effects import (
     Course,

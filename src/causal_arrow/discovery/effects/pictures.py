@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from causal_arrow.discovery.effects.mixture import Mixture
-from causal_arrow.discovery.pictures.labels import shortened
-from causal_arrow.discovery.pictures.style import EDGE_COLOR, QUIET_COLOR
+from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
 from causal_arrow.text import visible
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
-from causal_arrow.discovery.pictures.labels import Labels
-from causal_arrow.discovery.pictures.scene import Boxes, Sample, Scene, legend_in_rows
-from causal_arrow.discovery.pictures.style import (
+from causal_arrow.discovery.pictures.scene import (
     BOX_STYLES,
     DASHED,
     EDGE_COLOR,
@@ -22,9 +20,14 @@ from causal_arrow.discovery.pictures.style import (
     MISSING_COLOR,
     REQUIRED_COLOR,
     WRONG_COLOR,
+    Boxes,
+    Labels,
     Points,
+    Sample,
+    Scene,
     Stroke,
     arc_between,
+    legend_in_rows,
     save_figure,
 )
 from causal_arrow.errors import ConfigurationError, GraphError

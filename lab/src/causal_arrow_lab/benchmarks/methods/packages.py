@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_arrow.discovery.other_methods import pdag_of, shrunk
+from causal_arrow.discovery.second_opinion import pdag_of, shrunk
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
 from causal_arrow.tables.table import MIN_ROWS, Table

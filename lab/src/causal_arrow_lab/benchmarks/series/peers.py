@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from causal_arrow.discovery.other_methods import tigramite
+from causal_arrow.discovery.second_opinion import tigramite
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.series.window import window
 from causal_arrow_lab.benchmarks.series.families import SeriesTask

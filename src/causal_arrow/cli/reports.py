@@ -1,0 +1,257 @@
+"""`causal-arrow check`, `compare` and `models`: report on a table, on two graphs, and on the bundled networks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from causal_arrow.cli import options
+from causal_arrow.cli.console import console, grid
+from causal_arrow.errors import COMMAND_LINE
+from causal_arrow.network import BUNDLED_FOLDER
+from causal_arrow.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from causal_arrow.tables.options import ReadOptions
+    from causal_arrow.tables.report import TrainingRange
+    from causal_arrow.tables.table import Abilities
+
+
+OUR_ENCODERS = ("pairwise", "paper")
+COLORS = {"problem": "red", "warning": "yellow", "note": "cyan"}
+
+
+@options.expanded
+def check(
+    table: options.TableArgument,
+    as_json: options.AsJson = False,
+    settings: Mapping[str, Any] = options.SETTINGS.only("model"),
+    reading: ReadOptions = options.READING,
+) -> None:
+    """Check a table for problems before running discovery.
+
+    Lists the kinds of columns and looks at size and training range, constant, duplicate and nearly collinear columns,
+    heavy tails, discrete values, missing cells, and rows that follow each other in time. Exits with status 1 if
+    `discover` would refuse the table as it is, else 0.
+    """
+    from causal_arrow.progress import progress_bar
+    from causal_arrow.tables.reading import read_table
+    from causal_arrow.tables.report import NOTHING, inspect_table
+
+    able, trained_on = _facts_of(settings["model"])
+    with progress_bar() as tell:
+        read = read_table(table, reading, abilities=able, strict=False, progress=tell)
+    report = inspect_table(read, trained_on, able)
+    refused = any(finding.severity == "problem" for finding in report.findings)
+    if as_json:
+        print(json.dumps({"usable": not refused, **report.to_dict(COMMAND_LINE)}, indent=2, ensure_ascii=False))
+    else:
+        screen = console()
+        screen.print(f"[bold]{escape(options.table_name(table))}: {escape(report.title)}[/bold]")
+        for finding in report.findings:
+            color, words = COLORS[finding.severity], escape(finding.worded(COMMAND_LINE))
+            screen.print(f"[{color}]{finding.severity}[/]: {words}")
+        if not report.findings:
+            screen.print(NOTHING)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _facts_of(model: str) -> tuple[Abilities, TrainingRange | None]:
+    """What a model can read besides numbers, and the sizes of its training tables, from its record.
+
+    The model itself is loaded only if there is no such record, which is JSON and takes less time.
+    """
+    from causal_arrow.network.statistics import parts_read
+    from causal_arrow.tables.report import TrainingRange
+    from causal_arrow.tables.table import Abilities
+
+    bundled = BUNDLED_FOLDER / model
+    try:
+        folder = bundled if model and bundled.is_dir() else Path(model)
+        record = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        settings, extra = record["model"], record.get("extra") or {}
+        if settings["encoder"] in OUR_ENCODERS:
+            inputs = [*settings.get("channels", ()), *settings.get("statistics", ())]
+            trained_on = TrainingRange.from_record(extra.get("training", {}))
+            return Abilities(f"the model {model}", parts_read(inputs)), trained_on
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    from causal_arrow.discovery import inference
+
+    return inference.abilities(model, inference.ready_model(model, "cpu")), inference.training_range(model)
+
+
+EXAMPLES = {
+    "check": """
+**Examples**
+
+`causal-arrow check table.csv`
+
+`causal-arrow check table.xlsx --sheet 2024 --drop id`
+
+`causal-arrow check table.csv --na '?' --missing drop`
+
+`zcat table.csv.gz | causal-arrow check -`
+"""
+}
+
+
+MEASURES = {
+    "shd": "structural Hamming distance: missing, extra and reversed edges",
+    "nshd": "the same, divided by the edges of the first graph",
+    "f1": "F1 of directed edges",
+    "ap": "average precision of the second graph's probabilities, or of its edges",
+    "skeleton_f1": "F1 of adjacencies, direction ignored",
+    "orientation_accuracy": "share of common adjacencies that point the same way",
+    "cpdag_shd": "distance of the Markov equivalence classes",
+    "sid": "structural intervention distance (up to 30 variables)",
+}
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="The graph to compare with: the truth, where there is one.")],
+    second: Annotated[Path, typer.Argument(help="The graph to be judged.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare two graphs: distances, and the edges in which they differ.
+
+    Files may be graph.json, an edge list or a matrix in CSV, GraphML, GML, Graphviz or DAGitty text. Both graphs must
+    be about the same variables, in any order, and have no directed cycle. Undirected edges, as a CPDAG has them, are
+    edges in both directions. Measures are about edges; hidden common causes (<->) are listed below them.
+    """
+    from causal_arrow.graphs.files import compatible, read_graph
+    from causal_arrow.graphs.metrics import edge_differences, evaluate
+
+    truth, estimate = compatible(read_graph(first), read_graph(second))
+    measures = evaluate(truth.adjacency, estimate.adjacency, scores=estimate.probabilities)
+    differences = edge_differences(set(truth.edges()), set(estimate.edges()))
+    counts = [len({frozenset(edge) for edge in graph.edges()}) for graph in (truth, estimate)]
+    hidden = (truth.hidden_causes(), estimate.hidden_causes())
+    if as_json:
+        numbers = {name: None if math.isnan(measures[name]) else measures[name] for name in MEASURES}
+        pairs_of = dict(zip(("first", "second"), hidden, strict=True))
+        content = {"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of}
+        print(json.dumps(content, indent=2))
+        return
+    screen = console()
+    screen.print(
+        f"[bold]{counted(len(truth.names), 'variable')}; {counted(counts[0], 'edge')} in {escape(first.name)}, "
+        f"{counts[1]:,} in {escape(second.name)}[/bold]\n"
+    )
+    measured = grid("measure", "value", "meaning", right=("value",))
+    for name, meaning in MEASURES.items():
+        value = measures[name]
+        measured.add_row(name, "-" if math.isnan(value) else f"{value:.3f}" if value % 1 else f"{value:.0f}", meaning)
+    screen.print(measured)
+    for kind, edges in differences.items():
+        if edges:
+            screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(_listing(edges, '→'))}")
+    for kind, pairs in _hidden_causes(*hidden, first.name, second.name).items():
+        if pairs:
+            screen.print(f"[bold]{escape(kind)}[/bold] ({len(pairs)}): {escape(_listing(pairs, '↔'))}")
+
+
+def _listing(edges: Sequence[tuple[str, str]], arrow: str) -> str:
+    return ", ".join(f"{one} {arrow} {other}" for one, other in edges)
+
+
+def _hidden_causes(
+    ours: Sequence[tuple[str, str]] | None, theirs: Sequence[tuple[str, str]] | None, first: str, second: str
+) -> dict[str, list[tuple[str, str]]]:
+    """Pairs with a hidden cause in both graphs and in one of them, or in the only graph that states any.
+
+    Both lists are in the order of the same variables.
+    """
+    if ours is None or theirs is None:
+        silent, pairs = (first, theirs) if ours is None else (second, ours)
+        return {f"hidden common causes, not stated in {silent}": list(pairs or [])}
+    return {
+        "hidden common causes in both": [pair for pair in ours if pair in theirs],
+        "missing hidden common causes": [pair for pair in ours if pair not in theirs],
+        "extra hidden common causes": [pair for pair in theirs if pair not in ours],
+    }
+
+
+EXAMPLES = {
+    "compare": """
+**Examples**
+
+`causal-arrow compare truth.csv answer/graph.json`
+
+`causal-arrow compare before.gml after.dot --json`
+"""
+}
+
+
+CHOICE = (
+    "arrow-base is the default and reads every table: numbers, categories, missing cells, experiments, environments. "
+    "arrow-strict is for comparisons: a network like it for complete tables of numbers, trained on the paper's tasks "
+    "alone. It fails on tables with no more rows than columns, since the paper's training tasks hardly have any."
+)
+
+LIMITS = (
+    "arrow-base says which pairs may share a common cause that is not in the table; arrow-strict assumes that there is "
+    "none. No model allows for feedback. Outside the range of sizes it was trained on, and on data unlike its training "
+    "tasks, its probabilities may be off."
+)
+
+
+def models(as_json: options.AsJson = False) -> None:
+    """List the models that come with the package, their training and their limits."""
+    from causal_arrow.network import bundled_models
+    from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE
+
+    described = {}
+    for name, folder in bundled_models().items():
+        config: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        described[name] = {
+            "folder": str(folder),
+            "megabytes": round((folder / WEIGHTS_FILE).stat().st_size / 1e6, 1),
+            "parameters": config.get("parameters"),
+            "encoder": config.get("model", {}).get("encoder"),
+            "training": config.get("extra", {}),
+        }
+    if as_json:
+        print(json.dumps({"models": described, "limits": LIMITS}, indent=2))
+        return
+    screen = console()
+    for name, facts in described.items():
+        size = f"{facts['parameters']:,} parameters, {facts['megabytes']} MB, {facts['encoder']} encoder"
+        screen.print(f"[bold]{escape(name)}[/bold]  {escape(size)}")
+        for line in _training_lines(facts["training"].get("training", {})):
+            screen.print(f"  {escape(line)}")
+        screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
+    if not described:
+        screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
+    else:
+        screen.print(f"\n{CHOICE}")
+    screen.print(f"\n{LIMITS}")
+
+
+def _training_lines(record: dict[str, Any]) -> list[str]:
+    """How a model was trained and how it did on fresh tasks, as lines for people."""
+    if not record:
+        return ["no record of its training"]
+    tasks, shapes = record["task_distribution"], record["shapes"]
+    seen = record["tasks"] + sum(run["tasks"] for run in record.get("earlier", []))
+    without = f" without {', '.join(tasks['without'])}" if tasks["without"] else ""
+    observations, variables = shapes["observations"], shapes["variables"]
+    lines = [
+        f"trained on {seen:,} tasks of the distribution '{tasks['distribution']}'{without}, "
+        f"{observations[0]} to {observations[1]} observations, {variables[0]} to {variables[1]} variables",
+        f"on {sum(part['tasks'] for part in record['validation']):,} tasks it never saw:",
+    ]
+    return lines + [
+        f"  {part['distribution']:<6} n={part['observations']:<5} p={part['variables']:<4} "
+        f"nSHD {part['nshd']:.2f}  F1 {part['f1']:.2f}  AP {part['ap']:.2f}"
+        for part in record["validation"]
+    ]
