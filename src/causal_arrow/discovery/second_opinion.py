@@ -230,8 +230,6 @@ def _repeatable() -> Iterator[None]:
         random.setstate(state)
 
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Edge = tuple[str, str]
 
 MAX_CONFLICTS = 10
