@@ -38,13 +38,13 @@ def cells_of_table(document: Path, title: str) -> tuple[list[str], list[list[str
 
 def logged(run: str, event: str) -> list[dict[str, Any]]:
     """What the log of a training run says of one kind of event."""
-    log = (ROOT / "docs" / "model" / "training-runs" / run / "log.jsonl").read_text(encoding="utf-8")
+    log = (ROOT / "lab" / "research" / "training-runs" / run / "log.jsonl").read_text(encoding="utf-8")
     return [record for record in map(json.loads, log.splitlines()) if record["event"] == event]
 
 
 def training_notes() -> str:
     """The text of the training notes, its lines joined."""
-    return " ".join((ROOT / "docs" / "model" / "research-log.md").read_text(encoding="utf-8").split())
+    return " ".join((ROOT / "lab" / "research" / "log.md").read_text(encoding="utf-8").split())
 
 
 def measured(row: RowSummary, method: str) -> str:
@@ -98,7 +98,7 @@ def test_the_figures_of_experiments_on_the_page_of_effects_are_those_of_the_reco
 
 
 def test_the_accuracies_of_the_training_notes_are_those_of_the_records(rows: Rows) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "model" / "research-log.md", "Where it stands")
+    header, lines = cells_of_table(ROOT / "lab" / "research" / "log.md", "Where it stands")
     assert header[:2] == ["Data", "arrow-base"]
     assert len(lines) >= 11
     for name, now, *_ in lines:
@@ -132,7 +132,7 @@ def test_what_the_training_notes_say_of_small_graphs_is_in_the_records() -> None
     ],
 )
 def test_the_validations_of_the_training_notes_are_those_of_the_logs(title: str, runs: int) -> None:
-    header, lines = cells_of_table(ROOT / "docs" / "model" / "research-log.md", title)
+    header, lines = cells_of_table(ROOT / "lab" / "research" / "log.md", title)
     assert header[3:] == ["NLL/p", "F1", "AP"]
     assert len(lines) == runs
     for name, *cells in lines:
@@ -196,3 +196,11 @@ def test_what_the_training_notes_say_of_small_networks_step_by_step_is_in_the_lo
         assert len(apart) == 7
         error = apart.std(ddof=1) / len(apart) ** 0.5
         assert f"*{name}*: {apart.mean():+.3f} ({error:.3f})".replace("-0", "−0") in said
+
+
+def test_the_ablations_on_the_page_of_the_recipe_are_those_of_the_training_notes() -> None:
+    page = (ROOT / "docs" / "model" / "recipe.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| .* \| ([\d.]+ \| [\d.]+ \| [−+][\d.]+ \([\d.]+\)) \|$", page, re.MULTILINE)
+    assert len(shown) == 10
+    for figures in shown:
+        assert figures in training_notes()

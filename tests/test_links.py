@@ -20,6 +20,7 @@ PAGES = [
     *(ROOT / name for name in AT_THE_TOP),
     *sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]),
     *sorted((ROOT / ".github").rglob("*.md")),
+    ROOT / "lab" / "research" / "log.md",
 ]
 
 FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2\s*$", re.DOTALL | re.MULTILINE)

@@ -103,7 +103,7 @@ FIGURES_OF = (
 )
 """Suites whose pages have figures."""
 OTHER_PAGES = {name: DOCS / "evidence" / f"{name}.md" for name in ("effects", "experiments")}
-RUN_SHOWN = DOCS / "model" / "training-runs" / "paper-encoder"
+RUN_SHOWN = ROOT / "lab" / "research" / "training-runs" / "paper-encoder"
 SHOWN = ("nshd", "f1", "ap")
 STRICT = "arrow-strict"
 
@@ -286,7 +286,7 @@ def texts() -> dict[Path, str]:
         for name, content in parts.items():
             text = with_part(text, name, content, path.parent)
         pages[path] = text
-    log = DOCS / "model" / "research-log.md"
+    log = ROOT / "lab" / "research" / "log.md"
     pages[log] = with_measured_cells(log.read_text(encoding="utf-8"))
     return pages
 
