@@ -251,6 +251,8 @@ def _renamed(arrow: Arrow, name: str, other: str) -> Arrow:
             arrow.answer_.distribution,
             arrangement=arrow.answer_.arrangement,
             environment=other,
+            directions=arrow.answer_.directions,
+            direction_temperature=arrow.answer_.direction_temperature,
         )
     )
     return renamed

@@ -83,7 +83,7 @@ def test_what_is_said_of_bystanders_stays_and_scores_keep_their_place() -> None:
 
 
 def test_columns_of_noise_leave_the_others_as_they_are() -> None:
-    plain, noisy = discover(chain()).answer, discover(chain(noise=1)).answer
+    plain, noisy = (discover(table, directions="network").answer for table in (chain(), chain(noise=1)))
     expected = np.zeros((5, 5), dtype=bool)
     expected[:4, :4] = plain.adjacency
     np.testing.assert_array_equal(noisy.adjacency, expected)

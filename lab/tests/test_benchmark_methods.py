@@ -374,6 +374,6 @@ def test_the_benchmark_measures_exactly_what_users_get(seed: int, small_model_fo
     values = random.normal(size=(observations, variables)) @ random.normal(size=(variables, variables))
     values[:, 0] = np.exp(values[:, 0])
     measured = prepare(f"arrow:{small_model_folder}", MethodOptions()).start()(values, random)
-    arrow = Arrow(small_model_folder).fit(values)
+    arrow = Arrow(small_model_folder, directions="network").fit(values)
     np.testing.assert_array_equal(measured.adjacency, arrow.adjacency_matrix_.to_numpy(dtype=bool))
     np.testing.assert_array_equal(measured.scores, arrow.edge_probabilities_.to_numpy())

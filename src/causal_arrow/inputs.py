@@ -40,14 +40,14 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
     return content
 
 
-def parse_json(text: str | bytes) -> Any:
-    """The content of a JSON text; ValueError unless its numbers are finite and it is not nested deeply."""
+def parse_json(text: str | bytes, finite: bool = True) -> Any:
+    """The content of a JSON text; ValueError if it is nested deeply or, with `finite`, a number is not finite."""
     text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
         content = json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if _SUSPECT.search(text):
+    if finite and _SUSPECT.search(text):
         _check_values(content)
     return content
 

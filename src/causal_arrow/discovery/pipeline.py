@@ -156,7 +156,9 @@ class ReadyTable:
             environment=self.table.environment,
             table_checksum=self.arranged.checksum,
             directions=self.settings.directions,
-            direction_temperature=direction_temperature(self.table),
+            direction_temperature=direction_temperature(
+                self.table, [self.arranged.arrangement[copy] for copy in self.arranged.copies]
+            ),
             hidden=self.settings.hidden,
             hidden_threshold=self.settings.hidden_threshold,
             compiled=self.constraints,

@@ -28,6 +28,8 @@ Indices = NDArray[np.intp]
 
 # Log-odds of what is practically certain: a probability of 1 − 2·10⁻⁹.
 CERTAIN = 20.0
+MAX_TEMPERATURE = 10.0
+"""That a copy follows its original stays certain when order scores are divided by up to this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +141,7 @@ class GraphDistribution:
                 if matrix is not None:
                     matrix[index] = matrix[:, index] = -CERTAIN
             full.skeleton_logits[index, original] = full.skeleton_logits[original, index] = CERTAIN
-            full.order_scores[index] = full.order_scores[original] - CERTAIN
+            full.order_scores[index] = full.order_scores[original] - MAX_TEMPERATURE * CERTAIN
         return full
 
     # Probabilities of pairs, zero on the diagonal

@@ -305,10 +305,10 @@ def _extra_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
-def read_json(content: str | bytes, expected_format: str, origin: Path) -> dict[str, Any]:
+def read_json(content: str | bytes, expected_format: str, origin: Path, finite: bool = True) -> dict[str, Any]:
     """The JSON object in `content`, which must be of `expected_format` and of a version we know."""
     try:
-        settings = parse_json(content)
+        settings = parse_json(content, finite)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{origin} is damaged: its JSON cannot be read ({error}).") from error
     if not isinstance(settings, dict) or settings.get("format") != expected_format:

@@ -265,7 +265,8 @@ def load_state(directory: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]
     index_path = directory / STATE_FILE
     if not index_path.is_file():
         raise CheckpointError(f"No training state in {directory}: expected {STATE_FILE} and the files it lists.")
-    index = read_json(read_bytes(index_path), "causal-arrow-state", index_path)
+    # A loss may be infinite.
+    index = read_json(read_bytes(index_path), "causal-arrow-state", index_path, finite=False)
     if index.pop("checksum", None) != zlib.crc32(json.dumps(index).encode()):
         raise CheckpointError(f"{index_path} is damaged: its checksum does not match its content.")
     pieces: dict[str, list[Tensor]] = {name: [] for name in index["shapes"]}
