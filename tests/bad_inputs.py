@@ -650,12 +650,23 @@ enter_all(
         "said_twice": lambda world: {"required": [("a", "b"), "a -> b"], "forbidden": [("b", "a")] * 3},
         "tiers_in_a_text_file": _file("tiers.txt", "# earliest first\na, b\n\n c\n"),
         "options": lambda world: ["--require", "a -> b", "--forbid", "c->d", "--forbid", "b -> a"],
+        "beliefs": lambda world: {
+            "beliefs": {
+                world.pick("a -> b", "a ~> b", "b before a", "root a", "leaf c", "a <-> d"): world.pick(0.01, 0.5, 0.9)
+            }
+        },
+        "beliefs_as_options": lambda world: ["--belief", "root a=0.8", "--belief", "c ~> d = .3"],
+        "beliefs_in_a_file": _file("known.toml", '[beliefs]\n"root a" = 0.8\n"a -> b" = 1\n'),
     },
 )
 enter_all(
     "knowledge",
     REFUSED,
     {
+        "odd_belief": lambda world: {
+            "beliefs": world.pick({"a b": 0.5}, {"root a": 2}, {"a -> a": 0.5}, {"root z": 0.5}, [1], 5, "root a", [{}])
+        },
+        "belief_without_probability": lambda world: ["--belief", world.pick("root a", "root a=", "=", "root a=much")],
         "unknown_variable": lambda world: {
             world.pick("roots", "leaves"): [world.pick("z", "A ", "", "aa", "a\nb", "\ud800")]
         },

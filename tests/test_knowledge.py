@@ -336,6 +336,7 @@ def test_every_field_survives_a_round_trip_through_a_dictionary():
         search_space=[("a->b", "c "), ("c ", "d")],
         no_hidden_cause=["d <-> c", ("c ", "d")],
         randomized=["a->b"],
+        beliefs=[{"statement": "root d", "probability": 0.8, "who": "Ann", "why": "given"}, ("d ~> e", 0.25)],
     )
     assert knowledge.no_hidden_cause == (("c", "d"), ("c ", "d"))
     assert set(knowledge.to_dict()) == {field.name for field in fields(Knowledge)}

@@ -36,6 +36,8 @@ RESULTS = (
     "discovery.second_opinion.Opinion",
     "discovery.second_opinion.SecondOpinion",
     "discovery.uncertainty.EdgeStability",
+    "graphs.beliefs.Belief",
+    "graphs.beliefs.WeighedBelief",
     "graphs.dag.CausalGraph",
     "graphs.files.NamedGraph",
     "graphs.files.read_graph",

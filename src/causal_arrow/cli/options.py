@@ -214,6 +214,7 @@ def _knowledge(
     knowledge: Path | None,
     no_hidden_cause: list[str] | None,
     randomized: list[str] | None,
+    belief: list[str] | None,
 ) -> Knowledge:
     """All that is known about the graph, from options and files together."""
     from causal_arrow.graphs.knowledge import Knowledge
@@ -225,10 +226,23 @@ def _knowledge(
         leaves=several(leaves) or (),
         no_hidden_cause=no_hidden_cause or (),
         randomized=several(randomized) or (),
+        beliefs=beliefs(belief),
     )
     if tiers is not None:
         known = known | _tiers(tiers)
     return known if knowledge is None else known | Knowledge.from_file(knowledge)
+
+
+def beliefs(values: Sequence[str] | None) -> list[tuple[str, float]]:
+    """The statements and probabilities in values such as "root age=0.8"."""
+    found = []
+    for value in values or ():
+        statement, _, probability = value.rpartition("=")
+        try:
+            found.append((statement.strip(), float(probability)))
+        except ValueError:
+            raise ConfigurationError(f"Expected --belief as 'root age=0.8', got {value!r}.") from None
+    return found
 
 
 def _tiers(text: str) -> Knowledge:
@@ -279,7 +293,7 @@ KNOWLEDGE: Any = OptionList(
         _known(
             "knowledge",
             Path | None,
-            "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause, randomized.",
+            "TOML or JSON file with required, forbidden, tiers, roots, leaves, no_hidden_cause, randomized, beliefs.",
         ),
         _known(
             "no_hidden_cause",
@@ -289,6 +303,13 @@ KNOWLEDGE: Any = OptionList(
         ),
         _known(
             "randomized", list[str] | None, "Variables whose values were drawn by chance, as in a trial.", "A,B,..."
+        ),
+        _known(
+            "belief",
+            list[str] | None,
+            "A statement and how probable it is: 'a -> b=0.8', 'a ~> b=0.8' (directly or not), 'a before b=0.9', 'root "
+            f"a=0.8', 'leaf a=0.8' or 'a <-> b=0.7'{_AGAIN}",
+            "STATEMENT=PROBABILITY",
         ),
     ),
     build=_knowledge,

@@ -26,6 +26,7 @@ from causal_arrow.discovery.directions import DIRECTIONS
 from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, Level, is_flagged, level_of
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
+from causal_arrow.graphs.beliefs import WeighedBelief
 from causal_arrow.graphs.dag import CausalGraph
 from causal_arrow.graphs.decoding import (
     Decoding,
@@ -35,6 +36,7 @@ from causal_arrow.graphs.decoding import (
     decode,
     edge_probabilities,
     most_probable_first,
+    probabilities_of,
     sample_graphs,
     vanished_adjacencies,
 )
@@ -52,6 +54,8 @@ Matrix = TypeVar("Matrix", bound=NDArray[Any])
 
 DIGITS = 6
 """Decimal places of probabilities and scores in files."""
+
+MAX_LOG_ODDS = 500.0
 
 # A direction is called by the rounded probability that the edge, if there is one, points this way.
 STRONG_DIRECTION = 0.95
@@ -391,7 +395,11 @@ class Answer:
         probabilities = self.distribution.confounding_probabilities()
         if probabilities is None:
             return None
-        return np.where(self.constraints.unconfounded, 0.0, self._put_back(probabilities))
+        probabilities = self._put_back(probabilities)
+        if self.constraints.evidence is not None:
+            weight = np.exp(np.minimum(self.constraints.evidence.hidden, MAX_LOG_ODDS))
+            probabilities = probabilities * weight / (1 - probabilities + probabilities * weight)
+        return np.where(self.constraints.unconfounded, 0.0, probabilities)
 
     @cached_property
     def hidden_level(self) -> Level | None:
@@ -588,6 +596,30 @@ class Answer:
         return self._copies.with_carriers_of(graphs, np.asarray(drawn | drawn.swapaxes(1, 2)))
 
     @cached_property
+    def beliefs(self) -> tuple[WeighedBelief, ...]:
+        """What is only believed: each statement with its probability by the data alone and with all beliefs.
+
+        Examples
+        --------
+        >>> believing = answer.refine(knowledge=Knowledge(beliefs={"root age": 0.8}))
+        >>> len(believing.beliefs)
+        1
+        """
+        believed = self.knowledge.beliefs
+        if not believed:
+            return ()
+        alone = replace(self, knowledge=self.knowledge.without_beliefs(), compiled=None)
+        columns = []
+        for answer in (alone, self):
+            found = probabilities_of(believed, answer.believed, answer.constraints_as_arranged)
+            hidden = answer.confounding_probabilities
+            for index, belief in enumerate(believed):
+                if belief.kind == "hidden" and hidden is not None:
+                    found[index] = float(hidden[tuple(map(self.index_of, belief.names))])
+            columns.append(found)
+        return tuple(WeighedBelief(*each) for each in zip(believed, *columns, strict=True))
+
+    @cached_property
     def vanished(self) -> tuple[VanishedAdjacency, ...]:
         """Pairs that would be adjacent without the knowledge and are not with it, the most probable first.
 
@@ -679,6 +711,7 @@ class Answer:
             "threshold": self.threshold,
             "direction_thresholds": {"strong": STRONG_DIRECTION, "moderate": MODERATE_DIRECTION},
             "knowledge": self.knowledge.to_dict(),
+            "beliefs": [each.to_dict() for each in self.beliefs],
             "warnings": list(self.worded_warnings({})),
             "notes": [finding.message for finding in self.findings if finding.severity == "note"],
             "findings": [finding.to_dict() for finding in self.findings],

@@ -49,7 +49,7 @@ def direction_words(answer: Answer, edge: DirectedEdge) -> str:
 
 def remarks(answer: Answer) -> list[str]:
     """What else is good to know about the graph: what was read of a long or wide table, scales, variables without
-    edges, edges that knowledge took away, hidden common causes, experiments and environments."""
+    edges, beliefs, edges that knowledge took away, hidden common causes, experiments and environments."""
     sentences = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     if answer.log_columns:
         sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
@@ -57,6 +57,7 @@ def remarks(answer: Answer) -> list[str]:
     alone = [name for name in answer.names if name not in linked]
     if alone and answer.edges:
         sentences.append(f"Without edges: {', '.join(alone)}")
+    sentences += [str(belief) for belief in answer.beliefs]
     sentences += vanished_sentences(answer)
     sentences += direction_sentences(answer)
     return [*sentences, *hidden_cause_sentences(answer), *experiment_sentences(answer)]

@@ -10,13 +10,18 @@ is in the order (`orders.py`, `races.py`).
 
 Forbidding a direction can therefore cost the adjacency itself: where the network is surer of the order than of the
 edge, the most probable graph that obeys has no edge between the two (`vanished_adjacencies` finds such pairs).
+
+Beliefs (`beliefs.py`) about a pair add their log-odds to the edge j -> k, which then also weigh the order, or to the
+order itself: exact. Those about a whole variable or a path weigh drawn graphs: draws are exact, by rejection;
+probabilities are the exact ones without these beliefs, moved by the difference that the weights make to always the same
+draws; and the graph that is shown obeys those that are probably true after all.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError
+from causal_arrow.graphs.beliefs import Belief, holds
 from causal_arrow.graphs.dag import positions_in, skeleton_of
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
@@ -87,7 +93,8 @@ def decode(
     if rule != "map" and threshold != 0.5:
         raise ConfigurationError(f"The rule {rule!r} sets its own threshold: leave it at 0.5, or use the rule 'map'.")
     logits, scores, known = _as_arrays(distribution, constraints)
-    evidence = logits - np.log(threshold / (1 - threshold))
+    known = _following(logits, scores, known)
+    evidence = _believed(logits, known) - np.log(threshold / (1 - threshold))
     order, exact = most_probable_order(scores, _order_penalties(np.maximum(evidence, 0), known))
     position = positions_in(order)
     allowed = (position[:, None] < position[None, :]) & ~known.forbidden
@@ -111,14 +118,37 @@ def sample_graphs(
     are not, and every other pair is adjacent with probability ν.
     """
     logits, scores, known = _as_arrays(distribution, constraints)
+    drawn, exact, _ = _drawn_by_pairs(logits, scores, known, count, generator)
+    if known.evidence is None or not known.evidence.wholes:
+        return DrawnGraphs(drawn, exact)
+    kept: list[Bools] = []
+    everything, weights = [drawn], [known.evidence.log_weights(drawn)]
+    for _ in range(MAX_ROUNDS):
+        kept.append(drawn[np.log(generator.random(len(drawn))) < weights[-1]])
+        if sum(map(len, kept)) >= count:
+            return DrawnGraphs(np.concatenate(kept)[:count], exact)
+        drawn = _drawn_by_pairs(logits, scores, known, count, generator)[0]
+        everything.append(drawn)
+        weights.append(known.evidence.log_weights(drawn))
+    # Too few were kept: draw among all with their weights, some more than once.
+    chances = _normalized(np.concatenate(weights))
+    return DrawnGraphs(np.concatenate(everything)[generator.choice(len(chances), count, p=chances)], False)
+
+
+def _drawn_by_pairs(
+    logits: Floats, scores: Floats, known: Constraints, count: int, generator: np.random.Generator
+) -> tuple[Bools, bool, NDArray[np.intp]]:
+    """Graphs without the beliefs that are not about pairs, whether they are exact, and positions in their orders."""
+    logits = _believed(logits, known)
     orders, exact = sample_orders(scores, _order_penalties(_price_of_no_edge(logits), known), count, generator)
-    skeleton_probabilities = sigmoid(logits).astype(np.float32)
+    adjacent = sigmoid(logits).astype(np.float32)
+    positions = positions_in(orders)
     graphs = np.empty((count, len(scores), len(scores)), dtype=bool)
-    for graph, position in zip(graphs, positions_in(orders), strict=True):  # one at a time: small arrays stay in cache
+    for graph, position in zip(graphs, positions, strict=True):  # one at a time: small arrays stay in cache
         # Two coins for each pair, of which the order picks one.
-        coins = generator.random(graph.shape, dtype=np.float32) < skeleton_probabilities
+        coins = generator.random(graph.shape, dtype=np.float32) < adjacent
         graph[:] = (position[:, None] < position[None, :]) & coins & ~known.forbidden | known.required
-    return DrawnGraphs(graphs, exact)
+    return graphs, exact, positions
 
 
 def edge_probabilities(distribution: GraphDistribution, constraints: Constraints | None = None) -> Floats:
@@ -130,6 +160,17 @@ def edge_probabilities(distribution: GraphDistribution, constraints: Constraints
 
 
 def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> Floats:
+    exact = _by_pairs(logits, scores, known)
+    if known.evidence is None or not known.evidence.wholes:
+        return exact
+    graphs, _, weights = _weighed(logits, scores, known)
+    moved = np.tensordot(weights - 1 / len(weights), graphs.astype(np.float64), 1)
+    return np.asarray(np.where((exact > 0) & (exact < 1), np.clip(exact + moved, 0.0, 1.0), exact))
+
+
+def _by_pairs(logits: Floats, scores: Floats, known: Constraints) -> Floats:
+    """Probability of each directed edge without the beliefs that are not about pairs.  (P, P)"""
+    logits = _believed(logits, known)
     before = precedence_probabilities(scores, _order_penalties(_price_of_no_edge(logits), known))
     probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, sigmoid(logits) * before))
     np.fill_diagonal(probabilities, 0.0)
@@ -273,16 +314,87 @@ def _why_vanished(pair: tuple[str, str], ruled_out: tuple[tuple[str, str], ...],
     return "what is known of other variables makes it improbable"
 
 
+# Beliefs
+
+
+MAX_ROUNDS = 64
+"""Times that graphs are drawn again where beliefs reject most of them."""
+WEIGHED_GRAPHS = 4000
+WEIGHED_CELLS = 2 * 10**7
+MIN_WEIGHED = 200
+"""How many graphs are weighed: fewer for many variables, but at least MIN_WEIGHED."""
+
+
+def probabilities_of(
+    beliefs: Iterable[Belief], distribution: GraphDistribution, constraints: Constraints
+) -> list[float]:
+    """Probability of each statement given all that is known and believed; those about hidden causes are left at nan."""
+    logits, scores, known = _as_arrays(distribution, constraints)
+    edges = _edge_probabilities(logits, scores, known)
+    graphs, positions, weights = _weighed(logits, scores, known)
+    found = []
+    for belief in beliefs:
+        about = [known.names.index(name) for name in belief.names]
+        if belief.kind == "edge":
+            found.append(float(edges[about[0], about[1]]))
+        elif belief.kind == "hidden":
+            found.append(float("nan"))
+        else:
+            early = positions[:, about[0]] < positions[:, about[-1]]
+            found.append(float(weights @ (early if belief.kind == "before" else holds(belief.kind, about, graphs))))
+    return found
+
+
+def _weighed(logits: Floats, scores: Floats, known: Constraints) -> tuple[Bools, NDArray[np.intp], Floats]:
+    """Always the same draws for the same table, positions in their orders, and their weights by the beliefs."""
+    count = max(MIN_WEIGHED, min(WEIGHED_GRAPHS, WEIGHED_CELLS // len(scores) ** 2))
+    graphs, _, positions = _drawn_by_pairs(logits, scores, known, count, np.random.default_rng(0))
+    weights = np.zeros(count) if known.evidence is None else known.evidence.log_weights(graphs)
+    return graphs, positions, _normalized(weights)
+
+
+def _normalized(log_weights: Floats) -> Floats:
+    if not np.isfinite(log_weights.max()):
+        raise KnowledgeError(
+            "No drawn graph agrees with all beliefs of probability 0 or 1: make one of them less certain."
+        )
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _following(logits: Floats, scores: Floats, known: Constraints) -> Constraints:
+    """The knowledge with the beliefs about roots and leaves that are more probable than not, after all."""
+    if known.evidence is None or not (wholes := [each for each in known.evidence.wholes if each[0] != "path"]):
+        return known
+    graphs, _, weights = _weighed(logits, scores, known)
+    forbidden = known.forbidden.copy()
+    for kind, (variable,), odds in wholes:
+        if odds > 0 and weights @ holds(kind, (variable,), graphs) > 0.5:
+            forbidden[(slice(None), variable) if kind == "root" else variable] = True
+    np.fill_diagonal(forbidden, False)
+    return replace(known, forbidden=forbidden)
+
+
+def _believed(logits: Floats, known: Constraints) -> Floats:
+    """Log-odds of each edge given that its cause comes first: those of the network, and what is believed.  (P, P)"""
+    return logits if known.evidence is None else np.asarray(logits + known.evidence.edges)
+
+
 # What the functions above share
 
 
 def _order_penalties(price_of_no_edge: Floats, known: Constraints) -> Floats:
     """The price of j before k: infinite against required edges, that of losing the edge where only j -> k is forbidden.
 
-    Where both directions are forbidden the pair is apart in any order, and the price makes no difference.
+    Where both directions are forbidden the pair is apart in any order, and the price makes no difference. Beliefs make
+    one order of a pair worth more than the other.
     """
     one_way = known.forbidden & ~known.forbidden.T
-    return np.where(known.precedence.T, np.inf, np.where(one_way, price_of_no_edge, 0.0))
+    price = np.where(one_way, price_of_no_edge, 0.0)
+    if known.evidence is not None:
+        worth = np.where(known.forbidden, 0.0, price_of_no_edge) + known.evidence.orders
+        price = np.maximum(worth.T - worth, 0.0)
+    return np.where(known.precedence.T, np.inf, price)
 
 
 def _price_of_no_edge(logits: Floats) -> Floats:

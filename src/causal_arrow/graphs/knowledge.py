@@ -9,6 +9,8 @@ Six kinds of knowledge:
 - roots have no causes among the variables, leaves no effects;
 - two variables with no hidden cause share no cause that is not in the table.
 
+What is only probable is a belief (`beliefs.py`).
+
 `*` stands for every variable in edges and pairs (`* -> age` forbids whatever causes age), and in tiers for every
 variable that is in no other tier.
 
@@ -30,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError, Remedy
+from causal_arrow.graphs.beliefs import Belief, Leaning, read_beliefs
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.inputs import parse_json, parse_toml, read_bytes
 from causal_arrow.text import closest, shown
@@ -50,6 +53,14 @@ ARROW = re.compile(r"\s*(?:-+>|→)\s*")
 TWO_HEADED_ARROW = re.compile(r"\s*(?:<-+>|↔)\s*")
 ANY = "*"
 """Stands for every variable in edges and pairs, and for every other variable in tiers."""
+CERTAIN = {
+    ("edge", 1.0): "required",
+    ("edge", 0.0): "forbidden",
+    ("root", 1.0): "roots",
+    ("leaf", 1.0): "leaves",
+    ("hidden", 0.0): "no_hidden_cause",
+}
+"""Beliefs, by kind and probability, that are knowledge."""
 ALL_PAIRS = "all"
 """In `no_hidden_cause`: no two variables share one."""
 MAX_BYTES = 2**24
@@ -75,6 +86,8 @@ class Constraints:
     wishes: tuple[NDArray[np.bool_], ...] = ()
     unconfounded: NDArray[np.bool_] | Literal[False] = False
     """Where two variables share no hidden cause: a symmetric matrix, or False for nowhere."""
+    evidence: Leaning | None = None
+    """What is only believed."""
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
         """Whether a graph has all required edges, no forbidden ones, and no path against the precedence."""
@@ -85,12 +98,13 @@ class Constraints:
 
     def is_empty(self) -> bool:
         """Whether every graph is allowed."""
-        return not (self.required.any() or self.forbidden.any())
+        return not (self.required.any() or self.forbidden.any() or self.evidence)
 
     def is_same(self, other: Constraints) -> bool:
         """Whether the other constrains the variables with the same indices in the same way, whatever their names."""
         matrices = ("required", "forbidden", "precedence", "unconfounded")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in matrices)
+        believed = other.evidence is None if self.evidence is None else self.evidence.is_same(other.evidence)
+        return believed and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in matrices)
 
     def led_by(self, names: Iterable[str]) -> Constraints:
         """The constraints with these variables first in every causal order, uncaused.
@@ -133,6 +147,7 @@ class Constraints:
             precedence=_read_only(self.precedence[grid]),
             wishes=tuple(_read_only(wish[grid]) for wish in self.wishes),
             unconfounded=self.unconfounded if self.unconfounded is False else _read_only(self.unconfounded[grid]),
+            evidence=None if self.evidence is None else self.evidence.rearranged(indices),
         )
 
 
@@ -164,6 +179,9 @@ class Knowledge:
     randomized
         Variables whose values were drawn by chance in a trial: nothing in or outside the table causes them, and their
         effects are estimated as those of a trial.
+    beliefs
+        Statements that are probably true, such as {"root age": 0.8}, or a list of `Belief` or of mappings with
+        statement, probability, who and why.
     **pgmpy_names
         The names of pgmpy's ExpertKnowledge (`required_edges`, `forbidden_edges`, `temporal_order`, `root_nodes`) mean
         the same.
@@ -192,6 +210,7 @@ class Knowledge:
     search_space: tuple[Edge, ...]  # empty: every edge may exist, as in pgmpy
     no_hidden_cause: tuple[Edge, ...]  # each pair in the order of the alphabet
     randomized: tuple[str, ...]
+    beliefs: tuple[Belief, ...]
 
     def __init__(
         self,
@@ -203,6 +222,7 @@ class Knowledge:
         search_space: Iterable[Any] | str = (),
         no_hidden_cause: Iterable[Any] | str = (),
         randomized: Iterable[Any] | str = (),
+        beliefs: Iterable[Any] | Mapping[str, Any] = (),
         **pgmpy_names: Any,
     ) -> None:
         given: dict[str, list[Any]] = {
@@ -231,7 +251,10 @@ class Knowledge:
         for name, value in given.items():
             reader: Callable[[list[Any], str], Any] = readers.get(name, _edges)
             object.__setattr__(self, name, reader(value, name))
+        object.__setattr__(self, "beliefs", read_beliefs(beliefs))
         _check(self)
+        if (certain := self.with_certain_beliefs()) is not self:
+            _check(certain)
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
@@ -329,10 +352,29 @@ class Knowledge:
             **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
 
+    def with_certain_beliefs(self) -> Knowledge:
+        """The knowledge with beliefs of probability 0 or 1 that it can express as its own."""
+        certain: dict[str, list[Any]] = {}
+        kept = []
+        for belief in self.beliefs:
+            if home := CERTAIN.get((belief.kind, belief.probability)):
+                certain.setdefault(home, []).append(belief.names if len(belief.names) == 2 else belief.names[0])
+            else:
+                kept.append(belief)
+        return self.without_beliefs() | Knowledge(**certain, beliefs=kept) if certain else self
+
+    def without_beliefs(self) -> Knowledge:
+        """The knowledge alone, without what is only believed."""
+        return Knowledge(**{field.name: getattr(self, field.name) for field in fields(self) if field.name != "beliefs"})
+
     def to_dict(self) -> dict[str, Any]:
         """The knowledge as JSON can hold it; `from_dict` reads it back."""
+
+        def plain(entry: Any) -> Any:
+            return list(entry) if isinstance(entry, tuple) else entry.to_dict() if isinstance(entry, Belief) else entry
+
         return {
-            field.name: [list(entry) if isinstance(entry, tuple) else entry for entry in getattr(self, field.name)]
+            field.name: [plain(entry) for entry in getattr(self, field.name)]
             for field in fields(self)
             if getattr(self, field.name)
         }
@@ -341,7 +383,8 @@ class Knowledge:
         """Every name that the knowledge mentions, once, in the order of mention."""
         edges = (*self.required, *self.forbidden, *self.search_space, *self.no_hidden_cause)
         mentioned = [name for group in (*edges, *self.tiers) for name in group if name != ANY]
-        return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves, *self.randomized)))
+        believed = [name for belief in self.beliefs for name in belief.names]
+        return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves, *self.randomized, *believed)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
         """The constraints on graphs over some variables, as matrices.
@@ -364,6 +407,8 @@ class Knowledge:
             word = "a variable that is" if len(unknown) == 1 else "variables that are"
             raise KnowledgeError(f"Knowledge names {word} not in the table: {hints}{more}.")
 
+        if (certain := self.with_certain_beliefs()) is not self:
+            return certain.compile(names)
         required = _edge_matrix(self.required, names)
         forbidden = _edge_matrix(self.forbidden, names)
         tier = np.full(len(names), np.nan)  # comparisons with nan are false: no tier, nothing forbidden
@@ -378,7 +423,15 @@ class Knowledge:
         forbidden[is_leaf, :] = True
         if self.search_space:
             forbidden |= ~_edge_matrix(self.search_space, names)
-        precedence = transitive_closure(required | earlier_tier)
+        settled = [belief for belief in self.beliefs if belief.kind == "before" and belief.probability in (0, 1)]
+        surely = [(b.names[0], b.names[-1]) if b.probability else (b.names[-1], b.names[0]) for b in settled]
+        precedence = transitive_closure(required | earlier_tier | _edge_matrix(surely, names))
+        if precedence.diagonal().any():
+            around = [repr(name) for name, closed in zip(names, precedence.diagonal(), strict=True) if closed]
+            raise KnowledgeError(
+                f"By what is certain, {', '.join(around[:MAX_NAMED])} would come before itself: give up a belief of "
+                "probability 0 or 1, or the knowledge against it."
+            )
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
         unconfounded = _edge_matrix(self.no_hidden_cause, names)
@@ -395,6 +448,7 @@ class Knowledge:
             precedence=_read_only(precedence),
             wishes=(_read_only(roots_first_leaves_last),),
             unconfounded=_read_only(unconfounded),
+            evidence=Leaning.of([belief for belief in self.beliefs if belief not in settled], names),
         )
 
 
@@ -603,7 +657,7 @@ def _arrow(names: Iterable[str]) -> str:
 
 
 def _unknown_kind(name: Any) -> KnowledgeError:
-    kinds = [*PGMPY_NAMES.values(), "leaves", "search_space", "no_hidden_cause", *PGMPY_NAMES]
+    kinds = [*PGMPY_NAMES.values(), "leaves", "search_space", "no_hidden_cause", "beliefs", *PGMPY_NAMES]
     return KnowledgeError(f"Unknown kind of knowledge {shown(name)}{_did_you_mean(str(name), kinds)}.")
 
 

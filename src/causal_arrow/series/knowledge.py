@@ -34,6 +34,8 @@ def window_knowledge(
     always_set: Sequence[str] = (),
 ) -> WindowKnowledge:
     """The knowledge as matrices for P variables, C variables of the context, and L lags."""
+    if known.beliefs:
+        raise KnowledgeError("Beliefs are about tables, not yet about time series: leave them out.")
     count, everything = len(names), [*names, *context]
     index = {name: number for number, name in enumerate(everything)}
     required, forbidden = np.zeros((2, lags + 1, len(everything), count), dtype=bool)

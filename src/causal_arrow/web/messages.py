@@ -132,6 +132,15 @@ ReadingChoices = create_model(  # type: ignore[misc, call-overload]
 # Graphs
 
 
+class BelievedStatement(Message):
+    """A statement that is probably true."""
+
+    statement: Annotated[str, Field(max_length=2000)]
+    probability: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    who: Annotated[str, Field(max_length=1000)] = ""
+    why: Annotated[str, Field(max_length=1000)] = ""
+
+
 class KnowledgeStatements(Message):
     """What the person knows about the graph."""
 
@@ -142,6 +151,7 @@ class KnowledgeStatements(Message):
     leaves: Annotated[list[Name], Field(max_length=5000)] = []
     no_hidden_cause: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
     randomized: Annotated[list[Name], Field(max_length=5000)] = []
+    beliefs: Annotated[list[BelievedStatement], Field(max_length=1000)] = []
 
 
 class Argument(Message):

@@ -210,7 +210,8 @@ def about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
     }
     some = {kind: [name for name in getattr(knowledge, kind) if name in there] for kind in VARIABLES}
     tiers = [[name for name in tier if name in there] for tier in knowledge.tiers]
-    return Knowledge(**edges, **some, tiers=[tier for tier in tiers if tier])
+    beliefs = [belief for belief in knowledge.beliefs if there.issuperset(belief.names)]
+    return Knowledge(**edges, **some, tiers=[tier for tier in tiers if tier], beliefs=beliefs)
 
 
 class Sessions:

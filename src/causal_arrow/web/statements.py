@@ -29,6 +29,7 @@ def statements(knowledge: Knowledge) -> list[str]:
     ]
     if knowledge.tiers:
         words.append("; ".join(f"tier {index}: {', '.join(tier)}" for index, tier in enumerate(knowledge.tiers, 1)))
+    words += [f"believed: {belief}" for belief in knowledge.beliefs]
     if knowledge.search_space:
         words.append(f"only these edges may exist: {_some(knowledge.search_space)}")
     return words
