@@ -93,6 +93,7 @@ def one_thread_for_products() -> Iterator[None]:
     global _inside, _limit
     with _lock:
         if _inside == 0 and (controller := _controller(os.getpid())) is not None:
+            _take_control(controller)
             _limit = controller.limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -101,7 +102,15 @@ def one_thread_for_products() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0 and _limit is not None:
+                _take_control(_controller(os.getpid()))
                 _limit.restore_original_limits()
+
+
+def _take_control(controller: Any) -> None:
+    """Let this thread set limits: threadpoolctl from 3.8 on ignores all threads but the first that has set one."""
+    for library in controller.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)
