@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import networkx as nx
@@ -17,10 +18,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from causal_arrow import Arrow, Discovery, discover
+from causal_arrow import Arrow, Discovery, Settings, discover
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.arranged import arrange
+from causal_arrow.discovery.directions import DIRECTIONS
+from causal_arrow.discovery.hidden import HIDDEN
+from causal_arrow.discovery.settings import STATEMENTS
 from causal_arrow.errors import (
     ArrowError,
     ArrowWarning,
@@ -29,11 +33,14 @@ from causal_arrow.errors import (
     KnowledgeError,
 )
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
+from causal_arrow.graphs.decoding import DECODING_RULES
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.network.pairwise import PairwiseNetwork
+from causal_arrow.network.protocol import PRECISIONS
 from causal_arrow.tables.reading import read_table
+from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Table
 from small_network import random_weights, save_network
 
@@ -494,6 +501,25 @@ def test_former_names_say_what_they_are_called_now(arrow: Arrow) -> None:
     assert not hasattr(arrow, "bootstrap")
 
 
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("decode", DECODING_RULES),
+        ("scale", SCALES),
+        ("directions", DIRECTIONS),
+        ("hidden", HIDDEN),
+        ("precision", PRECISIONS),
+    ],
+)
+def test_the_choices_of_a_setting_are_those_of_the_code_behind_it(name: str, choices: tuple[str, ...]) -> None:
+    (setting,) = (entry for entry in fields(Settings) if entry.name == name)
+    assert setting.metadata["choices"] == tuple(choices)
+
+
+def test_the_statements_of_settings_are_the_arguments_of_knowledge() -> None:
+    assert {entry.name for entry in fields(Knowledge)} == set(STATEMENTS)
+
+
 # Arrangement
 
 
@@ -540,13 +566,15 @@ def _cpu_times() -> tuple[float, float]:
 def test_two_thousand_observations_of_a_hundred_variables_fit_in_two_gigabytes() -> None:
     program = """
 import resource, numpy as np
+from causal_arrow import Settings, discover
 from causal_arrow.network.config import PairwiseConfig
 from small_network import random_weights
 values = np.random.default_rng(0).normal(size=(2000, 100))
 discover(values, Settings(model=random_weights(PairwiseConfig())))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", program]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     kilobytes = int(answer.stdout)

@@ -207,34 +207,22 @@ def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:
 
 
 EXAMPLES = {
-    "discover": """
-**Examples**
-
-`causal-arrow discover table.csv`
-
-`causal-arrow discover table.csv --output answer`
-
-`causal-arrow discover table.csv --output graph.png`
-
-`causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"`
-
-`causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop`
-
-`causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large`
-
-`causal-arrow discover table.csv --interventions target --environments site`
-
-`causal-arrow discover series.csv --lags 3 --time date --unit patient`
-
-`causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify`
-
-`causal-arrow discover table.csv --second-opinion`
-
-`causal-arrow discover table.csv --bootstrap 1000 --jobs 4`
-
-`causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'`
-"""
+    "discover": (
+        "causal-arrow discover table.csv",
+        "causal-arrow discover table.csv --output answer",
+        "causal-arrow discover table.csv --output graph.png",
+        'causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"',
+        "causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop",
+        "causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large",
+        "causal-arrow discover table.csv --interventions target --environments site",
+        "causal-arrow discover series.csv --lags 3 --time date --unit patient",
+        "causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify",
+        "causal-arrow discover table.csv --second-opinion",
+        "causal-arrow discover table.csv --bootstrap 1000 --jobs 4",
+        "causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'",
+    ),
 }
+"""Commands to show in the help."""
 
 
 @dataclass

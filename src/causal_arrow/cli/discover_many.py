@@ -108,17 +108,12 @@ def _print_summary(tables: int, failed: Sequence[Record], file: Path) -> None:
 
 
 EXAMPLES = {
-    "discover-many": """
-**Examples**
-
-`causal-arrow discover-many tables/ --output answers`
-
-`causal-arrow discover-many january.csv february.csv march.csv --output months --drop id`
-
-`causal-arrow discover-many manifest.csv --output answers --jobs 4`
-
-`causal-arrow discover-many tables/ --output /shared/answers --backend ray --cluster auto`
-
-`causal-arrow discover-many tables/ --output /shared/answers --backend dask --cluster tcp://scheduler:8786`
-"""
+    "discover-many": (
+        "causal-arrow discover-many tables/ --output answers",
+        "causal-arrow discover-many january.csv february.csv march.csv --output months --drop id",
+        "causal-arrow discover-many manifest.csv --output answers --jobs 4",
+        "causal-arrow discover-many tables/ --output /shared/answers --backend ray --cluster auto",
+        "causal-arrow discover-many tables/ --output /shared/answers --backend dask --cluster tcp://scheduler:8786",
+    ),
 }
+"""Commands to show in the help."""

@@ -269,17 +269,12 @@ def _print_categories(effects: Effects) -> None:
 
 
 EXAMPLES = {
-    "effect": """
-**Examples**
-
-`causal-arrow effect table.csv --treatment dose --outcome recovery`
-
-`causal-arrow effect table.csv --treatment dose --outcome recovery --from 1 --to 2 --plot effect.png`
-
-`causal-arrow effect table.csv --outcome recovery`
-
-`causal-arrow effect trial.csv --treatment drug --outcome recovery --randomized drug --adjust-for age,severity`
-
-`causal-arrow effect table.csv --treatment dose --outcome recovery --json | jq '.median, .low, .high'`
-"""
+    "effect": (
+        "causal-arrow effect table.csv --treatment dose --outcome recovery",
+        "causal-arrow effect table.csv --treatment dose --outcome recovery --from 1 --to 2 --plot effect.png",
+        "causal-arrow effect table.csv --outcome recovery",
+        "causal-arrow effect trial.csv --treatment drug --outcome recovery --randomized drug --adjust-for age,severity",
+        "causal-arrow effect table.csv --treatment dose --outcome recovery --json | jq '.median, .low, .high'",
+    ),
 }
+"""Commands to show in the help."""

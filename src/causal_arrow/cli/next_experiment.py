@@ -128,17 +128,12 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
 
 
 EXAMPLES = {
-    "next-experiment": """
-**Examples**
-
-`causal-arrow next-experiment table.csv`
-
-`causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet`
-
-`causal-arrow next-experiment table.csv --target "dose -> recovery" --rows 60 --plot plan.png`
-
-`causal-arrow next-experiment series.csv --lags 3 --time date --target sales`
-
-`causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'`
-"""
+    "next-experiment": (
+        "causal-arrow next-experiment table.csv",
+        "causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet",
+        'causal-arrow next-experiment table.csv --target "dose -> recovery" --rows 60 --plot plan.png',
+        "causal-arrow next-experiment series.csv --lags 3 --time date --target sales",
+        "causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'",
+    ),
 }
+"""Commands to show in the help."""

@@ -12,7 +12,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -20,9 +20,9 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli.console import console
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, KnowledgeError
 from causal_arrow.inputs import read_bytes
-from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
@@ -144,61 +144,13 @@ def workers(help: str) -> Any:
 # How to find the graph
 
 
-SETTINGS: Any = OptionList(
-    (
-        option("model", str, DEFAULT_MODEL, "A bundled model (see `models`), a folder, or a file."),
-        option(
-            "decode",
-            Literal["map", "shd", "f1"],
-            "map",
-            "Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or the one "
-            "with the largest expected F1 (f1).",
-        ),
-        option(
-            "threshold",
-            float,
-            0.5,
-            "With map: the probability of adjacency from which on an edge is shown, between 0 and 1.",
-        ),
-        option(
-            "scale",
-            Literal["auto", "given", "log"],
-            "auto",
-            "Whether to log-transform skewed columns whose values share a sign: never (given), always (log), or unless "
-            "the network is clearly more certain without (auto).",
-        ),
-        option(
-            "directions",
-            Literal["tempered", "network"],
-            "tempered",
-            "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
-            "(network).",
-        ),
-        option(
-            "hidden",
-            Literal["none", "standing-out", "all"],
-            "standing-out",
-            "Which hidden causes to show: none, those that stand out from the table's own level (standing-out), or all "
-            "above the threshold.",
-        ),
-        option("hidden_threshold", float, 0.5, "The probability above which a hidden cause is shown."),
-        option(
-            "max_rows",
-            int | None,
-            None,
-            "How many rows of a long table the network reads one by one, 20 or more; 20,000 by default, since more "
-            "hardly improve the answer. Statistics always use all rows.",
-        ),
-        option("device", str, "auto", "auto and cpu are the processor; cuda and cuda:1 need causal-arrow-lab."),
-        option(
-            "precision",
-            Literal["auto", "float32", "bfloat16"],
-            "auto",
-            "Of the network's arithmetic: auto is float32; bfloat16 is for GPUs, and nearly always within 0.01 of it.",
-        ),
-    ),
-    build=dict,
-)
+def _setting(entry: Field[Any]) -> inspect.Parameter:
+    about = entry.metadata
+    kind = Literal[about["choices"]] if about["choices"] else about["kind"]
+    return option(entry.name, kind, entry.default, about["help"])
+
+
+SETTINGS: Any = OptionList(tuple(_setting(entry) for entry in fields(Settings) if entry.metadata), build=dict)
 """Settings of the pipeline, by name."""
 
 
@@ -434,7 +386,6 @@ def series_discovery(
     table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions, series: SeriesOptions
 ) -> SeriesDiscovery:
     """The discovery for a time series, given what the options build."""
-    from causal_arrow.discovery.settings import Settings
     from causal_arrow.series.discovery import discover_series
 
     everything = Settings(**settings, knowledge=knowledge, reading=reading, series=series)
@@ -444,7 +395,6 @@ def series_discovery(
 def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions) -> Discovery:
     """The discovery for a table, given what the options build."""
     from causal_arrow.discovery.pipeline import discover
-    from causal_arrow.discovery.settings import Settings
 
     everything = Settings(**settings, knowledge=knowledge, reading=reading)
     return discover(table, everything, before=_announce_if_large)

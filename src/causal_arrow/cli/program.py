@@ -104,7 +104,9 @@ def build_app(program: Program = PROGRAM, only: str | None = None) -> typer.Type
         if only in program.commands and name != only:
             continue
         home = importlib.import_module(module)
-        app.command(name, epilog=getattr(home, "EXAMPLES", {}).get(name))(getattr(home, name.replace("-", "_")))
+        examples = [f"`{line}`" for line in getattr(home, "EXAMPLES", {}).get(name, ())]
+        epilog = "\n\n".join(["**Examples**", *examples]) if examples else None
+        app.command(name, epilog=epilog)(getattr(home, name.replace("-", "_")))
     return app
 
 

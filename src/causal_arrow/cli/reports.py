@@ -90,21 +90,6 @@ def _facts_of(model: str) -> tuple[Abilities, TrainingRange | None]:
     return inference.abilities(model, inference.ready_model(model, "cpu")), inference.training_range(model)
 
 
-EXAMPLES = {
-    "check": """
-**Examples**
-
-`causal-arrow check table.csv`
-
-`causal-arrow check table.xlsx --sheet 2024 --drop id`
-
-`causal-arrow check table.csv --na '?' --missing drop`
-
-`zcat table.csv.gz | causal-arrow check -`
-"""
-}
-
-
 MEASURES = {
     "shd": "structural Hamming distance: missing, extra and reversed edges",
     "nshd": "the same, divided by the edges of the first graph",
@@ -181,17 +166,6 @@ def _hidden_causes(
     }
 
 
-EXAMPLES = {
-    "compare": """
-**Examples**
-
-`causal-arrow compare truth.csv answer/graph.json`
-
-`causal-arrow compare before.gml after.dot --json`
-"""
-}
-
-
 CHOICE = (
     "arrow-base is the default and reads every table: numbers, categories, missing cells, experiments, environments. "
     "arrow-strict is for comparisons: a network like it for complete tables of numbers, trained on the paper's tasks "
@@ -255,3 +229,18 @@ def _training_lines(record: dict[str, Any]) -> list[str]:
         f"nSHD {part['nshd']:.2f}  F1 {part['f1']:.2f}  AP {part['ap']:.2f}"
         for part in record["validation"]
     ]
+
+
+EXAMPLES = {
+    "check": (
+        "causal-arrow check table.csv",
+        "causal-arrow check table.xlsx --sheet 2024 --drop id",
+        "causal-arrow check table.csv --na '?' --missing drop",
+        "zcat table.csv.gz | causal-arrow check -",
+    ),
+    "compare": (
+        "causal-arrow compare truth.csv answer/graph.json",
+        "causal-arrow compare before.gml after.dot --json",
+    ),
+}
+"""Commands to show in the help."""

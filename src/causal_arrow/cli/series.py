@@ -173,13 +173,10 @@ def response(
 
 
 EXAMPLES = {
-    "response": """
-**Examples**
-
-`causal-arrow response series.csv --lags 3 --time date --cause price --effect sales`
-
-`causal-arrow response panel.csv --lags 2 --time week --unit shop --cause price --effect sales --kind step --steps 8`
-
-`causal-arrow response series.csv --lags auto --cause price --effect sales --plot curve.png`
-"""
+    "response": (
+        "causal-arrow response series.csv --lags 3 --time date --cause price --effect sales",
+        "causal-arrow response panel.csv --lags 2 --time week --unit shop --cause price --effect sales --kind step",
+        "causal-arrow response series.csv --lags auto --cause price --effect sales --plot curve.png",
+    ),
 }
+"""Commands to show in the help."""

@@ -83,15 +83,11 @@ def serve(
 
 
 EXAMPLES = {
-    "serve": """
-**Examples**
-
-`causal-arrow serve`
-
-`causal-arrow serve table.csv`
-
-`causal-arrow serve --port 9000 --no-browser`
-
-`causal-arrow serve --host 0.0.0.0`
-"""
+    "serve": (
+        "causal-arrow serve",
+        "causal-arrow serve table.csv",
+        "causal-arrow serve --port 9000 --no-browser",
+        "causal-arrow serve --host 0.0.0.0",
+    ),
 }
+"""Commands to show in the help."""

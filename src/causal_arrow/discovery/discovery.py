@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery import exports, inference, saved, summary, uncertainty
+from causal_arrow.discovery import exports, inference, pictures, saved, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, edge_record
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, as_knowledge, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, warn
@@ -72,19 +72,6 @@ class Discovery:
 
     `discover` makes it; `arrow.discovery_` is the one behind a fitted `Arrow`.
 
-    Parameters
-    ----------
-    answer
-        The graph and all probabilities.
-    table
-        The table as it was read; without it, questions about the data are refused.
-    report
-        What was noticed about the table; by default it is inspected again.
-    settings
-        How the answer was found.
-    network
-        The network that read the table; by default it is loaded by its name when a question needs it.
-
     Attributes
     ----------
     answer : Answer
@@ -94,11 +81,15 @@ class Discovery:
 
     Notes
     -----
+    Without a table, questions about the data are refused. A missing report is made, and a missing network loaded by
+    its name, when a question needs it.
+
     Data frames are of the library that the table came in, or of the setting `frames`. In libraries without an index,
     the labels of rows are the first column, called `variable`.
 
-    Questions about many possible graphs draw them from the network's distribution. With a whole number as
-    `random_state` the same graphs are drawn every time, and only once for several questions.
+    Questions about many possible graphs draw `n_graphs` of them from the network's distribution. `random_state` is a
+    seed or a numpy generator. With a seed the same graphs are drawn every time, and only once for several questions;
+    with None others every time. Pictures are drawn on the matplotlib axes `ax`, or in a new figure of a fitting size.
 
     Examples
     --------
@@ -135,13 +126,7 @@ class Discovery:
 
     @property
     def table(self) -> Table:
-        """The table as it was read; a ConfigurationError if the discovery was saved without it.
-
-        Examples
-        --------
-        >>> found.table.variables
-        7
-        """
+        """The table as it was read; a ConfigurationError if the discovery was saved without it."""
         if self._table is None:
             raise ConfigurationError(
                 "This question needs the table, and the discovery was saved without it: open the table itself, or save "
@@ -151,26 +136,14 @@ class Discovery:
 
     @property
     def report(self) -> TableReport:
-        """What was noticed about the table, and what it means for trust in the answer.
-
-        Examples
-        --------
-        >>> found.report.title.startswith("800 observations of 7 variables")
-        True
-        """
+        """What was noticed about the table, and what it means for trust in the answer."""
         if self._report is None:
             self._report = inspect_table(self.table)
         return self._report
 
     @property
     def network(self) -> Network:
-        """The network that read the table; that of a loaded discovery is loaded by its name.
-
-        Examples
-        --------
-        >>> found.network.device
-        'cpu'
-        """
+        """The network that read the table; that of a loaded discovery is loaded by its name."""
         if self._network is None:
             settings = self.settings
             if not self._model_is_known:
@@ -188,13 +161,7 @@ class Discovery:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables.  (P,)
-
-        Examples
-        --------
-        >>> found.names[-2:]
-        ('day3', 'stay')
-        """
+        """The names of the variables.  (P,)"""
         return self.answer.names
 
     # The graph, as frames of the library that the table came in
@@ -218,11 +185,6 @@ class Discovery:
 
         One row per edge: the cause as `source`, the effect as `target`, and the fields of `DirectedEdge`. Pairs that
         probably share a hidden cause are in `answer.hidden_causes`.
-
-        Examples
-        --------
-        >>> list(found.edges.columns[:3])
-        ['source', 'target', 'probability']
         """
         import pandas as pd
 
@@ -243,14 +205,7 @@ class Discovery:
 
     @property
     def skeleton_probabilities(self) -> pd.DataFrame:
-        """Probability that two variables are adjacent, in whichever direction.
-
-        Examples
-        --------
-        >>> adjacent = found.skeleton_probabilities
-        >>> bool(adjacent.loc["drug", "day3"] == adjacent.loc["day3", "drug"])
-        True
-        """
+        """Probability that two variables are adjacent, in whichever direction."""
         return self._square(self.answer.skeleton_probabilities)
 
     @property
@@ -258,28 +213,15 @@ class Discovery:
         """Probability that two variables share a cause that is not in the table.
 
         A ConfigurationError if the model says nothing about hidden common causes, as arrow-strict does not.
-
-        Examples
-        --------
-        >>> found.confounding_probabilities.shape
-        (7, 7)
         """
         probabilities = self.answer.confounding_probabilities
         if probabilities is None:
-            raise ConfigurationError(
-                f"The model {self.answer.model} says nothing of hidden common causes: it has no probabilities of them."
-            )
+            raise ConfigurationError(f"The model {self.answer.model} gives no probabilities of hidden common causes.")
         return self._square(probabilities)
 
     @property
     def order_scores(self) -> pd.Series:
-        """A score for each variable: j comes before k in the causal order with log-odds score_j − score_k.
-
-        Examples
-        --------
-        >>> bool(found.order_scores["age"] > found.order_scores["stay"])
-        True
-        """
+        """A score for each variable: j comes before k in the causal order with log-odds score_j − score_k."""
         import pandas as pd
 
         scores = pd.Series(self.answer.order_scores, index=list(self.names), name="order_score")
@@ -287,13 +229,7 @@ class Discovery:
 
     @property
     def cpdag(self) -> pd.DataFrame:
-        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways.
-
-        Examples
-        --------
-        >>> (found.cpdag >= found.graph).all(axis=None).item()
-        True
-        """
+        """The Markov equivalence class of the graph: an edge whose direction is not compelled is marked both ways."""
         return self._square(self.answer.cpdag.astype(int))
 
     # What is known
@@ -312,22 +248,13 @@ class Discovery:
     ) -> Discovery:
         """Answer again under other knowledge, decoding or display; the network does not run again.
 
-        This discovery stays as it is, so that several refinements can be compared.
+        This discovery stays as it is, so that several refinements can be compared. Arguments that are not described
+        here are settings, as in `Arrow`.
 
         Parameters
         ----------
         knowledge
             What is known now; it replaces what was known before. `Knowledge()` takes all knowledge away.
-        threshold
-            The new threshold, from 0 to 1.
-        decode
-            The new decoding rule: "map", "shd" or "f1".
-        directions
-            "tempered" or "network".
-        hidden
-            "none", "standing-out" or "all".
-        hidden_threshold
-            The probability above which a hidden cause is shown.
         **statements
             Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
 
@@ -351,20 +278,7 @@ class Discovery:
         return self.with_answer(answer, settings)
 
     def with_answer(self, answer: Answer, settings: Settings | None = None) -> Discovery:
-        """The discovery with another answer about the same table, by the same network.
-
-        Parameters
-        ----------
-        answer
-            An answer about the same variables.
-        settings
-            How it was found; by default as before.
-
-        Examples
-        --------
-        >>> found.with_answer(found.answer).table is found.table
-        True
-        """
+        """The discovery with another answer about the same table, by the same network."""
         other = copy.copy(self)
         other.answer, other.settings = answer, settings or self.settings
         other._drawn, other._tested = {}, {}
@@ -374,13 +288,6 @@ class Discovery:
 
     def sample(self, n_graphs: int = 1000, random_state: RandomState = 0) -> Bools:
         """Draw causal graphs from the network's distribution, none of which contradicts the knowledge.  (K, P, P)
-
-        Parameters
-        ----------
-        n_graphs
-            How many graphs.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
 
         Examples
         --------
@@ -394,17 +301,6 @@ class Discovery:
 
         Hidden common causes are no paths. Where variables along the way probably share one, an ArrowWarning says so.
 
-        Parameters
-        ----------
-        cause
-            The variable at which the path starts.
-        effect
-            The variable at which it ends.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
-
         Examples
         --------
         >>> found.path_probability("drug", "stay") > 0.5  # directly or through day3
@@ -414,20 +310,13 @@ class Discovery:
         if ends[0] == ends[1]:
             raise ConfigurationError(f"Expected two different variables as cause and effect, got {cause!r} twice.")
         graphs, _ = self._draw(n_graphs, random_state)
-        self._mention_hidden_causes(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
+        _warn_if(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
         return float(uncertainty.ancestor_frequencies(graphs)[ends])
 
     def ancestor_probabilities(self, n_graphs: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
 
         Hidden common causes are no paths. Where some variables probably share one, an ArrowWarning says so.
-
-        Parameters
-        ----------
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
 
         Examples
         --------
@@ -436,7 +325,7 @@ class Discovery:
         0.0
         """
         graphs, _ = self._draw(n_graphs, random_state)
-        self._mention_hidden_causes(uncertainty.hidden_causes_sentence(self.answer.hidden_causes))
+        _warn_if(uncertainty.hidden_causes_sentence(self.answer.hidden_causes))
         return self._square(uncertainty.ancestor_frequencies(graphs))
 
     def parent_set_frequencies(
@@ -448,15 +337,6 @@ class Discovery:
         express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
         quarter of the graphs has both edges, and another quarter neither.
 
-        Parameters
-        ----------
-        variable
-            The variable whose causes are counted.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
-
         Examples
         --------
         >>> found.parent_set_frequencies("stay", n_graphs=100)["parents"][0]
@@ -467,12 +347,7 @@ class Discovery:
         return self._sets(uncertainty.parent_sets(graphs, index), "parents", len(graphs))
 
     def adjustment_set_frequencies(
-        self,
-        treatment: str,
-        outcome: str,
-        kind: str = "optimal",
-        n_graphs: int = 1000,
-        random_state: RandomState = 0,
+        self, treatment: str, outcome: str, kind: str = "optimal", n_graphs: int = 1000, random_state: RandomState = 0
     ) -> pd.DataFrame:
         """What to adjust for when estimating the effect of treatment on outcome, in drawn graphs.
 
@@ -480,19 +355,8 @@ class Discovery:
         which the treatment has no effect on the outcome. Hidden common causes are not adjusted for; where variables on
         the way probably share one, an ArrowWarning says so.
 
-        Parameters
-        ----------
-        treatment
-            The variable that is changed.
-        outcome
-            The variable whose change is of interest.
-        kind
-            "optimal" is the valid set with the smallest variance in linear models, "parents" the direct causes of the
-            treatment.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
+        Of `kind` "optimal" is the valid set with the smallest variance in linear models, of "parents" the direct causes
+        of the treatment.
 
         Examples
         --------
@@ -503,30 +367,16 @@ class Discovery:
         ends = self.answer.index_of(treatment), self.answer.index_of(outcome)
         graphs, _ = self._draw(n_graphs, random_state)
         counts = uncertainty.adjustment_sets(graphs, *ends, kind=kind)
-        self._mention_hidden_causes(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
+        _warn_if(uncertainty.hidden_causes_on_the_way(self.answer, graphs, *ends))
         return self._sets(counts, "adjustment_set", len(graphs))
 
     def stability(
-        self,
-        /,
-        n_resamples: int = 100,
-        random_state: RandomState = 0,
-        progress: bool | None = None,
-        **workers: Any,
+        self, /, n_resamples: int = 100, random_state: RandomState = 0, progress: bool | None = None, **workers: Any
     ) -> uncertainty.EdgeStability:
         """How often each edge occurs when the observations are drawn again with replacement (bootstrap).
 
-        Parameters
-        ----------
-        n_resamples
-            How many resampled tables. They go through the network several at a time.
-        random_state
-            A seed or a numpy generator; None gives other tables every time.
-        progress
-            Whether to show a progress bar; by default only on a terminal.
-        **workers
-            `backend`, `jobs` and `cluster` as in `discover_many`: with jobs=4, four processes share the work, and the
-            result is the same.
+        `backend`, `jobs` and `cluster` are those of `discover_many`: with jobs=4, four processes share the work, and
+        the result is the same.
 
         Examples
         --------
@@ -534,16 +384,9 @@ class Discovery:
         >>> stability.resamples
         4
         """
-        return uncertainty.bootstrap(
-            self.answer,
-            self.network,
-            self.table,
-            check_count("n_resamples", n_resamples),
-            random_generator(random_state),
-            self.settings,
-            progress=progress,
-            **workers,
-        )
+        count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
+        parts = self.answer, self.network, self.table
+        return uncertainty.bootstrap(*parts, count, random, self.settings, progress=progress, **workers)
 
     def resampled(
         self, n_resamples: int = 100, random_state: RandomState = 0, passes: int = 1
@@ -551,20 +394,6 @@ class Discovery:
         """Read resampled tables one after the other: `stability` for programs that show progress or may stop.
 
         The network runs as the distributions are asked for; `edge_stability` counts over them.
-
-        Parameters
-        ----------
-        n_resamples
-            How many resampled tables.
-        random_state
-            A seed or a numpy generator; None gives other tables every time.
-        passes
-            In how many passes through the network, at least.
-
-        Examples
-        --------
-        >>> next(found.resampled(n_resamples=2)).variables
-        7
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
         return uncertainty.resampled_distributions(
@@ -598,14 +427,10 @@ class Discovery:
         Three answers: the size with a 90% interval, given that the treatment comes before the outcome; the share of
         graphs with a causal path; and a test of dependence after adjustment. Each graph is used with its own valid
         adjustment set, so the interval covers both the uncertainty about the graph and the sampling error.
-        `print(effect)` says it in words.
+        `print(effect)` puts them into words.
 
         Parameters
         ----------
-        treatment
-            The variable that is changed.
-        outcome
-            The variable whose change is estimated.
         between
             Two values or levels of the treatment, from and to; by default the effect is per unit.
         level
@@ -628,17 +453,11 @@ class Discovery:
             A yes or no column that marks the rows in which it was randomized.
         strata
             Columns within whose levels it was randomized.
-        cluster
-            A column whose levels are groups of dependent rows.
         instrument
             A column that affects the outcome through the treatment alone and shares no cause with it.
         split
             Whether the graphs come from one half of the rows and the estimates from the other, then swapped; the
             network runs twice.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
 
         Examples
         --------
@@ -649,23 +468,13 @@ class Discovery:
         """
         from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, halves, split_effect
 
-        question = EffectQuestion(
-            estimator,
-            adjustment,
-            level,
-            order,
-            adjust_for,
-            randomized is True or treatment in ([randomized] if isinstance(randomized, str) else randomized or ()),
-            randomized_rows,
-            strata,
-            cluster,
-            instrument,
+        by_chance = randomized is True or treatment in (
+            [randomized] if isinstance(randomized, str) else randomized or ()
         )
-        asked: dict[str, Any] = {
-            "between": between,
-            "question": question,
-            "count": check_count("n_graphs", n_graphs),
-        }
+        question = EffectQuestion(
+            estimator, adjustment, level, order, adjust_for, by_chance, randomized_rows, strata, cluster, instrument
+        )
+        asked: dict[str, Any] = {"between": between, "question": question, "count": check_count("n_graphs", n_graphs)}
         table = self.table
         if not split and not question.randomized:
             graphs, random = self._draw(n_graphs, random_state)
@@ -673,15 +482,9 @@ class Discovery:
         random = asked["random"] = random_generator(random_state)
         if not split:
             return estimate_effect(self.answer, table, treatment, outcome, **asked)
-        first, second = halves(table, cluster, random)
-        parts = [
-            (
-                uncertainty.answer_of_rows(self.answer, self.network, table.only(graph_rows), self.settings),
-                table.only(rows),
-            )
-            for graph_rows, rows in ((first, second), (second, first))
-        ]
-        return split_effect(parts, treatment, outcome, **asked)
+        both = [table.only(rows) for rows in halves(table, cluster, random)]
+        answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
+        return split_effect(list(zip(answers, both[::-1], strict=True)), treatment, outcome, **asked)
 
     def effects(
         self,
@@ -694,26 +497,9 @@ class Discovery:
         n_graphs: int = 1000,
         random_state: RandomState = 0,
     ) -> Effects:
-        """Estimate the effects of all other variables on the outcome, the largest first, each as `effect` does.
+        """Estimate the effects of all other variables on the outcome, the largest first, with the options of `effect`.
 
-        Nobody has said here which variables come before the outcome: the graphs decide.
-
-        Parameters
-        ----------
-        outcome
-            The variable whose change is estimated.
-        level
-            Of an outcome with levels, the one whose share is the outcome.
-        estimator
-            "linear", "curved" or "flexible", as in `effect`.
-        adjustment
-            "optimal" or "parents", as in `adjustment_set_frequencies`.
-        cluster
-            A column whose levels are groups of dependent rows.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
+        The graphs alone decide which variables come before the outcome.
 
         Examples
         --------
@@ -740,23 +526,17 @@ class Discovery:
     ) -> ExperimentPlan:
         """Advise which variable to intervene on next, or which hidden cause to measure, to learn most.
 
-        The experiments come the best first; `print(plan)` says it in words.
+        The best experiments come first; `print(plan)` puts them into words. `budget` of them are carried out together.
 
         Parameters
         ----------
         target
             What the uncertainty is about: None for the whole graph, an outcome for its causes, or a pair (treatment,
             outcome) for that effect.
-        budget
-            How many experiments are carried out together.
         candidates
             The variables that can be intervened on; by default all that experiments have not intervened on yet.
         rows
             How many rows each experiment will have; by default as many as the table.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
 
         Examples
         --------
@@ -771,16 +551,8 @@ class Discovery:
             rows = check_count("rows, those of the experiment,", rows)
         table = self.table
         graphs, random = self._draw(n_graphs, random_state)
-        return plan_experiments(
-            self.answer,
-            table,
-            graphs,
-            target=target,
-            budget=budget,
-            candidates=candidates,
-            rows=rows,
-            random=random,
-        )
+        asked: dict[str, Any] = {"target": target, "budget": budget, "candidates": candidates, "rows": rows}
+        return plan_experiments(self.answer, table, graphs, random=random, **asked)
 
     def learn_from_experiment(
         self, variable: str, rows: Any, n_graphs: int = 1000, random_state: RandomState = 0
@@ -790,17 +562,8 @@ class Discovery:
         Edges that the experiment makes improbable are forbidden, in addition to what was known. A network that reads
         experiments does better with all observations in one table: see the `interventions` of `discover`.
 
-        Parameters
-        ----------
-        variable
-            The variable that was randomized.
-        rows
-            The observations of the experiment, with the columns of the table, read in the same way. The column that
-            names environments may be missing.
-        n_graphs
-            How many graphs to draw.
-        random_state
-            A seed or a numpy generator; None gives other graphs every time.
+        `rows` are the observations of the experiment, with the columns of the table, read in the same way. The column
+        that names environments may be missing.
 
         Examples
         --------
@@ -819,19 +582,11 @@ class Discovery:
     def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
         """Test whether the graph is compatible with a table, by the independences that it implies.
 
-        The share of violated independences is compared with that of graphs whose names are shuffled. `print(...)` says
-        it in words.
+        The share of violated independences is compared with that of graphs whose names are shuffled.
 
-        Parameters
-        ----------
-        table
-            A table with the columns of the one that was read, which is tested by default; it is read in the same way,
-            and if environments were given with that one, it needs a column "environment". Its complete observations
-            are used; observations that the network has not seen make the stricter test.
-        permutations
-            How many graphs with shuffled names.
-        random_state
-            A seed or a numpy generator; None shuffles differently every time.
+        By default the table that was read. Another one has the same columns, is read in the same way, and needs a
+        column "environment" if environments were given with the first. Its complete observations are used;
+        observations that the network has not seen make the stricter test.
 
         Examples
         --------
@@ -846,19 +601,9 @@ class Discovery:
         return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.suspected)
 
     def compatibility(self, thorough: bool = False) -> Falsification | None:
-        """Test quickly whether the graph is compatible with its table, as the summary says it; tested only once.
+        """Test quickly whether the graph is compatible with its table, as the summary does; it is tested only once.
 
         None where there is nothing to test with, or too many variables for a quick test.
-
-        Parameters
-        ----------
-        thorough
-            Whether to take the time for a table of many variables too.
-
-        Examples
-        --------
-        >>> found.compatibility().falsified
-        False
         """
         from causal_arrow.discovery.effects.falsification import compatibility
 
@@ -870,13 +615,9 @@ class Discovery:
     def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
         """Ask classical methods about the same table: where they agree with the answer, where not, what each assumes.
 
-        They read the table as the network did, on the same scales, and know nothing of what you know.
-
-        Parameters
-        ----------
-        methods
-            Some of "flop", "boss" and "pc"; by default those that are installed and fast enough for this many columns.
-            `pip install "causal-arrow[opinion]"` brings all.
+        `methods` are some of "flop", "boss" and "pc"; by default those that are installed and fast enough for this many
+        columns. `pip install "causal-arrow[opinion]"` brings all. They read the table on the scales that the network
+        read, and are not given your knowledge.
 
         Examples
         --------
@@ -909,37 +650,11 @@ class Discovery:
         return summary.to_html(summary.summarize(self.answer, self.compatibility()), picture)
 
     def draw(self, *paths: str | Path) -> None:
-        """Write a picture of the graph to files, by their endings: .png, .svg or .pdf.
-
-        Parameters
-        ----------
-        *paths
-            The files.
-
-        Examples
-        --------
-        >>> found.draw("graph.svg", "graph.png")
-        """
-        from causal_arrow.discovery import pictures
-
+        """Write a picture of the graph to files, by their endings: .png, .svg or .pdf."""
         pictures.save_graph(self.answer, *paths)
 
     def plot(self, /, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the graph on matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            The axes to draw on; by default those of a new figure of a fitting size.
-        **options
-            Those of `draw_graph`.
-
-        Examples
-        --------
-        >>> found.plot().figure.savefig("graph.svg")
-        """
-        from causal_arrow.discovery import pictures
-
+        """Draw the graph; `options` are those of `draw_graph`."""
         return pictures.draw_graph(self.answer, ax=ax, **options)
 
     def plot_comparison(
@@ -949,53 +664,25 @@ class Discovery:
 
         Causes are on top by the truth, so that right edges point down and reversed ones up.
 
-        Parameters
-        ----------
-        truth
-            The true edges, as pairs of a cause and its effect or as text such as "smoking -> cancer".
-        ax
-            The axes to draw on; by default those of a new figure of a fitting size.
-        title
-            The words above the picture; by default how many of the true edges were found.
+        The true edges are pairs of a cause and its effect, or text such as "smoking -> cancer".
 
         Examples
         --------
         >>> truth = table.attrs["edges"]
         >>> found.plot_comparison(truth).figure.savefig("comparison.svg")
         """
-        from causal_arrow.discovery import pictures
-
         return pictures.draw_comparison(self.answer, truth, ax, title=title)
 
     def plot_probabilities(self, ax: Axes | None = None) -> Axes:
-        """Draw a heat map of the edge probabilities, along the causal order.
-
-        Parameters
-        ----------
-        ax
-            The axes to draw on; by default those of a new figure of a fitting size.
-
-        Examples
-        --------
-        >>> found.plot_probabilities().figure.savefig("probabilities.svg")
-        """
-        from causal_arrow.discovery import pictures
-
+        """Draw a heat map of the edge probabilities, along the causal order."""
         return pictures.draw_probabilities(self.answer, ax=ax)
 
     # Files and other packages
 
     def save(self, path: str | Path, *, table: bool = True, overwrite: bool = False) -> None:
-        """Save everything to one file that `Discovery.load` reads.
+        """Save everything to one .causal file that `Discovery.load` reads.
 
-        Parameters
-        ----------
-        path
-            The file, which ends in .causal.
-        table
-            Whether the table goes into the file; without it, questions about the data cannot be answered later.
-        overwrite
-            Whether to replace a file of this name.
+        Without the table, questions about the data cannot be answered later.
 
         Examples
         --------
@@ -1007,12 +694,7 @@ class Discovery:
     def load(cls, path: str | Path, *, model: str | Path | Network | None = None) -> Discovery:
         """Read a file that `save` wrote. A damaged file, or any other, is a ConfigurationError.
 
-        Parameters
-        ----------
-        path
-            The file. No part of it is ever run.
-        model
-            The network for `stability`; by default the one that read the table, loaded by its name.
+        `model` is the network for `stability`; by default the one that read the table, loaded by its name.
 
         Examples
         --------
@@ -1062,10 +744,6 @@ class Discovery:
         labels = {name: value for name, value in labels.items() if value is not None}
         return read_like(self.table, rows, reading.missing, labels, needs_environments)
 
-    def _mention_hidden_causes(self, sentence: str | None) -> None:
-        if sentence is not None:
-            warn(sentence)
-
     def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
         import pandas as pd
 
@@ -1083,6 +761,11 @@ class Discovery:
     def _framed(self, frame: pd.DataFrame, rows: str | None = None) -> Any:
         """The frame in the library of the settings; without an index there, `rows` is the column of row labels."""
         return in_library(frame, self.settings.frames, rows)
+
+
+def _warn_if(sentence: str | None) -> None:
+    if sentence is not None:
+        warn(sentence)
 
 
 def random_generator(random_state: RandomState) -> np.random.Generator:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,69 +52,36 @@ NAMES = {
     "skeleton_probabilities": "skeleton_probabilities_",
     "table": "table_",
 }
-"""What the estimator calls members of the discovery that have another name there."""
+"""Members of a discovery that have another name in the estimator."""
 
 
 def _asked_of(question: Callable[Concatenate[Discovery, Asked], Given]) -> Callable[Concatenate[Arrow, Asked], Given]:
-    """The method that puts a question to the discovery, with its types and its documentation."""
+    """The method that passes a question on to the discovery; one that answers with a discovery gives an estimator."""
 
     @wraps(question)
     def method(self: Arrow, /, *args: Asked.args, **options: Asked.kwargs) -> Given:
         for name in options.keys() & FORMER_ARGUMENTS.keys():
             raise ConfigurationError(f"{name!r} is now called {FORMER_ARGUMENTS[name]!r}.")
-        ask = getattr(self._fitted, question.__name__, None)  # a series has other questions than a table
-        if ask is None:
-            raise ConfigurationError(f"{question.__name__} is for tables, and this is a time series: ask for response.")
-        answer: Given = ask(*args, **options)
-        return answer
+        answer: Any = self._member(question.__name__)(*args, **options)
+        return self._with(answer) if isinstance(answer, type(self._fitted)) else answer
 
     method.__doc__ = _of_arrow(question.__doc__)
     return method
 
 
-def _refined_by(
-    change: Callable[Concatenate[Discovery, Asked], Discovery],
-) -> Callable[Concatenate[Arrow, Asked], Arrow]:
-    """The method that returns a new fitted estimator with the changed discovery."""
-    changed = _asked_of(change)
-
-    @wraps(changed)
-    def method(self: Arrow, /, *args: Asked.args, **options: Asked.kwargs) -> Arrow:
-        return self._with(changed(self, *args, **options))
-
-    method.__doc__ = changed.__doc__
-    return method
-
-
 def _found_by(read: Callable[[Discovery], Given]) -> Given:
-    """The fitted attribute that has the value and the documentation of a property of the discovery."""
+    """The attribute with the value and the documentation of a property of the discovery."""
     get: Callable[[Discovery], Given] = getattr(read, "fget", read)
 
-    def attribute(self: Arrow) -> Given:
-        if not hasattr(type(self._fitted), get.__name__):
-            raise ConfigurationError(f"{get.__name__} is for tables, and this is a time series.")
-        value: Given = getattr(self._fitted, get.__name__)
-        return value
+    def attribute(self: Arrow) -> Any:
+        return self._member(get.__name__)
 
     attribute.__doc__ = _of_arrow(get.__doc__)
     return property(attribute)  # type: ignore[return-value]
 
 
-class _Former:
-    """A method of earlier versions: an AttributeError that says what to call now."""
-
-    def __init__(self, now: str) -> None:
-        self.now = now
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = f"{owner.__name__}.{name}"
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(f"{self.name} is now {self.now}.")
-
-
 def _of_arrow(documentation: str | None) -> str:
-    """The documentation of a question, with examples that ask an estimator."""
+    """The documentation of a member of a discovery, with examples that ask an estimator."""
     return re.sub(r"\bfound\.(\w+)", lambda found: f"arrow.{NAMES.get(found[1], found[1])}", documentation or "")
 
 
@@ -147,18 +114,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
     hidden_threshold
         The probability above which a hidden cause is shown.
-    missing
-        What to do about missing values. "model" leaves them to the network, which sees what is missing; "error" refuses
-        them, "drop" leaves out incomplete observations, "impute" fills them in. "auto" is "model" where the network can
-        read missing values, else "error".
-    kinds
-        What columns hold, where that should not be detected: {"zip": "category"}; one of "number", "binary", "ordered",
-        "category".
-    ordered
-        Columns whose levels have an order, the smallest first: {"size": ["small", "medium", "large"]}.
+    missing, kinds, ordered
+        How to read the table, as in `ReadOptions`.
     max_rows
-        How many rows of a long table the network reads one by one, 20,000 by default: with more, answers hardly
-        improve. They are drawn evenly; statistics of pairs are always those of all rows.
+        How many rows of a long table the network reads one by one, drawn evenly; 20,000 by default, since more hardly
+        improve the answer. Statistics of pairs always use all rows.
     observations_per_chunk
         How many observations to read at a time. By default chosen so that memory stays bounded; the answer is the same
         up to rounding.
@@ -167,20 +127,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         typically within 0.0001, and nearly always within 0.01, of those in float32.
     frames
         The library of data frames in the answer, such as "polars"; "auto" is the one that the table came in.
-    lags
-        Read the table as a time series, in which causes act up to this many steps later; "auto" chooses by the data.
-    time
-        For series: the column with the time of each row, dates or numbers. By default rows follow each other.
-    unit
-        For panels: the column that says which unit a row belongs to.
-    contemporaneous
-        For series: whether causes may act within one step.
-    difference
-        For series: the columns whose changes from step to step are analyzed, or True for all numbers.
-    season
-        For series: the period in steps of a season to take out.
-    resample
-        For series: the length of equal steps to bring irregular times to, such as "D", "MS" or a number.
+    lags, time, unit, contemporaneous, difference, season, resample
+        How to read a time series, as in `SeriesOptions`; without `lags` the table has no order.
 
     Attributes
     ----------
@@ -239,29 +187,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         season: int | None = None,
         resample: str | float | None = None,
     ) -> None:
-        self.model = model
-        self.device = device
-        self.decode = decode
-        self.threshold = threshold
-        self.knowledge = knowledge
-        self.scale = scale
-        self.directions = directions
-        self.hidden = hidden
-        self.hidden_threshold = hidden_threshold
-        self.missing = missing
-        self.kinds = kinds
-        self.ordered = ordered
-        self.max_rows = max_rows
-        self.observations_per_chunk = observations_per_chunk
-        self.precision = precision
-        self.frames = frames
-        self.lags = lags
-        self.time = time
-        self.unit = unit
-        self.contemporaneous = contemporaneous
-        self.difference = difference
-        self.season = season
-        self.resample = resample
+        given = dict(locals())
+        del given["self"]
+        self.__dict__.update(given)  # as they are and by their names, as scikit-learn expects
 
     # Fitting
 
@@ -285,13 +213,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             file, or anything else that `read_table` takes.
         y
             Ignored with an ArrowWarning: an outcome belongs into the table, as a column.
-        interventions
-            Which variables experiments have intervened on: for each observation the name of a variable, several
-            separated by `;`, nothing for none; or true and false for each cell; or the name of a column with such
-            labels, which is then no variable.
-        environments
-            Where or when each observation was made, if it is not known what differs there: a label for each, or the
-            name of a column. It is read as a category that nothing in the table causes.
+        interventions, environments
+            Labels of the rows, or the column that holds them: on which variables experiments have intervened, and where
+            or when each row was observed. See `ReadOptions`.
         randomized
             Variables whose values were drawn by chance in every row, as in a trial: nothing causes them, and their
             effects are estimated as those of a trial. It adds to `knowledge`.
@@ -314,8 +238,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             warn(warning)
         return self
 
-    refine = _refined_by(Discovery.refine)
-    learn_from_experiment = _refined_by(Discovery.learn_from_experiment)
+    refine = cast("Callable[..., Arrow]", _asked_of(Discovery.refine))
+    learn_from_experiment = cast("Callable[..., Arrow]", _asked_of(Discovery.learn_from_experiment))
 
     # What was found
 
@@ -345,45 +269,22 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """The pairs that probably share a hidden cause, the most probable first.
 
         Empty as well if the model says nothing about hidden causes.
-
-        Examples
-        --------
-        >>> arrow.hidden_causes_
-        []
         """
         return list(self.answer_.hidden_causes)
 
     @property
     def causal_order_(self) -> list[str]:
-        """The variables, causes before effects.
-
-        Examples
-        --------
-        >>> arrow.causal_order_[-2:]
-        ['day3', 'stay']
-        """
+        """The variables, causes before effects."""
         return list(self.answer_.order)
 
     @property
     def causal_graph_(self) -> nx.DiGraph[str]:
-        """The causal graph for networkx, with probabilities on its edges; the same as `to_networkx()`.
-
-        Examples
-        --------
-        >>> sorted(arrow.causal_graph_.predecessors("stay"))
-        ['day3', 'ward']
-        """
+        """The causal graph for networkx, with probabilities on its edges; the same as `to_networkx()`."""
         return self.to_networkx()
 
     @property
     def answer_(self) -> Answer:
-        """The graph and all probabilities in one object, without the data.
-
-        Examples
-        --------
-        >>> arrow.answer_.observations
-        800
-        """
+        """The graph and all probabilities in one object, without the data."""
         return self._fitted.answer
 
     # Questions
@@ -401,18 +302,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     falsify = _asked_of(Discovery.falsify)
 
     def response(self, cause: str, effect: str, steps: int = 10, **options: Any) -> Curve:
-        """What happens to one variable of a time series 0, 1, 2, ... steps after another was raised by one.
+        """Estimate what happens to a variable of a time series 0, 1, 2, ... steps after another was raised by one.
 
-        Parameters
-        ----------
-        cause
-            The variable that is raised.
-        effect
-            The variable that may change.
-        steps
-            How far to look ahead.
-        **options
-            `kind`, `n_graphs` and `random_state`, as in `SeriesDiscovery.response`.
+        `options` are `kind`, `n_graphs` and `random_state`, as in `SeriesDiscovery.response`.
 
         Examples
         --------
@@ -420,10 +312,9 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         >>> days.response("watering", "soil", steps=3).to_frame().shape
         (4, 4)
         """
-        ask = getattr(self._fitted, "response", None)
-        if ask is None:
+        if not hasattr(self._fitted, "response"):
             raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
-        curve: Curve = ask(cause, effect, steps, **options)
+        curve: Curve = self._member("response")(cause, effect, steps, **options)
         return curve
 
     summary = _asked_of(Discovery.summary)
@@ -441,7 +332,11 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     to_pgmpy = _asked_of(Discovery.to_pgmpy)
     to_causallearn = _asked_of(Discovery.to_causallearn)
     to_lingam = _asked_of(Discovery.to_lingam)
-    bootstrap = _Former("stability(n_resamples=...), which needs no table")
+
+    @property
+    def bootstrap(self) -> NoReturn:
+        """The former name of `stability`."""
+        raise AttributeError("Arrow.bootstrap is now stability(n_resamples=...), which needs no table.")
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.summary()}" if hasattr(self, "discovery_") else repr(self)
@@ -462,6 +357,12 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _fitted(self) -> Discovery:
         check_is_fitted(self)
         return self.discovery_
+
+    def _member(self, name: str) -> Any:
+        """A member of the discovery; a series has others than a table."""
+        if not hasattr(type(self._fitted), name):
+            raise ConfigurationError(f"{name} is for tables, and this is a time series: ask for response.")
+        return getattr(self._fitted, name)
 
     def _with(self, discovery: Discovery) -> Arrow:
         """An estimator fitted to the same table, with another discovery and the settings behind it."""

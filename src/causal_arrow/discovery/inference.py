@@ -46,11 +46,6 @@ def ready_model(source: str | Path | Network, device: str = "auto", precision: s
     return _loaded(str(source), _stamps(source), device, precision)
 
 
-def is_model(source: Any) -> bool:
-    """Whether this can be the `model` of a setting: a name, a path, or a network."""
-    return bool(str(source)) if isinstance(source, str | Path) else isinstance(source, Network)
-
-
 def model_name(source: Any) -> str:
     """What to call a model in an answer: its name or path, or what kind of network it is."""
     return source.title if isinstance(source, Network) else str(source)

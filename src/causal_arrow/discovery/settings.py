@@ -1,4 +1,9 @@
-"""Settings: how to go from a table to an answer, checked before any work starts."""
+"""Settings: how to go from a table to an answer, checked before any work starts.
+
+Python and the command line take every setting from here. So that help comes at once, this imports no network.
+"""
+
+# ruff: noqa: RUF009  # _setting makes a field
 
 from __future__ import annotations
 
@@ -7,69 +12,44 @@ import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_arrow.discovery.directions import DIRECTIONS
-from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE
-from causal_arrow.discovery.inference import is_model
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
-from causal_arrow.graphs.decoding import DECODING_RULES, check_threshold
-from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow.network.protocol import PRECISIONS, Network
 from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.frames import FRAMES, library_of
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
-from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import MIN_ROWS
+
+if TYPE_CHECKING:
+    from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.network.protocol import Network
+
+    KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
+else:
+    KnowledgeSource = Any
 
 REFINABLE = ("knowledge", "threshold", "decode", "directions", "hidden", "hidden_threshold")
 """The settings that an answer can take on without a new pass through the network."""
-KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
+STATEMENTS = ("required", "forbidden", "tiers", "roots", "leaves", "search_space", "no_hidden_cause", "randomized")
+"""Arguments of `Knowledge`."""
+FORMER_NAMES = {"observations": "max_rows"}
+"""Settings of earlier versions, which files may still have, and their names now."""
+
+
+def _setting(default: Any, help: str, *choices: str, kind: Any = None) -> Any:
+    """A setting that the command line has too: its help there, and its choices or its type."""
+    return field(default=default, metadata={"help": help, "choices": choices, "kind": kind or type(default)})
 
 
 @dataclass(frozen=True)
 class Settings:
     """How to go from a table to an answer; invalid settings are refused here, before any work.
 
-    Parameters
-    ----------
-    model
-        The name of a bundled model, a folder or file of weights, or a network that `load_model` returned.
-    device
-        "auto" and "cpu" are the processor; "cuda" and "cuda:1" need causal-arrow-lab.
-    decode
-        How to take one graph from the distribution: "map", "shd" or "f1".
-    threshold
-        For "map": edges are shown when the two variables are adjacent with more than this probability.
-    knowledge
-        A `Knowledge`, a mapping of its arguments, a TOML or JSON file, or pgmpy's ExpertKnowledge.
-    scale
-        Whether to log-transform skewed columns whose values share a sign: "auto", "given" or "log".
-    directions
-        Which probabilities directions have: "tempered" as real tables bear them out, "network" as the network has them.
-    hidden
-        Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
-    hidden_threshold
-        The probability above which a hidden cause is shown.
-    max_rows
-        How many rows of a long table the network reads one by one, 20,000 by default.
-    observations_per_chunk
-        How many observations to read at a time; by default chosen so that memory stays bounded.
-    precision
-        Of the network's matrix products: "auto" and "float32", or "bfloat16" on a GPU.
-    frames
-        The library of data frames in the answer, such as "polars"; "auto" is the one that the table came in.
-    reading
-        How to read the table.
-    series
-        How to read a time series; without lags the table has no order.
-
-    See Also
-    --------
-    Arrow : The same parameters, described at length.
+    The parameters are those of `Arrow`, which describes them; and `reading`, how to read a table, and `series`, how to
+    read a time series, as one object each.
 
     Examples
     --------
@@ -79,34 +59,69 @@ class Settings:
     0.5
     """
 
-    model: str | Path | Network = DEFAULT_MODEL
-    device: str = "auto"
-    decode: str = "map"
-    threshold: float = 0.5
+    model: str | Path | Network = _setting(
+        DEFAULT_MODEL, "A bundled model (see `models`), a folder, or a file.", kind=str
+    )
+    decode: str = _setting(
+        "map",
+        "Which graph to take: the most probable (map), the one with the fewest expected mistakes (shd), or the one "
+        "with the largest expected F1 (f1).",
+        *("map", "shd", "f1"),
+    )
+    threshold: float = _setting(
+        0.5, "With map: the probability of adjacency from which on an edge is shown, between 0 and 1."
+    )
+    scale: str = _setting(
+        "auto",
+        "Whether to log-transform skewed columns whose values share a sign: never (given), always (log), or unless "
+        "the network is clearly more certain without (auto).",
+        *("auto", "given", "log"),
+    )
+    directions: str = _setting(
+        "tempered",
+        "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
+        "(network).",
+        *("tempered", "network"),
+    )
+    hidden: str = _setting(
+        "standing-out",
+        "Which hidden causes to show: none, those that stand out from the table's own level (standing-out), or all "
+        "above the threshold.",
+        *("none", "standing-out", "all"),
+    )
+    hidden_threshold: float = _setting(0.5, "The probability above which a hidden cause is shown.")
+    max_rows: int | None = _setting(
+        None,
+        "How many rows of a long table the network reads one by one, 20 or more; 20,000 by default, since more "
+        "hardly improve the answer. Statistics always use all rows.",
+        kind=int | None,
+    )
+    device: str = _setting("auto", "auto and cpu are the processor; cuda and cuda:1 need causal-arrow-lab.")
+    precision: str = _setting(
+        "auto",
+        "Of the network's arithmetic: auto is float32; bfloat16 is for GPUs, and nearly always within 0.01 of it.",
+        *("auto", "float32", "bfloat16"),
+    )
     knowledge: KnowledgeSource = None
-    scale: str = "auto"
-    directions: str = "tempered"
-    hidden: str = "standing-out"
-    hidden_threshold: float = HIDDEN_CAUSE
-    max_rows: int | None = None
     observations_per_chunk: int | None = None
-    precision: str = "auto"
     frames: str = "auto"
     reading: ReadOptions = field(default_factory=ReadOptions)
     series: SeriesOptions = field(default_factory=SeriesOptions)
 
     def __post_init__(self) -> None:
-        if not is_model(self.model):
+        from causal_arrow.graphs.decoding import check_threshold
+        from causal_arrow.network.protocol import Network
+
+        named = isinstance(self.model, str | Path) and str(self.model)
+        if not (named or isinstance(self.model, Network)):
             raise ConfigurationError(
                 f"Expected model to be the name of a bundled model, a path, or a network, got {self.model!r}."
             )
         if not isinstance(self.device, str) or not self.device:
             raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
-        check_choice("decode", self.decode, DECODING_RULES)
-        check_choice("scale", self.scale, SCALES)
-        check_choice("directions", self.directions, DIRECTIONS)
-        check_choice("precision", self.precision, PRECISIONS)
-        check_choice("hidden", self.hidden, HIDDEN)
+        for entry in fields(self):
+            if choices := entry.metadata.get("choices"):
+                check_choice(entry.name, getattr(self, entry.name), choices)
         check_choice("frames", self.frames, FRAMES)
         check_threshold(self.threshold)
         check_threshold(self.hidden_threshold, "hidden_threshold")
@@ -116,12 +131,9 @@ class Settings:
             check_count("observations_per_chunk", self.observations_per_chunk)
 
     def changed(self, **changes: Any) -> Settings:
-        """Change some of the settings or reading options; ConfigurationError for a name that is none of them.
+        """Change some of the settings or reading options; ConfigurationError for a name that is unknown.
 
-        Parameters
-        ----------
-        **changes
-            New values by name. Arguments of `Knowledge`, such as `roots` or `randomized`, add to what is known.
+        Arguments of `Knowledge`, such as `roots` or `randomized`, add to what is known.
 
         Examples
         --------
@@ -135,7 +147,7 @@ class Settings:
         check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *STATEMENTS])
         if statements := {name: changes[name] for name in STATEMENTS if name in changes}:
             known = as_knowledge(changes.get("knowledge", self.knowledge))
-            changes = {**changes, "knowledge": known | Knowledge(**statements)}
+            changes = {**changes, "knowledge": known | as_knowledge(statements)}
         parts = {"reading": READ_OPTIONS, "series": SERIES_OPTIONS}
         inside = {part: {name: changes[name] for name in names if name in changes} for part, names in parts.items()}
         changes = {name: value for name, value in changes.items() if name in own}
@@ -145,24 +157,13 @@ class Settings:
         return replace(self, **changes)
 
     def for_source(self, source: Any) -> Settings:
-        """The settings with the library of frames that a source calls for, unless one was chosen.
-
-        Parameters
-        ----------
-        source
-            What `discover` takes.
-
-        Examples
-        --------
-        >>> settings.for_source("table.csv").frames
-        'pandas'
-        """
+        """The settings with the library of frames that a source calls for, unless one was chosen."""
         return self if self.frames != "auto" else replace(self, frames=library_of(source))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON can hold them; not for a model that is an object.
+        """The settings as JSON can hold them, with the reading options that are not the default.
 
-        By the names of the parameters, with the reading options that are not the default; `from_dict` reads it back.
+        Not for a model that is an object.
         """
         if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
@@ -173,30 +174,14 @@ class Settings:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:
-        """Read settings from a mapping of their names.
-
-        Parameters
-        ----------
-        content
-            Some of the parameters and reading options, by name, which may be those of earlier versions. An unknown
-            name is a ConfigurationError.
-
-        Examples
-        --------
-        >>> Settings.from_dict({"decode": "shd"}).decode
-        'shd'
-        """
+        """Read what `to_dict` returned, also in earlier versions; an unknown name is a ConfigurationError."""
         return cls().changed(**{FORMER_NAMES.get(name, name): value for name, value in content.items()})
-
-
-STATEMENTS = tuple(entry.name for entry in fields(Knowledge))
-"""Arguments of `Knowledge`."""
-FORMER_NAMES = {"observations": "max_rows"}
-"""Of settings in earlier versions, which files may still have."""
 
 
 def as_knowledge(source: Any) -> Knowledge:
     """Knowledge from whatever `Arrow` takes for it."""
+    from causal_arrow.graphs.knowledge import Knowledge
+
     if source is None:
         return Knowledge()
     if isinstance(source, Knowledge):

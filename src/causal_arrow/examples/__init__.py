@@ -71,7 +71,7 @@ def _bundled(name: str) -> pd.DataFrame:
 def _imaginary(module: str, name: str, title: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A table drawn by the equations of a module of this package."""
     equations = import_module(f"causal_arrow.examples.{module}")
-    known = {"title": title, "edges": list(equations.EDGES)}
+    known: dict[str, Any] = {"title": title, "edges": list(equations.EDGES)}
     if hasattr(equations, "EFFECTS"):
         # Names as keys, since attrs go into files as JSON, which has no pairs.
         known["effects"] = {f"{cause} -> {effect}": size for (cause, effect), size in equations.EFFECTS.items()}

@@ -138,23 +138,15 @@ def _what(record: Record) -> str:
 
 
 EXAMPLES = {
-    "benchmark": """
-**Examples**
-
-`causal-arrow-lab benchmark networks --methods arrow,boss,dagma --datasets 5`
-
-`causal-arrow-lab benchmark shifted/all herman --methods arrow:runs/base/weights,arrow --output results`
-
-`causal-arrow-lab benchmark discrete/ALARM-2000 missing --methods arrow,boss-indicators,hc-bic --datasets 5`
-
-`causal-arrow-lab benchmark sachs --scale given`
-
-`causal-arrow-lab benchmark all --device cuda`
-
-`causal-arrow-lab benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50`
-
-`causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50`
-
-`causal-arrow-lab benchmark --install sdcd`
-""",
+    "benchmark": (
+        "causal-arrow-lab benchmark networks --methods arrow,boss,dagma --datasets 5",
+        "causal-arrow-lab benchmark shifted/all herman --methods arrow:runs/base/weights,arrow --output results",
+        "causal-arrow-lab benchmark discrete/ALARM-2000 missing --methods arrow,boss-indicators,hc-bic --datasets 5",
+        "causal-arrow-lab benchmark sachs --scale given",
+        "causal-arrow-lab benchmark all --device cuda",
+        "causal-arrow-lab benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50",
+        "causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50",
+        "causal-arrow-lab benchmark --install sdcd",
+    ),
 }
+"""Commands to show in the help."""

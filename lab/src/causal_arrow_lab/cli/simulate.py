@@ -84,20 +84,15 @@ def simulate(
 
 
 EXAMPLES = {
-    "simulate": """
-**Examples**
-
-`causal-arrow-lab simulate --output made --variables 20`
-
-`causal-arrow-lab simulate --output made --tables 10 --distribution paper --only linear`
-
-`causal-arrow-lab simulate --output made --distribution any --only discrete`
-
-`causal-arrow discover made/table-1.csv -o answer`
-
-`causal-arrow compare made/graph-1.json answer/graph.json`
-"""
+    "simulate": (
+        "causal-arrow-lab simulate --output made --variables 20",
+        "causal-arrow-lab simulate --output made --tables 10 --distribution paper --only linear",
+        "causal-arrow-lab simulate --output made --distribution any --only discrete",
+        "causal-arrow discover made/table-1.csv -o answer",
+        "causal-arrow compare made/graph-1.json answer/graph.json",
+    ),
 }
+"""Commands to show in the help."""
 
 
 def _check_size(tables: int, observations: int, variables: int) -> None:
