@@ -400,7 +400,7 @@ def test_a_model_without_that_head_says_nothing_of_hidden_causes(small_model_fol
     arrow = Arrow(small_model_folder).fit(table)
     assert arrow.hidden_causes_ == []
     assert arrow.answer_.to_dict()["hidden_causes"] is None
-    with pytest.raises(ConfigurationError, match="says nothing of hidden common causes"):
+    with pytest.raises(ConfigurationError, match="gives no probabilities of hidden common causes"):
         _ = arrow.confounding_probabilities_
 
 
@@ -761,7 +761,7 @@ def test_edges_with_two_heads_in_graphviz_are_no_directed_edges(tmp_path: Path) 
 
 
 def test_other_packages_are_told_what_is_left_out(confounded: Arrow) -> None:
-    with pytest.warns(ArrowWarning, match=r"to_lingam hands over directed edges alone. Left out: \d+ pairs"):
+    with pytest.warns(ArrowWarning, match=r"to_lingam exports directed edges alone. Left out: \d+ pairs"):
         confounded.to_lingam()
     with pytest.warns(ArrowWarning, match="to_dowhy"):
         confounded.to_dowhy()

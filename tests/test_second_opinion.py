@@ -143,10 +143,10 @@ def test_a_method_that_is_missing_slow_or_fails_is_named(found: Discovery, monke
         raise AssertionError("it was asked")
 
     methods = {
-        "good": OtherMethod("Good", "good", "numpy", "nothing", 100, lambda values: np.zeros((5, 5), dtype=bool)),
-        "slow": OtherMethod("Slow", "slow", "numpy", "nothing", 4, never),
-        "failing": OtherMethod("Failing", "failing", "numpy", "nothing", 100, failing),
-        "missing": OtherMethod("Missing", "missing", "no_such_package", "nothing", 100, never),
+        "good": OtherMethod("Good", "numpy", "nothing", 100, lambda values: np.zeros((5, 5), dtype=bool)),
+        "slow": OtherMethod("Slow", "numpy", "nothing", 4, never),
+        "failing": OtherMethod("Failing", "numpy", "nothing", 100, failing),
+        "missing": OtherMethod("Missing", "no_such_package", "nothing", 100, never),
     }
     monkeypatch.setattr("causal_arrow.discovery.second_opinion.METHODS", methods)
     opinion = found.second_opinion()

@@ -1,7 +1,7 @@
-"""Answer: what the network says about one table, and the graph read off it under what is known.
+"""Answer: the network's distribution over the graphs of one table, and the graph decoded from it under knowledge.
 
-The network speaks once. Everything a person can ask for afterwards (the graph, each edge's probability, how sure its
-direction is, other graphs that are possible too) starts here, and so do the exports and the pictures.
+The network runs once. Everything that can be asked afterwards (the graph, the probability of each edge and of its
+direction, other possible graphs) starts here, and so do the exports and the pictures.
 
 Inside, variables stand in an order that depends on their values alone, the `arrangement`; what goes out follows the
 order of `names`. So ties and random draws come out the same however the columns of the table were ordered.
@@ -24,6 +24,7 @@ from causal_arrow._version import __version__
 from causal_arrow.discovery.copies import Copies, ways_to_swap
 from causal_arrow.discovery.directions import DIRECTIONS
 from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, Level, is_flagged, level_of
+from causal_arrow.discovery.settings import REFINABLE
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.beliefs import WeighedBelief
@@ -154,14 +155,14 @@ def constraints_on(
         return knowledge.compile(names).led_by(always_set).without_hidden_causes_of(always_set)
     if causes := [source for source, target in knowledge.required if target == environment]:
         raise KnowledgeError(
-            f"{environment!r} tells environments apart, so nothing in the table causes it: take the required edge from "
+            f"{environment!r} holds the environments, so nothing in the table causes it: take the required edge from "
             f"{causes[0]!r} to it out of the knowledge."
         )
     compiled = (knowledge | Knowledge(roots=[environment])).compile(names)
     later = compiled.precedence[:, compiled.names.index(environment)]
     if later.any():
         raise KnowledgeError(
-            f"{environment!r} tells environments apart and comes before every other variable, but the tiers put "
+            f"{environment!r} holds the environments and comes before every other variable, but the tiers put "
             f"{compiled.names[int(np.argmax(later))]!r} before it: take {environment!r} out of them."
         )
     return compiled.led_by([environment, *always_set]).without_hidden_causes_of(always_set)
@@ -184,43 +185,18 @@ class Answer:
 
     Parameters
     ----------
-    names
-        The variables, in the order of the table.
     distribution
-        What the network said. Variable i there is `names[arrangement[i]]`.
-    knowledge
-        What is known; no graph contradicts it.
-    decode
-        How the graph is decoded: "map", "shd" or "f1".
-    threshold
-        For "map": edges are shown when two variables are adjacent with more than this probability.
+        The network's output. Variable i there is `names[arrangement[i]]`.
     arrangement
         The order of the variables in `distribution`; that of `names` by default.
-    observations
-        How many observations the table has.
-    model
-        The name of the model.
-    findings
-        What was noticed about the table.
-    log_columns
-        Variables that were read on a log scale.
-    columns
-        What kind of values each variable has; empty if that is not known.
     experiments
-        In how many observations each variable was set, for those that experiments have set.
+        In how many observations each variable was intervened on, for those that experiments have intervened on.
     environment
-        The variable that tells environments apart, which nothing in the table causes.
+        The variable whose levels are environments, which nothing in the table causes.
     table_checksum
         Digits that depend on the table's values, whatever the order of rows and columns.
-    directions
-        Which probabilities directions have: "tempered" divides the network's log-odds by `direction_temperature`,
-        "network" leaves them.
     direction_temperature
-        By how much to divide, for this table.
-    hidden
-        Which hidden causes to show: "none", those "standing-out" from the level of the table, or "all".
-    hidden_threshold
-        The probability above which a hidden cause is shown.
+        The divisor of the log-odds of directions, for this table, where `directions` is "tempered".
     compiled
         The knowledge as matrices, in the order of `arrangement`; compiled from `knowledge` unless it is given.
 
@@ -277,46 +253,21 @@ class Answer:
     ) -> Answer:
         """The answer with other knowledge, decoding or display, without a new pass through the network.
 
-        Parameters
-        ----------
-        knowledge
-            What is known now, in place of what was known before.
-        decode
-            The new decoding rule: "map", "shd" or "f1".
-        threshold
-            The new threshold, from 0 to 1.
-        directions
-            "tempered" or "network": which probabilities directions have.
-        hidden
-            "none", "standing-out" or "all": which hidden causes to show.
-        hidden_threshold
-            The probability above which a hidden cause is shown.
-
         Examples
         --------
         >>> informed = answer.refine(knowledge=Knowledge(forbidden=["day3 -> stay"]))
         >>> bool(informed.adjacency[5, 6])
         False
         """
-        changes: dict[str, Any] = {
-            "knowledge": knowledge,
-            "decode": decode,
-            "threshold": threshold,
-            "directions": directions,
-            "hidden": hidden,
-            "hidden_threshold": hidden_threshold,
-        }
-        changes = {name: value for name, value in changes.items() if value is not None}
+        values = (knowledge, threshold, decode, directions, hidden, hidden_threshold)
+        given: dict[str, Any] = {name: each for name, each in zip(REFINABLE, values, strict=True) if each is not None}
         if knowledge is not None:
-            changes["compiled"] = None
-        return replace(self, **changes)
+            given["compiled"] = None
+        return replace(self, **given)
 
     @cached_property
     def believed(self) -> GraphDistribution:
-        """The network's distribution, with the directions that were chosen.
-
-        As `distribution` has it, or with its order scores divided by `direction_temperature`.
-        """
+        """The network's distribution, with its order scores divided by `direction_temperature` if that was chosen."""
         if self.directions == "network":
             return self.distribution
         return self.distribution.tempered(self.direction_temperature)
@@ -325,9 +276,9 @@ class Answer:
 
     @cached_property
     def decoding(self) -> Decoding:
-        """The graph, the order its edges follow, and whether that order is certainly the most probable one allowed.
+        """The graph, as `adjacency` (P, P); the `order` (P,) its edges follow; and whether that order is `exact`.
 
-        With `adjacency` (P, P), `order` (P,) and `exact`.
+        An order is exact if it is certainly the most probable one allowed.
         """
         decoded = decode(self.believed, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._variables_read[decoded.order])
@@ -339,9 +290,9 @@ class Answer:
 
     @cached_property
     def graph(self) -> CausalGraph:
-        """The causal graph: directed edges, and pairs that probably share a hidden cause where that is known.
+        """The causal graph: `directed` edges (P, P), and `bidirected` ones (P, P) for pairs that share a hidden cause.
 
-        With `directed` (P, P) and `bidirected` (P, P), which is None for a model that says nothing about hidden causes.
+        `bidirected` is None for a model that says nothing about hidden causes.
         """
         return CausalGraph(self.adjacency, self._hidden_pairs(self.hidden, self.hidden_threshold))
 
@@ -352,18 +303,12 @@ class Answer:
 
     @cached_property
     def cpdag(self) -> Bools:
-        """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)
-
-        `[j, k]` is true where some graph of the class has the edge j → k.
-        """
+        """The Markov equivalence class of the graph: edges that could be reversed are marked both ways.  (P, P)"""
         return dag.cpdag(self.adjacency)
 
     @cached_property
     def constraints(self) -> Constraints:
-        """The knowledge, as matrices in the order of `names`.
-
-        With `required`, `forbidden` and `precedence`, (P, P) each.
-        """
+        """The knowledge, as matrices in the order of `names`."""
         return self.constraints_as_arranged.rearranged(np.argsort(self._variables_read))
 
     # How sure
@@ -403,10 +348,10 @@ class Answer:
 
     @cached_property
     def hidden_level(self) -> Level | None:
-        """How probable hidden causes are in the whole table, and which pairs stand out from that.
+        """The `median` probability of a hidden cause among all pairs, and which pairs are `standing_out` (P, P).
 
-        With the `median` of all pairs, and `standing_out` (P, P). Copies, and columns that determine each other, are
-        not hidden causes: they are left out. None for a network that says nothing about hidden causes.
+        Copies, and columns that determine each other, are left out. None for a network that says nothing about hidden
+        causes.
         """
         probabilities = self._confounding_as_read
         if probabilities is None:
@@ -443,10 +388,7 @@ class Answer:
 
     @cached_property
     def suspected(self) -> Bools | None:
-        """The pairs that stand out as sharing a hidden cause, whatever is shown.  (P, P)
-
-        Symmetric; None for a network that says nothing about hidden causes.
-        """
+        """The pairs that stand out as sharing a hidden cause, shown or not; None as in `hidden_level`.  (P, P)"""
         return self._hidden_pairs("standing-out", HIDDEN_CAUSE)
 
     @cached_property
@@ -466,18 +408,12 @@ class Answer:
 
     @property
     def always_set(self) -> tuple[str, ...]:
-        """The variables that experiments have set in every observation: nothing in the table tells of their causes.
-
-        Empty without such experiments.
-        """
+        """The variables that experiments have set in every observation, so that the table cannot show their causes."""
         return set_in_every(self.observations, self.experiments)
 
     @property
     def shifted(self) -> tuple[DirectedEdge, ...]:
-        """The edges from the environment: what differs between environments by more than its causes do.
-
-        Empty without environments.
-        """
+        """The edges from the environment: what differs between environments by more than its causes do."""
         return tuple(edge for edge in self.edges if edge.source == self.environment)
 
     @cached_property
@@ -492,21 +428,7 @@ class Answer:
         return tuple(sorted(facts, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
 
     def sample(self, count: int, generator: np.random.Generator) -> DrawnGraphs:
-        """Graphs from the distribution, none of which contradicts the knowledge.
-
-        Parameters
-        ----------
-        count
-            How many graphs.
-        generator
-            Where the randomness comes from.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> answer.sample(10, np.random.default_rng(0)).graphs.shape
-        (10, 7, 7)
-        """
+        """Graphs from the distribution, none of which contradicts the knowledge."""
         drawn = sample_graphs(self.believed, self.constraints_as_arranged, count, generator)
         graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
@@ -529,66 +451,19 @@ class Answer:
         return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
 
     def copies_of(self, variable: int) -> tuple[int, ...]:
-        """A variable and its copies.
-
-        Parameters
-        ----------
-        variable
-            Its index in `names`.
-
-        Returns
-        -------
-        tuple of int
-            Indices in `names`.
-
-        Examples
-        --------
-        >>> answer.copies_of(0)
-        (0,)
-        """
+        """A variable and its copies, as indices in `names`."""
         return next((group for group in self._copies.groups if variable in group), (variable,))
 
     def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
         """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
 
-        In a drawn graph any one of several copies may be the one with the edges to other variables. Who asks what
-        happens if one of them is set means the variable that they all show.
-
-        Parameters
-        ----------
-        variable
-            Its index in `names`.
-        graphs
-            As `sample` draws them.  (K, P, P)
-        hidden
-            As `sample_hidden` draws them for these graphs, or None.  (K, P, P)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> graphs = answer.sample(10, np.random.default_rng(0)).graphs
-        >>> answer.carried_by(0, graphs)[0] is graphs
-        True
+        In a drawn graph any one of several copies may be the one with the edges to other variables. A question about
+        an intervention on one of them is about the variable that they all show.
         """
         return self._copies.carried_by(variable, graphs, hidden)
 
     def sample_hidden(self, graphs: Bools, generator: np.random.Generator) -> Bools | None:
-        """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability.
-
-        Parameters
-        ----------
-        graphs
-            As `sample` draws them.  (K, P, P)
-        generator
-            Where the randomness comes from.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> generator = np.random.default_rng(0)
-        >>> answer.sample_hidden(answer.sample(10, generator).graphs, generator).shape
-        (10, 7, 7)
-        """
+        """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability."""
         probabilities = self._confounding_as_read
         if probabilities is None:
             return None
@@ -624,8 +499,6 @@ class Answer:
         """Pairs that would be adjacent without the knowledge and are not with it, the most probable first.
 
         Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
-
-        Empty where the knowledge removes no adjacency.
         """
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._variables_read, self._variables_read)])
         pairs = vanished_adjacencies(
@@ -639,18 +512,7 @@ class Answer:
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
-        """The warnings, with what can be done about them in the words of a surface.
-
-        Parameters
-        ----------
-        wording
-            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`; an empty mapping leaves the advice out.
-
-        Examples
-        --------
-        >>> len(answer.worded_warnings({})) == len(answer.warnings)
-        True
-        """
+        """The warnings, with what can be done about them in the words of a surface."""
         about_table = tuple(finding.worded(wording) for finding in self.findings if finding.severity != "note")
         if self.decoding.exact:
             return about_table
@@ -661,18 +523,7 @@ class Answer:
         )
 
     def index_of(self, variable: str) -> int:
-        """Where a variable stands in `names`.
-
-        Parameters
-        ----------
-        variable
-            Its name. An unknown name is a ConfigurationError that suggests the closest one.
-
-        Examples
-        --------
-        >>> answer.index_of("ward")
-        2
-        """
+        """Where a variable stands in `names`."""
         if variable not in self.names:
             near = closest(str(variable), self.names)
             hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
@@ -684,6 +535,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can hold it, complete; `from_dict` reads it. docs/reference/json.md has every field."""
         scores = {name: round(float(score), DIGITS) for name, score in zip(self.names, self.order_scores, strict=True)}
+        shared = self.confounding_probabilities
         return {
             "format": JSON_FORMAT,
             "version": JSON_VERSION,
@@ -700,12 +552,8 @@ class Answer:
             "order_scores": scores,
             "order_is_exact": self.decoding.exact,
             "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
-            "hidden_causes": None
-            if self.confounding_probabilities is None
-            else [hidden_cause_record(pair) for pair in self.hidden_causes],
-            "confounding_probabilities": None
-            if self.confounding_probabilities is None
-            else np.round(self.confounding_probabilities, DIGITS).tolist(),
+            "hidden_causes": None if shared is None else [hidden_cause_record(pair) for pair in self.hidden_causes],
+            "confounding_probabilities": None if shared is None else np.round(shared, DIGITS).tolist(),
             "cpdag": self.cpdag.astype(int).tolist(),
             "decode": self.decode,
             "threshold": self.threshold,
@@ -727,11 +575,6 @@ class Answer:
     def from_dict(cls, content: Mapping[str, Any]) -> Answer:
         """The answer that `to_dict` wrote, to be asked and refined as before.
 
-        Parameters
-        ----------
-        content
-            What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
-
         Examples
         --------
         >>> Answer.from_dict(answer.to_dict()).order == answer.order
@@ -752,6 +595,7 @@ class Answer:
         try:
             names = tuple(str(name) for name in content["variables"])
             arrangement, distribution = _distribution_from_dict(content["distribution"], len(names))
+            environment = content.get("environment")
             return cls(
                 names=names,
                 distribution=distribution,
@@ -764,8 +608,8 @@ class Answer:
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 log_columns=tuple(content["log_columns"]),
                 columns=_columns(content["columns"], names),
-                experiments=_experiments(content.get("experiments", {}), names),
-                environment=_environment(content.get("environment"), names),
+                experiments={_known(name, names): int(count) for name, count in content.get("experiments", {}).items()},
+                environment=None if environment is None else _known(environment, names),
                 table_checksum=content["table_checksum"],
                 directions=content.get("directions", "network"),
                 direction_temperature=float(content.get("direction_temperature", 1.0)),
@@ -796,10 +640,7 @@ class Answer:
 
     @cached_property
     def constraints_as_arranged(self) -> Constraints:
-        """The knowledge as matrices, in the order of `arrangement`.
-
-        With `required`, `forbidden` and `precedence`, (P, P) each.
-        """
+        """The knowledge, as matrices in the order of `arrangement`."""
         if self.compiled is not None:
             return self.compiled
         names = [self.names[index] for index in self._variables_read]
@@ -845,7 +686,7 @@ def _short(values: NDArray[np.floating[Any]]) -> list[float]:
 def _distribution_from_dict(content: Mapping[str, Any], variables: int) -> tuple[tuple[int, ...], GraphDistribution]:
     arrangement = tuple(int(index) for index in content["arrangement"])
     if sorted(arrangement) != list(range(variables)):
-        raise ValueError(f"the arrangement is no order of {counted(variables, 'variable')}")
+        raise ValueError(f"the arrangement does not order {counted(variables, 'variable')}")
     confounding = content["confounding_logits"]
     return arrangement, GraphDistribution(
         _symmetric(content["skeleton_logits"], variables),
@@ -861,26 +702,18 @@ def _symmetric(upper: Sequence[float], variables: int) -> NDArray[np.float32]:
     return np.asarray(matrix + matrix.T)
 
 
-def _experiments(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, int]:
-    if unknown := [name for name in content if name not in names]:
-        raise ValueError(f"experiments on {unknown[0]!r}, which is no variable")
-    return {str(name): int(count) for name, count in content.items()}
-
-
-def _environment(name: Any, names: Sequence[str]) -> str | None:
-    if name is not None and name not in names:
-        raise ValueError(f"the environment {name!r} is no variable")
-    return None if name is None else str(name)
+def _known(name: Any, names: Sequence[str]) -> str:
+    """The name of a variable; ValueError for any other."""
+    if name not in names:
+        raise ValueError(f"{name!r} is not a variable")
+    return str(name)
 
 
 def _columns(content: Sequence[Mapping[str, Any]], names: Sequence[str]) -> tuple[Column, ...]:
-    columns = tuple(_column(column) for column in content)
+    for column in content:
+        if column["kind"] not in KINDS:
+            raise ValueError(f"unknown kind of column {column['kind']!r}")
+    columns = tuple(Column(str(each["name"]), each["kind"], tuple(each["levels"])) for each in content)
     if columns and [column.name for column in columns] != list(names):
         raise ValueError("the columns are not those of the variables")
     return columns
-
-
-def _column(content: Mapping[str, Any]) -> Column:
-    if content["kind"] not in KINDS:
-        raise ValueError(f"unknown kind of column {content['kind']!r}")
-    return Column(str(content["name"]), content["kind"], tuple(content["levels"]))

@@ -12,15 +12,16 @@ import importlib
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import DIGITS, Answer, edge_record
+from causal_arrow.discovery.answer import DIGITS, Answer, DirectedEdge, edge_record
 from causal_arrow.discovery.pictures import layout_of
 from causal_arrow.errors import ConfigurationError, warn
-from causal_arrow.text import UNPRINTABLE, counted, visible
+from causal_arrow.text import UNPRINTABLE, counted, first_few, visible
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,17 +48,8 @@ def json_text(content: Any) -> str:
 MAX_LEFT_OUT = 5
 """Hidden common causes that a sentence names."""
 
-EDGE_COLUMNS = (
-    "source",
-    "target",
-    "probability",
-    "adjacency_probability",
-    "direction_probability",
-    "direction",
-    "order_margin",
-    "compelled",
-    "required",
-)
+_FACTS = [entry.name for entry in fields(DirectedEdge)]
+EDGE_COLUMNS = (*_FACTS[:5], "direction", *_FACTS[5:])
 
 
 def to_csv(answer: Answer) -> str:
@@ -246,10 +238,7 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
     """
     import networkx as nx
 
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(answer.names)
-    graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
-    _mention_left_out(answer, "to_dowhy")
+    graph: nx.DiGraph[str] = _filled(nx.DiGraph(), answer, "to_dowhy")
     return graph
 
 
@@ -261,10 +250,14 @@ def to_pgmpy(answer: Answer) -> Any:
     >>> len(found.to_pgmpy().edges())
     7
     """
-    graph = _package("pgmpy.base", "pgmpy").DAG()
+    return _filled(_package("pgmpy.base", "pgmpy").DAG(), answer, "to_pgmpy")
+
+
+def _filled(graph: Any, answer: Answer, export: str) -> Any:
+    """A graph of networkx's kind with the directed edges of the answer, and a warning if that leaves something out."""
     graph.add_nodes_from(answer.names)
     graph.add_edges_from((edge.source, edge.target) for edge in answer.edges)
-    _mention_left_out(answer, "to_pgmpy")
+    _mention_left_out(answer, export)
     return graph
 
 
@@ -298,18 +291,15 @@ def to_lingam(answer: Answer) -> NDArray[np.float64]:
 
 
 def _mention_left_out(answer: Answer, export: str) -> None:
-    """An ArrowWarning if a graph is handed over without the hidden common causes that the answer has."""
+    """An ArrowWarning if the export has no room for the hidden common causes of the answer."""
     if answer.hidden_causes:
-        message = f"{export} hands over directed edges alone. {left_out_sentence(answer)}"
-        warn(message)
+        warn(f"{export} exports directed edges alone. {left_out_sentence(answer)}")
 
 
 def left_out_sentence(answer: Answer) -> str:
     """Which hidden common causes are missing where there are directed edges alone; the first few of many."""
-    count = counted(len(answer.hidden_causes), "pair")
-    named = ", ".join(map(str, answer.hidden_causes[:MAX_LEFT_OUT]))
-    more = f" and {len(answer.hidden_causes) - MAX_LEFT_OUT} more" if len(answer.hidden_causes) > MAX_LEFT_OUT else ""
-    return f"Left out: {count} with a hidden common cause, {named}{more}."
+    count, named = counted(len(answer.hidden_causes), "pair"), list(map(str, answer.hidden_causes))
+    return f"Left out: {count} with a hidden common cause, {first_few(named, MAX_LEFT_OUT)}."
 
 
 def _package(module: str, name: str) -> Any:

@@ -61,7 +61,7 @@ def flop(values: Floats, penalty: float = 2.0, restarts: int = 50) -> Bools:
 def boss(values: Floats, penalty: float = 2.0) -> Bools:
     """BOSS (Andrews et al. 2023): best order score search by BIC, from causal-learn.  (P, P)"""
     search = import_module("causallearn.search.PermutationBased.BOSS").boss
-    with _repeatable():
+    with repeatable():
         found = search(
             values.copy(),
             score_func="local_score_BIC_from_cov",
@@ -74,7 +74,7 @@ def boss(values: Floats, penalty: float = 2.0) -> Bools:
 def pc(values: Floats, level: float = LEVEL_OF_PC) -> Bools:
     """PC (Spirtes et al. 2001) with tests of partial correlations, from causal-learn.  (P, P)"""
     search = import_module("causallearn.search.ConstraintBased.PC").pc
-    with _repeatable():
+    with repeatable():
         return pdag_of(search(values.copy(), alpha=level, indep_test="fisherz", show_progress=False).G)
 
 
@@ -103,12 +103,11 @@ def tigramite(values: Floats, unit: NDArray[Any] | None) -> Any:
 
 @dataclass(frozen=True)
 class OtherMethod:
-    """A method that can be asked beside the network."""
+    """A method that can be asked about the same table."""
 
     title: str
-    package: str
-    """What it is installed as, and the module that shows that it is."""
     module: str
+    """A module that shows that its package is installed."""
     assumes: str
     most: int
     """Variables up to which it answers in reasonable time: with more it has to be asked for by name."""
@@ -120,41 +119,16 @@ class OtherMethod:
         return find_spec(self.module) is not None
 
 
+BY_SCORE = "linear effects with normal noise of any size, no hidden common causes; the graph with the best BIC"
+BY_TESTS = f"independence shows as a partial correlation of zero (tests at {LEVEL_OF_PC:g}), no hidden common causes"
+OVER_TIME = f"linear effects that do not change over time, no hidden common causes (tests at {LEVEL_OF_PCMCI:g})"
+
 METHODS: Mapping[str, OtherMethod] = {
-    "flop": OtherMethod(
-        "FLOP",
-        "flopsearch",
-        "flopsearch",
-        "linear effects with normal noise of any size, no hidden common causes; the graph with the best BIC",
-        300,
-        flop,
-    ),
-    "boss": OtherMethod(
-        "BOSS",
-        "causal-learn",
-        "causallearn",
-        "linear effects with normal noise of any size, no hidden common causes; the graph with the best BIC",
-        60,
-        boss,
-    ),
-    "pc": OtherMethod(
-        "PC",
-        "causal-learn",
-        "causallearn",
-        f"independence shows as a partial correlation of zero (tests at {LEVEL_OF_PC:g}), no hidden common causes",
-        60,
-        pc,
-    ),
+    "flop": OtherMethod("FLOP", "flopsearch", BY_SCORE, 300, flop),
+    "boss": OtherMethod("BOSS", "causallearn", BY_SCORE, 60, boss),
+    "pc": OtherMethod("PC", "causallearn", BY_TESTS, 60, pc),
 }
-OF_SERIES: Mapping[str, OtherMethod] = {
-    "pcmci+": OtherMethod(
-        "PCMCI+",
-        "tigramite",
-        "tigramite",
-        f"linear effects that do not change over time, no hidden common causes (tests at {LEVEL_OF_PCMCI:g})",
-        30,
-    )
-}
+OF_SERIES: Mapping[str, OtherMethod] = {"pcmci+": OtherMethod("PCMCI+", "tigramite", OVER_TIME, 30)}
 
 
 def chosen_methods(
@@ -181,9 +155,6 @@ def chosen_methods(
     if not chosen or (asked is not None and left_out):
         raise ConfigurationError(" ".join(left_out) or "Expected the name of one method or more, got none.")
     return chosen, left_out
-
-
-# What they share
 
 
 def standardized(values: Floats) -> Floats:
@@ -218,10 +189,10 @@ def pdag_of(graph: Any) -> Bools:
 
 
 @contextmanager
-def _repeatable() -> Iterator[None]:
+def repeatable(seed: int = SEED) -> Iterator[None]:
     """Seed Python's random numbers, by which causal-learn shuffles, and restore them; ignore its warnings."""
     state = random.getstate()
-    random.seed(SEED)
+    random.seed(seed)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -253,28 +224,14 @@ class Opinion:
     """How long it took."""
 
     def on(self, source: str, target: str) -> str:
-        """The opinion on an edge: "same", "undirected", "reversed" or "absent".
-
-        Parameters
-        ----------
-        source
-            The cause.
-        target
-            The effect.
-
-        Examples
-        --------
-        >>> from causal_arrow.discovery.second_opinion import Opinion
-        >>> Opinion("pc", "PC", frozenset([("b", "a")]), "linear effects", 0.1).on("a", "b")
-        'reversed'
-        """
+        """The opinion on an edge: "same", "undirected", "reversed" or "absent"."""
         forth, back = (source, target) in self.edges, (target, source) in self.edges
         return (OPEN if back else AGREES) if forth else REVERSED if back else ABSENT
 
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """The graphs of other methods beside the answer; `print` says where they agree and where they do not.
+    """The graphs of other methods for the same table; `print` shows where they agree with the answer.
 
     Examples
     --------
@@ -305,11 +262,6 @@ class SecondOpinion:
         `arrow` is the probability of the edge in the answer, 0 without one; a column per method says "same",
         "undirected", "reversed" or "absent". Of a pair that the answer does not join, a method's own edge is shown:
         "same" means source → target.
-
-        Examples
-        --------
-        >>> list(opinion.to_frame().columns)
-        ['source', 'target', 'arrow', 'flop', 'boss', 'pc']
         """
         import pandas as pd
 
@@ -335,13 +287,7 @@ class SecondOpinion:
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """What speaks against the answer, a sentence for each pair of variables.
-
-        Examples
-        --------
-        >>> all(" → " in sentence or " — " in sentence for sentence in opinion.conflicts)
-        True
-        """
+        """Where methods contradict the answer, a sentence for each pair of variables."""
         sentences = []
         for source, target in self._pairs:
             told = {each.title: each.on(source, target) for each in self.opinions}
@@ -361,37 +307,21 @@ class SecondOpinion:
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """The opinions as JSON can hold them.
-
-        Examples
-        --------
-        >>> opinion.to_dict()["opinions"][0]["method"]
-        'flop'
-        """
-        return {
-            "agreed": [list(edge) for edge in self.agreed],
-            "conflicts": list(self.conflicts),
-            "opinions": [
-                {
-                    "method": each.method,
-                    "title": each.title,
-                    "assumes": each.assumes,
-                    "edges": sorted(map(list, each.edges)),
-                }
-                for each in self.opinions
-            ],
-            "remarks": list(self.remarks),
-        }
+        """The opinions as JSON can hold them."""
+        opinions = [
+            {
+                "method": each.method,
+                "title": each.title,
+                "assumes": each.assumes,
+                "edges": sorted(map(list, each.edges)),
+            }
+            for each in self.opinions
+        ]
+        agreed, conflicts = [list(edge) for edge in self.agreed], list(self.conflicts)
+        return {"agreed": agreed, "conflicts": conflicts, "opinions": opinions, "remarks": list(self.remarks)}
 
     def draw(self, *paths: str | Path, method: str | None = None) -> None:
-        """Write a picture of the answer and one other graph in one, by the endings of the files: .png, .svg or .pdf.
-
-        Parameters
-        ----------
-        *paths
-            The files.
-        method
-            The other graph; by default that of the first method.
+        """Write the answer and one other graph as one picture, by the endings of the files: .png, .svg or .pdf.
 
         Examples
         --------
@@ -457,7 +387,7 @@ def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str
     if levels := [column.name for column in table.columns if len(column.levels) > 2]:
         remarks.append(f"They read levels as numbers, so take edges of {', '.join(levels)} lightly.")
     if table.intervened is not None:
-        remarks.append("They know nothing of experiments: values that were set count as observed ones.")
+        remarks.append("They do not know which values experiments have set, and read those as observed ones.")
     if answer.knowledge.to_dict():
         remarks.append("What you know was given to the answer alone.")
     values = standardized(on_scale_of(answer, table).values)

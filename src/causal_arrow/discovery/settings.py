@@ -33,7 +33,17 @@ else:
 
 REFINABLE = ("knowledge", "threshold", "decode", "directions", "hidden", "hidden_threshold")
 """The settings that an answer can take on without a new pass through the network."""
-STATEMENTS = ("required", "forbidden", "tiers", "roots", "leaves", "search_space", "no_hidden_cause", "randomized")
+STATEMENTS = (
+    "required",
+    "forbidden",
+    "tiers",
+    "roots",
+    "leaves",
+    "search_space",
+    "no_hidden_cause",
+    "randomized",
+    "beliefs",
+)
 """Arguments of `Knowledge`."""
 FORMER_NAMES = {"observations": "max_rows"}
 """Settings of earlier versions, which files may still have, and their names now."""

@@ -1,4 +1,7 @@
-"""An answer in words: what was found, how certain it is, what to be careful about. For `print` and notebooks."""
+"""An answer in words: what was found, how certain it is, what to be careful about.
+
+`summarize` makes the one model of it that text, notebooks, the command line and the page show.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
 from causal_arrow.discovery.directions import RIGHT_ON_REAL_TABLES
 from causal_arrow.errors import PYTHON, Wording
-from causal_arrow.text import counted
+from causal_arrow.text import counted, first_few
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.effects.falsification import Falsification
@@ -31,7 +34,7 @@ def title(answer: Answer) -> str:
 
 
 def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
-    """What makes an edge between the two point from cause to effect in place of the network; None if nothing does."""
+    """What decides, instead of the network, that an edge points from cause to effect; None for the network."""
     j, k = answer.index_of(cause), answer.index_of(effect)
     if answer.constraints.required[j, k]:
         return "required"
@@ -43,7 +46,7 @@ def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
 
 
 def direction_words(answer: Answer, edge: DirectedEdge) -> str:
-    """How sure the direction of an edge is, or what decides it in place of the network."""
+    """How strongly the direction of an edge is preferred, or what decides it instead of the network."""
     return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
 
 
@@ -74,8 +77,8 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
     pairs, others, level = answer.hidden_causes, answer.undistinguished, answer.hidden_level
     sentences = []
     if pairs:
-        more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
-        sentences.append(f"Probably with a hidden common cause: {', '.join(map(str, pairs[:MAX_HIDDEN_CAUSES]))}{more}")
+        shown = first_few(list(map(str, pairs)), MAX_HIDDEN_CAUSES)
+        sentences.append(f"Probably with a hidden common cause: {shown}")
     if others and level is not None:
         count = f"{counted(others, 'further pair' if pairs else 'pair')} above {answer.hidden_threshold:g}"
         verb = "does" if others == 1 else "do"
@@ -90,7 +93,7 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
 
 
 def experiment_sentences(answer: Answer) -> list[str]:
-    """What experiments have set, and what differs between environments."""
+    """Which variables experiments have set, and which differ between environments."""
     sentences = []
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
@@ -105,7 +108,7 @@ def vanished_sentences(answer: Answer) -> list[str]:
     """For each pair that is probably adjacent but not shown because of the knowledge, why; the first few of many."""
     sentences = [str(pair) for pair in answer.vanished[:MAX_VANISHED]]
     if (more := len(answer.vanished) - MAX_VANISHED) > 0:
-        sentences.append(f"The knowledge takes away {counted(more, 'more such adjacency', 'more such adjacencies')}.")
+        sentences.append(f"The knowledge removes {counted(more, 'more such adjacency', 'more such adjacencies')}.")
     return sentences
 
 
@@ -125,13 +128,13 @@ class Summary:
     order: str
     """The causal order, in a sentence."""
     remarks: tuple[str, ...]
-    """What is good to know about the graph."""
+    """Further facts about the graph."""
     test: str
     """Whether the data contradict the graph; empty where it was not tested."""
     contradicted: bool
     """Whether they do."""
     warnings: tuple[str, ...]
-    """What to be careful about."""
+    """Reasons to be careful."""
 
     @property
     def count(self) -> str:

@@ -1,7 +1,6 @@
-"""What many possible graphs say together: ancestors, parents, adjustment sets, and how stable edges are.
+"""Count over many possible graphs: ancestors, parents, adjustment sets, and how stable edges are.
 
-Everything here counts over graphs: graphs drawn from the network's distribution (`Answer.sample`), or graphs decoded
-from resampled tables.
+The graphs are drawn from the network's distribution (`Answer.sample`), or decoded from resampled tables.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
+from causal_arrow.text import first_few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,10 +65,9 @@ def parent_sets(graphs: Bools, variable: int) -> Counter[tuple[int, ...]]:
 def adjustment_sets(
     graphs: Bools, treatment: int, outcome: int, kind: str = "optimal"
 ) -> Counter[tuple[int, ...] | None]:
-    """How many of the graphs (K, P, P) ask for exactly these variables to be adjusted for; None for "no effect".
+    """How many of the graphs (K, P, P) ask for exactly these variables to be adjusted for.
 
-    None counts the graphs without a directed path from treatment to outcome: there the effect is zero, and nothing
-    needs to be adjusted for.
+    None counts the graphs without a directed path from treatment to outcome: there the effect is zero.
     """
     if kind not in ADJUSTMENTS:
         raise ConfigurationError(f"Unknown kind of adjustment set {kind!r}: expected one of {', '.join(ADJUSTMENTS)}.")
@@ -131,7 +130,7 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
     """That paths and adjustment sets leave hidden common causes aside, and which; None without any."""
     if not pairs:
         return None
-    some = ", ".join(map(str, pairs[:MAX_PAIRS])) + (f" and {len(pairs) - MAX_PAIRS} more" if pairs[MAX_PAIRS:] else "")
+    some = first_few(list(map(str, pairs)), MAX_PAIRS)
     return (
         f"Paths and adjustment sets do not take hidden common causes into account, and these variables probably share "
         f"one: {some}. Part of what looks like an effect may be theirs."
@@ -143,7 +142,7 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class EdgeStability:
-    """How often each edge occurred when the observations were drawn again: what `Arrow.bootstrap` returns.
+    """How often each edge occurred when the observations were drawn again: the result of `stability`.
 
     Examples
     --------
@@ -172,18 +171,10 @@ class EdgeStability:
         """
         import pandas as pd
 
-        rows = [
-            (
-                self.names[j],
-                self.names[k],
-                self.frequencies[j, k],
-                self.frequencies[k, j],
-                self.mean_probabilities[j, k],
-            )
-            for j, k in np.argwhere(self.frequencies > 0)
-        ]
-        columns = ["source", "target", "frequency", "reversed_frequency", "mean_probability"]
-        frame = pd.DataFrame(rows, columns=columns)
+        names, pairs = np.array(self.names, dtype=object), np.nonzero(self.frequencies > 0)
+        frame = pd.DataFrame({"source": names[pairs[0]], "target": names[pairs[1]]})
+        frame["frequency"], frame["reversed_frequency"] = self.frequencies[pairs], self.frequencies.T[pairs]
+        frame["mean_probability"] = self.mean_probabilities[pairs]
         return frame.sort_values(["frequency", "source", "target"], ascending=[False, True, True], ignore_index=True)
 
 
@@ -200,25 +191,18 @@ def bootstrap(
     jobs: int | None = None,
     cluster: str | None = None,
 ) -> EdgeStability:
-    """How often each edge comes up when the observations of the answer's table are drawn again, `count` times.
+    """How often each edge occurs when the observations of the answer's table are drawn again, `count` times.
 
-    `settings` are those that the answer was found with.
-    `progress` shows a bar on standard error, by default only where that is a terminal. `backend`, `jobs` and `cluster`
-    are those of `discover_many`, but with neither a cluster nor a number of jobs this process does all the work; who
-    does it changes nothing.
+    `settings` are those of the answer. `backend`, `jobs` and `cluster` are those of `discover_many`, but with neither a
+    cluster nor a number of jobs this process does all the work.
     """
     from causal_arrow.many.workers import started
 
     arranged = _as_answered(answer, table, settings.max_rows)
-    share = {
-        "answer": answer,
-        "network": model,
-        "arranged": arranged,
-        "observations_per_chunk": settings.observations_per_chunk,
-    }
-    device = model.device
+    chunk = settings.observations_per_chunk
+    share = {"answer": answer, "network": model, "arranged": arranged, "observations_per_chunk": chunk}
     jobs = 1 if jobs is None and backend == "loky" else jobs
-    with started(backend, jobs, cluster, device) as workers:
+    with started(backend, jobs, cluster, model.device) as workers:
         passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
         draws = inference.resampled_rows(model, arranged, count, random, passes)
         parts: list[EdgeStability] = []
@@ -238,7 +222,7 @@ def resampled_distributions(
     settings: Settings,
     passes: int = 1,
 ) -> Iterator[GraphDistribution]:
-    """What the network says of each of `count` tables whose observations were drawn again from the answer's table.
+    """The network's output for each of `count` tables whose rows were drawn again from the answer's table.
 
     The network runs as they are asked for, in at least so many `passes`. `edge_stability` counts over them.
     """
@@ -278,13 +262,13 @@ def _read_alike(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> 
 
 
 def stability_of_rows(job: Job) -> dict[str, Any]:
-    """How often each edge comes up in the tables made of some rows: the work of one process, for `run_job`."""
+    """How often each edge occurs in the tables made of some rows: the work of one process, for `run_job`."""
     distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
     return {"stability": edge_stability(job["answer"], distributions)}
 
 
 def _counted(work: Iterator[dict[str, Any]], workers: Workers) -> Iterator[EdgeStability]:
-    """What the workers say of each piece of work, in its order; a few pieces per worker are under way at a time."""
+    """The results of the pieces of work, in their order; a few pieces per worker are under way at a time."""
     while pieces := list(islice(work, max(1, 2 * workers.count))):
         for result in workers.run(stability_of_rows, pieces):
             if result["status"] != "ok":
@@ -303,10 +287,7 @@ def merged(parts: Sequence[EdgeStability]) -> EdgeStability:
 
 
 def edge_stability(answer: Answer, distributions: Iterable[GraphDistribution]) -> EdgeStability:
-    """How often each edge comes up when the distributions are decoded as the answer was.
-
-    The distributions have their variables arranged as the answer's has.
-    """
+    """How often each edge occurs when the distributions, arranged as the answer's, are decoded as the answer was."""
     frequencies, probabilities = np.zeros((2, len(answer.names), len(answer.names)))
     answer = replace(answer, compiled=answer.constraints_as_arranged)
     resamples = 0

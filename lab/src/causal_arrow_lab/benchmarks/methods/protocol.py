@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import random
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from causal_arrow._version import __version__
+from causal_arrow.discovery.second_opinion import repeatable
 from causal_arrow.errors import BenchmarkError, GraphError
 from causal_arrow.graphs.dag import BoolMatrix, ensure_graph, skeleton_of
 from causal_arrow.tables.table import Table
@@ -187,14 +186,8 @@ def quiet(generator: np.random.Generator) -> Iterator[None]:
     causal-learn shuffles with `random.shuffle` and offers no other way to repeat a run. The state is restored
     afterwards.
     """
-    state = random.getstate()
-    random.seed(int(generator.integers(2**63)))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        random.setstate(state)
+    with repeatable(int(generator.integers(2**63))):
+        yield
 
 
 def standardized(data: FloatArray) -> FloatArray:
