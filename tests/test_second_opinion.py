@@ -93,11 +93,11 @@ def test_pcmci_plus_says_what_it_says_alone() -> None:
 
 def test_gaps_in_time_are_no_steps() -> None:
     pytest.importorskip("tigramite")
-    from causal_arrow.series.second_opinion import values_and_pieces
+    from causal_arrow.series.advice import values_and_pieces
 
     days = load_example("greenhouse").drop(index=range(100, 110))
     found = discover(days, lags=1, time="day")
-    values, piece = values_and_pieces(found.answer, found.series, found.settings.series)
+    values, piece = values_and_pieces(found.answer, found.series)
     assert np.bincount(piece).tolist() == [100, 390]
     assert len(values) == 490
 

@@ -22,10 +22,10 @@ from causal_arrow.series.findings import (
     season,
     unit_root,
 )
-from causal_arrow.series.prepare import differenced, most_lags, needed_lags, without_levels, without_means
+from causal_arrow.series.pipeline import differenced, most_lags, needed_lags, without_levels
 from causal_arrow.series.reading import Series
 from causal_arrow.series.responses import Steps, response
-from causal_arrow.series.window import TIME, ticks, window
+from causal_arrow.series.window import TIME, ticks, window, without_means
 from causal_arrow.tables.table import Column, Table
 
 Floats = NDArray[np.float64]
@@ -443,10 +443,10 @@ RAISED_ONCE = [0.0, 0.8, 0.64, 0.392]
 HELD = [0.0, 0.8, 1.04, 1.112]
 
 
-@pytest.mark.parametrize(("held", "expected"), [(False, RAISED_ONCE), (True, HELD)])
-def test_effects_of_a_long_series_are_those_of_its_equations(held: bool, expected: list[float]) -> None:
+@pytest.mark.parametrize(("kind", "expected"), [("pulse", RAISED_ONCE), ("step", HELD)])
+def test_effects_of_a_long_series_are_those_of_its_equations(kind: str, expected: list[float]) -> None:
     steps = Steps(autoregression(CHAIN, 20_000))
-    found = response(steps, graph_of(CHAIN, 2)[None], 0, 1, 3, np.random.default_rng(0), held=held)
+    found = response(steps, graph_of(CHAIN, 2)[None], 0, 1, 3, np.random.default_rng(0), kind=kind)
     assert found.estimate == pytest.approx(expected, abs=0.05)
     assert (found.high - found.low)[1:].max() < 0.1
     assert found.path == 1

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from causal_arrow import Arrow, Knowledge, SeriesDiscovery, discover, load_example
 from causal_arrow.errors import COMMAND_LINE, ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.examples.greenhouse import EDGES, draw_days
+from causal_arrow.series import SeriesOptions
 from causal_arrow.series.answer import SeriesAnswer
+from causal_arrow.series.distribution import window_knowledge
 from causal_arrow.series.exports import TEXT_FORMATS, to_tigramite
-from causal_arrow.series.knowledge import window_knowledge
-from causal_arrow.series.options import SeriesOptions
 from causal_arrow.series.reading import read_series
 
 Run = Callable[..., tuple[int, str, str]]
@@ -123,6 +123,7 @@ def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> 
         (lambda days: days.assign(u="a"), {"time": "day", "unit": "u"}, "all 'a': leave out the unit"),
         (lambda days: days, {"time": "day", "resample": "fortnight"}, "period such as"),
         (lambda days: days, {"time": "day", "difference": ["son"]}, "not among the variables"),
+        (lambda days: days, {"time": "day", "season": 300}, "at least two seasons of 300 steps"),
         (lambda days: days.assign(n=range(500)), {"time": "day", "difference": True}, "'n' is constant once"),
     ],
 )
@@ -224,6 +225,18 @@ def test_tiers_and_roots_are_about_variables_and_leave_their_own_past_free() -> 
     assert not known.forbidden[:, range(3), range(3)].any()
 
 
+def test_nothing_causes_what_is_randomized_not_even_its_own_past() -> None:
+    known = window_knowledge(Knowledge(randomized=["b"]), NAMES, ("house",), 2)
+    assert known.now is not None
+    assert known.forbidden is not None
+    assert known.context_forbidden is not None
+    assert known.forbidden[:, :, 1].all()
+    assert known.context_forbidden[:, 1].all()
+    assert known.now.forbidden[[0, 2], 1].all()
+    assert known.now.unconfounded[[0, 2], 1].all()
+    assert not known.forbidden[:, :, [0, 2]].any()
+
+
 def test_a_search_space_forbids_everything_else() -> None:
     known = window_knowledge(Knowledge(search_space=["a -> b at lag 1", "b -> c"]), NAMES, (), 2)
     assert known.forbidden is not None
@@ -281,6 +294,22 @@ def test_the_frame_of_edges_has_a_column_of_lags(found: SeriesDiscovery) -> None
     frame = found.edges
     listed = set(zip(frame["source"], frame["target"], frame["lag"], strict=True))
     assert listed == set(EDGES)
+
+
+def test_hidden_causes_are_shown_as_the_settings_say(found: SeriesDiscovery) -> None:
+    frame = found.confounding_probabilities
+    assert frame is not None
+    probabilities = frame.to_numpy()[np.triu_indices(5, 1)]
+    threshold = float(np.sort(probabilities)[4:6].mean())
+    every = found.refine(hidden="all", hidden_threshold=threshold).answer
+    assert len(every.hidden_causes) == 5
+    assert every.undistinguished == 0
+    standing_out = every.refine(hidden="standing-out")
+    assert len(standing_out.hidden_causes) + standing_out.undistinguished == 5
+    assert not every.refine(hidden="none").hidden_causes
+    assert SeriesAnswer.from_dict(every.to_dict()).hidden_causes == every.hidden_causes
+    with pytest.raises(ConfigurationError, match="standing-out"):
+        found.refine(hidden="some")
 
 
 # Effects over time
@@ -374,6 +403,9 @@ def test_an_experiment_is_advised_where_directions_within_a_step_are_uncertain()
     assert ("a", "b") in plan.best.settles
     gains = {each.name: each.gain for each in plan.experiments if each.action == "set"}
     assert gains["c"] < min(gains["a"], gains["b"])
+    for name in ("a", "b", "c"):  # a variable that is set at every step no longer depends on its own past
+        advised = next(each for each in plan.experiments if each.action == "set" and each.name == name)
+        assert not [pair for pair in advised.settles if {each.partition(" ")[0] for each in pair} == {name}]
     known = found.refine(forbidden=["b -> a at lag 0"]).next_experiment(n_graphs=200)
     assert known.doubt < plan.doubt
     assert {each.name for each in found.next_experiment("b", n_graphs=50).experiments} == {"a", "c"}
@@ -453,8 +485,13 @@ def test_the_estimator_reads_series(greenhouse: pd.DataFrame, found: SeriesDisco
     assert edges(arrow.discovery_) == edges(found)
     assert list(arrow.edges_frame_.columns)[:3] == ["source", "target", "lag"]
     assert arrow.adjacency_matrix_.equals(found.graph)
+    assert arrow.report_ is arrow.discovery_.report
+    assert arrow.to_dot() == arrow.discovery_.to_dot()
     with pytest.raises(ConfigurationError, match="for tables"):
         arrow.effect("watering", "soil")
+    assert "cpdag_" not in dir(arrow)  # which a notebook lists to complete names
+    with pytest.raises(ConfigurationError, match="for tables"):
+        _ = arrow.cpdag_
 
 
 # The command line
@@ -483,7 +520,10 @@ def test_the_command_line_estimates_effects_over_time(file: Path, tmp_path: Path
     assert status == 0
     assert "soil changes most after 1 step" in printed
     assert (tmp_path / "curve.png").exists()
-    assert len(json.loads(run(*asked, "--json")[1])["estimate"]) == 3
+    once, held = (json.loads(run(*asked, "--json", *hold)[1]) for hold in ([], ["--hold"]))
+    assert (once["kind"], held["kind"]) == ("pulse", "step")
+    assert len(once["estimate"]) == len(held["estimate"]) == 3
+    assert held["estimate"][2] != once["estimate"][2]
 
 
 def test_the_command_line_advises_on_experiments(file: Path, run: Run) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.summary import Summary
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.series.options import SeriesOptions
+    from causal_arrow.series import SeriesOptions
     from causal_arrow.tables.options import ReadOptions
 
 OPINION_PICTURE = "second-opinion.svg"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.series.curves import Curve
+    from causal_arrow.series.responses import Curve
     from causal_arrow.tables.options import ReadOptions
 
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series import SeriesOptions
     from causal_arrow.series.discovery import SeriesDiscovery
-    from causal_arrow.series.options import SeriesOptions
     from causal_arrow.tables.options import ReadOptions
 
 

@@ -23,7 +23,7 @@ from causal_arrow.cli.console import console
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, KnowledgeError
 from causal_arrow.inputs import read_bytes
-from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
+from causal_arrow.series import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:

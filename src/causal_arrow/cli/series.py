@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -20,10 +20,10 @@ from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.series import SeriesOptions
     from causal_arrow.series.answer import SeriesAnswer
-    from causal_arrow.series.curves import Curve
     from causal_arrow.series.discovery import SeriesDiscovery
-    from causal_arrow.series.options import SeriesOptions
+    from causal_arrow.series.responses import Curve
     from causal_arrow.tables.options import ReadOptions
 
 PICTURES = {"summary": ("summary.png", "summary.svg"), "window": ("window.png", "window.svg")}
@@ -100,7 +100,7 @@ class Destination:
 
 def print_series(found: SeriesDiscovery, file: str, show: int) -> None:
     """The summary of a window graph: edges with their lags, then sentences and warnings."""
-    from causal_arrow.series.summary import COLUMNS, NO_EDGES, cells, sentences, title
+    from causal_arrow.series.exports import COLUMNS, NO_EDGES, cells, sentences, title
 
     answer, screen = found.answer, console()
     screen.print(f"[bold]{escape(f'{file}: {title(answer)}')}[/bold]\n")
@@ -144,9 +144,7 @@ def response(
     effect: Annotated[str, typer.Option(help="The variable that may change.", show_default=False)],
     series: SeriesOptions = options.SERIES,
     steps: Annotated[int, typer.Option(help="How many steps to look ahead.", min=0, max=10_000)] = 10,
-    kind: Annotated[
-        Literal["pulse", "step"], typer.Option(help="Raise the cause once (pulse), or keep it higher (step).")
-    ] = "pulse",
+    hold: Annotated[bool, typer.Option("--hold", help="Keep the cause higher, instead of raising it once.")] = False,
     draws: Mapping[str, int] = options.DRAWS,
     as_json: options.AsJson = False,
     picture: Picture = PICTURE,
@@ -162,7 +160,7 @@ def response(
     if not series.are_given:
         raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
     found = options.series_discovery(table, settings, knowledge, reading, series)
-    answer = found.response(cause, effect, steps, kind=kind, **draws)
+    answer = found.response(cause, effect, steps, kind="step" if hold else "pulse", **draws)
     picture.draw(answer)
     if as_json:
         warnings = list(found.answer.worded_warnings(COMMAND_LINE))
@@ -175,7 +173,7 @@ def response(
 EXAMPLES = {
     "response": (
         "causal-arrow response series.csv --lags 3 --time date --cause price --effect sales",
-        "causal-arrow response panel.csv --lags 2 --time week --unit shop --cause price --effect sales --kind step",
+        "causal-arrow response panel.csv --lags 2 --time week --unit shop --cause price --effect sales --hold",
         "causal-arrow response series.csv --lags auto --cause price --effect sales --plot curve.png",
     ),
 }

@@ -32,7 +32,7 @@ from causal_arrow.network.protocol import Network
 if TYPE_CHECKING:
     import networkx as nx
 
-    from causal_arrow.series.curves import Curve
+    from causal_arrow.series.responses import Curve
 
 Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
@@ -78,6 +78,10 @@ def _found_by(read: Callable[[Discovery], Given]) -> Given:
 
     attribute.__doc__ = _of_arrow(get.__doc__)
     return property(attribute)  # type: ignore[return-value]
+
+
+class _NotOfSeriesError(ConfigurationError, AttributeError):
+    """Also an AttributeError, so that `dir` and `hasattr` pass over it."""
 
 
 def _of_arrow(documentation: str | None) -> str:
@@ -360,8 +364,8 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _member(self, name: str) -> Any:
         """A member of the discovery; a series has others than a table."""
-        if not hasattr(type(self._fitted), name):
-            raise ConfigurationError(f"{name} is for tables, and this is a time series: ask for response.")
+        if not hasattr(self._fitted, name):
+            raise _NotOfSeriesError(f"{name} is for tables, and this is a time series: ask for response.")
         return getattr(self._fitted, name)
 
     def _with(self, discovery: Discovery) -> Arrow:

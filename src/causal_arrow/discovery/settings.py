@@ -18,7 +18,7 @@ import numpy as np
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
 from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow.series.options import SERIES_OPTIONS, SeriesOptions
+from causal_arrow.series import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.frames import FRAMES, library_of
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.table import MIN_ROWS

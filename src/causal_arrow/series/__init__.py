@@ -1,0 +1,110 @@
+"""Time series and panels. This module has SeriesOptions: Python and the command line take every option from here."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from causal_arrow.errors import ConfigurationError, Remedy
+from causal_arrow.text import shown
+
+AUTO = "auto"
+MAX_LAGS = 50
+
+
+def _about(help: str) -> dict[str, str]:
+    return {"help": help}
+
+
+@dataclass(frozen=True)
+class SeriesOptions:
+    """How to read a time series or a panel. `Arrow` and `discover` take these options by name.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> found.settings.series.time
+    'day'
+    """
+
+    lags: int | str | None = field(
+        default=None,
+        metadata=_about("Read the table as a time series in which causes act up to this many steps later, or auto."),
+    )
+    """How many steps back causes may act, or "auto" to choose by the data. None reads a table without time."""
+    time: Any = field(
+        default=None, metadata=_about("The column with the time of each row, dates or numbers; else rows are in order.")
+    )
+    """The column that holds the time of each row, as dates or numbers, or one time per row. Without it, rows follow
+    each other in the order of the table, and a pandas index of dates counts as the time."""
+    unit: Any = field(
+        default=None, metadata=_about("The column with the unit of a panel that a row belongs to, such as a patient.")
+    )
+    """The column with the unit (patient, country, machine) that a row belongs to, or one label per row. No row of the
+    window mixes two units."""
+    contemporaneous: bool = field(default=True, metadata=_about("Whether causes may act within one step, at lag 0."))
+    """Whether causes may act within one step, at lag 0."""
+    difference: bool | Sequence[Any] = field(
+        default=False, metadata=_about("Analyze changes from step to step in these columns, or in all numbers: all.")
+    )
+    """The columns in which to analyze changes from step to step, or True for all numbers: for random walks."""
+    season: int | None = field(
+        default=None, metadata=_about("Period of a season in steps; the mean of each phase is subtracted.")
+    )
+    """The period of a season in steps, such as 12 for months; the mean of each phase is subtracted."""
+    resample: Any = field(
+        default=None,
+        metadata=_about("Length of the equal steps to bring irregular times to, such as D, W, MS, 15min or a number."),
+    )
+    """The length of equal steps to bring irregular times to: a period such as "D", "W", "MS" or "15min" for dates,
+    or a number. Numbers are averaged within a step; of levels, the last one counts."""
+
+    def __post_init__(self) -> None:
+        if self.lags is None and (given := self.to_dict()):
+            raise ConfigurationError(
+                f"{next(iter(given))!r} needs a time series, and no lags are given.", [Remedy("lags")]
+            )
+        if self.lags is not None and self.lags != AUTO:
+            _check_whole("lags", self.lags, 1, MAX_LAGS, " or 'auto'")
+        if self.season is not None:
+            _check_whole("season, the period in steps,", self.season, 2, 10**6)
+        if not isinstance(self.contemporaneous, bool | np.bool_):
+            raise ConfigurationError(
+                f"Expected contemporaneous to be true or false, got {shown(self.contemporaneous)}."
+            )
+        if isinstance(self.difference, str):
+            object.__setattr__(self, "difference", [self.difference])
+
+    @property
+    def are_given(self) -> bool:
+        """Whether to read the table as a series."""
+        return self.lags is not None
+
+    def changed(self, **changes: Any) -> SeriesOptions:
+        """Change some of the options, by name."""
+        return replace(self, **changes) if changes else self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that differ from the defaults."""
+        given = {name: getattr(self, name) for name in SERIES_OPTIONS if getattr(self, name) is not _DEFAULTS[name]}
+        if not isinstance(given.get("difference", True), bool):
+            given["difference"] = list(given["difference"])
+        return given
+
+
+SERIES_OPTIONS: Mapping[str, str] = {each.name: each.metadata["help"] for each in fields(SeriesOptions)}
+"""Every option by its name, with a line of help."""
+_DEFAULTS = {each.name: each.default for each in fields(SeriesOptions)}
+
+
+def _check_whole(name: str, value: Any, least: int, most: int, more: str = "") -> None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not whole or not least <= int(value) <= most:
+        raise ConfigurationError(
+            f"Expected {name} to be a whole number from {least} to {most:,}{more}, got {shown(value)}."
+        )

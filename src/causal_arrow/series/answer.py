@@ -1,4 +1,4 @@
-"""SeriesAnswer: what the network says about a series, and the window graph read off it under what is known."""
+"""SeriesAnswer: the distribution over window graphs of a series, and the graph decoded from it under knowledge."""
 
 # P variables, L lags, C variables of the context
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, hidden_cause_record
-from causal_arrow.discovery.hidden import HIDDEN_CAUSE
-from causal_arrow.errors import PYTHON, ConfigurationError, Wording
-from causal_arrow.graphs.decoding import decode, most_probable_first
+from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, is_flagged, level_of
+from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choice
+from causal_arrow.graphs.decoding import check_threshold, decode, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary
+from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, window_knowledge
 from causal_arrow.series.findings import finding_of_sampling
-from causal_arrow.series.knowledge import window_knowledge
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import closest, listed
 
@@ -30,6 +29,8 @@ Bools = NDArray[np.bool_]
 
 SERIES_FORMAT = "causal-arrow-series"
 SERIES_VERSION = 1
+AS_THEY_ARE = ("steps", "observations", "units", "model", "decode", "threshold", "environment", "table_checksum")
+"""Fields that JSON holds as they are."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,26 @@ class LaggedEdge:
         return "time" if self.lag else direction_strength(self.direction_probability)
 
     def __str__(self) -> str:
-        source = f"{self.source} t-{self.lag}" if self.lag else self.source
-        return f"{source} → {self.target} ({self.probability:.2f})"
+        return f"{at_lag(self.source, self.lag)} → {self.target} ({self.probability:.2f})"
+
+
+def at_lag(name: str, lag: int) -> str:
+    """The name of a variable at a lag, such as `soil t-2`."""
+    return f"{name} t-{lag}" if lag else name
 
 
 def edge_record(edge: LaggedEdge) -> dict[str, Any]:
-    """What files say of an edge."""
+    """An edge as files have it."""
     facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
     return {**facts, "direction": edge.direction}
+
+
+def by_pair(edges: tuple[LaggedEdge, ...]) -> dict[tuple[str, str], list[LaggedEdge]]:
+    """The edges of each pair of variables, by lag."""
+    pairs: dict[tuple[str, str], list[LaggedEdge]] = {}
+    for edge in edges:
+        pairs.setdefault((edge.source, edge.target), []).append(edge)
+    return {pair: sorted(some, key=lambda edge: edge.lag) for pair, some in pairs.items()}
 
 
 EDGE_COLUMNS = ("source", "target", "lag", "probability", "direction_probability", "required", "direction")
@@ -96,7 +109,7 @@ class SeriesAnswer:
     names: tuple[str, ...]
     """The variables that have lags."""
     distribution: WindowDistribution
-    """What the network said."""
+    """The network's distribution over window graphs."""
     context: tuple[str, ...] = ()
     """Variables that have no lags and no causes: an environment, what is constant within the units of a panel, and time
     itself where a variable has a trend."""
@@ -106,6 +119,10 @@ class SeriesAnswer:
     """How the graph is decoded: "map", "shd" or "f1"."""
     threshold: float = 0.5
     """For "map": edges are shown when they are more probable than this."""
+    hidden: str = "standing-out"
+    """Which hidden causes to show: "none", those "standing-out" from the level of the series, or "all"."""
+    hidden_threshold: float = HIDDEN_CAUSE
+    """The probability above which a hidden cause is shown."""
     steps: int | None = None
     """How many steps the series has in all."""
     observations: int | None = None
@@ -117,15 +134,15 @@ class SeriesAnswer:
     findings: tuple[Finding, ...] = ()
     """What was noticed about the series."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
-    """What was taken out before: some of "log", "difference", "season" and "levels"."""
+    """How the series was prepared: some of "log", "difference", "season" and "levels"."""
     columns: tuple[Column, ...] = ()
     """What kind of values each variable has."""
     experiments: Mapping[str, int] = field(default_factory=dict)
     """In how many steps each variable was set, for those that experiments have set."""
     always_set: tuple[str, ...] = ()
-    """Those of them that were set at every step."""
+    """Variables that were set at every step."""
     environment: str | None = None
-    """The variable of the context that tells environments apart."""
+    """The variable of the context that names the environment."""
     table_checksum: str | None = None
     """Digits that depend on the values of the window."""
 
@@ -133,31 +150,12 @@ class SeriesAnswer:
         variables = self.distribution.now.variables
         if len(self.names) != variables:
             raise ConfigurationError(f"Expected a name for each of {variables} variables, got {len(self.names)}.")
+        check_choice("hidden", self.hidden, HIDDEN)
+        check_threshold(self.hidden_threshold, "hidden_threshold")
         _ = self.graph  # decode now, so that invalid knowledge or an invalid rule fails here
 
-    def refine(
-        self, *, knowledge: Knowledge | None = None, decode: str | None = None, threshold: float | None = None
-    ) -> SeriesAnswer:
-        """The answer with other knowledge, rule or threshold, without a new pass through the network.
-
-        Parameters
-        ----------
-        knowledge
-            What is known now, in place of what was known before.
-        decode
-            The new decoding rule: "map", "shd" or "f1".
-        threshold
-            The new threshold, from 0 to 1.
-
-        Examples
-        --------
-        >>> from causal_arrow import Knowledge
-        >>> known = Knowledge(forbidden=["sun -> temperature at lag 0"])
-        >>> informed = answer.refine(knowledge=known)
-        >>> bool(informed.graph[0, 0, 1])
-        False
-        """
-        changes: dict[str, Any] = {"knowledge": knowledge, "decode": decode, "threshold": threshold}
+    def refine(self, **changes: Any) -> SeriesAnswer:
+        """The answer with other `knowledge`, `decode`, `threshold`, `hidden` or `hidden_threshold`; no new pass."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     # The graphs
@@ -191,13 +189,7 @@ class SeriesAnswer:
 
     @cached_property
     def edges(self) -> tuple[LaggedEdge, ...]:
-        """The edges between different variables, the most probable first.
-
-        Examples
-        --------
-        >>> sorted(edge.source for edge in answer.edges if edge.target == "soil")
-        ['temperature', 'watering']
-        """
+        """The edges between different variables, the most probable first."""
         return self._edges(own=False)
 
     @cached_property
@@ -259,33 +251,34 @@ class SeriesAnswer:
             return found
         return np.where(self.known.now.unconfounded, 0.0, found)
 
+    def _hidden_pairs(self, which: str) -> Bools:
+        probabilities = self.confounding_probabilities
+        if probabilities is None or which == "none":
+            return np.zeros((len(self.names), len(self.names)), dtype=bool)
+        exempt = np.eye(len(self.names), dtype=bool)
+        if self.known.now is not None:
+            exempt |= self.known.now.unconfounded
+        flagged = is_flagged(probabilities, self.hidden_threshold) & ~exempt
+        return flagged if which == "all" else flagged & level_of(probabilities, exempt).standing_out
+
     @cached_property
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
-        """The pairs that probably share a hidden cause at lag 0, the most probable first."""
-        if self.confounding_probabilities is None:
-            return ()
+        """The pairs shown to share a hidden cause at lag 0, the most probable first."""
         pairs = [
-            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))
-            for j, k in np.argwhere(np.triu(self.confounding_probabilities > HIDDEN_CAUSE, 1))
+            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))  # type: ignore[index]
+            for j, k in np.argwhere(np.triu(self._hidden_pairs(self.hidden), 1))
         ]
         return tuple(sorted(pairs, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
 
+    @property
+    def undistinguished(self) -> int:
+        """How many pairs are above the threshold but do not stand out from the series, and so are not shown."""
+        if self.hidden != "standing-out":
+            return 0
+        return int(self._hidden_pairs("all").sum() - self._hidden_pairs("standing-out").sum()) // 2
+
     def sample(self, count: int, generator: np.random.Generator) -> Bools:
-        """Draw window graphs, none of which contradicts the knowledge.  (count, L + 1, P, P)
-
-        Parameters
-        ----------
-        count
-            How many graphs.
-        generator
-            Where the randomness comes from.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> answer.sample(10, np.random.default_rng(0)).shape
-        (10, 3, 5, 5)
-        """
+        """Draw window graphs, none of which contradicts the knowledge.  (count, L + 1, P, P)"""
         return self.distribution.sample(count, generator, self.known)
 
     @cached_property
@@ -296,32 +289,15 @@ class SeriesAnswer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know, in words for Python."""
+        """What a reader must know, in the words of Python."""
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
-        """The warnings, with what can be done about them in the words of a surface.
-
-        Parameters
-        ----------
-        wording
-            `causal_arrow.errors.PYTHON` or `COMMAND_LINE`; an empty mapping leaves the advice out.
-        """
+        """The warnings with advice in the words of a surface; an empty mapping leaves the advice out."""
         return tuple(finding.worded(wording) for finding in self.all_findings if finding.severity != "note")
 
     def index_of(self, variable: str) -> int:
-        """The index of a variable in `names`; an unknown name is a ConfigurationError.
-
-        Parameters
-        ----------
-        variable
-            Its name.
-
-        Examples
-        --------
-        >>> answer.index_of("soil")
-        3
-        """
+        """The index of a variable in `names`; an unknown name is a ConfigurationError."""
         if variable not in self.names:
             near = closest(str(variable), self.names)
             hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
@@ -331,65 +307,48 @@ class SeriesAnswer:
     # Files
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it, complete; `from_dict` reads it.
-
-        Examples
-        --------
-        >>> SeriesAnswer.from_dict(answer.to_dict()).edges == answer.edges
-        True
-        """
-        hidden = self.confounding_probabilities
-        now = self.distribution.now
+        """The answer as JSON can hold it, complete; `from_dict` reads it."""
+        hidden, now = self.confounding_probabilities, self.distribution.now
+        edges = {"edges": self.edges, "own_past": self.own_past, "context_edges": self.context_edges}
+        distribution = {
+            "past": self.distribution.past,
+            "skeleton_logits": now.skeleton_logits,
+            "order_scores": now.order_scores,
+            "confounding_logits": now.confounding_logits,
+            "context": self.distribution.context,
+        }
         return {
             "format": SERIES_FORMAT,
             "version": SERIES_VERSION,
             "causal_arrow": __version__,
-            "model": self.model,
+            **{name: getattr(self, name) for name in AS_THEY_ARE},
+            "hidden": self.hidden,
+            "hidden_threshold": self.hidden_threshold,
             "lags": self.lags,
-            "steps": self.steps,
-            "observations": self.observations,
-            "units": self.units,
             "variables": list(self.names),
             "context": list(self.context),
             "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
             "experiments": dict(self.experiments),
             "always_set": list(self.always_set),
-            "environment": self.environment,
             "prepared": dict(self.prepared),
-            "edges": [edge_record(edge) for edge in self.edges],
-            "own_past": [edge_record(edge) for edge in self.own_past],
-            "context_edges": [edge_record(edge) for edge in self.context_edges],
+            **{name: [edge_record(edge) for edge in some] for name, some in edges.items()},
             "order": list(self.order),
             "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
             "summary_probabilities": np.round(self.summary_probabilities, DIGITS).tolist(),
             "hidden_causes": None if hidden is None else [hidden_cause_record(pair) for pair in self.hidden_causes],
             "confounding_probabilities": None if hidden is None else np.round(hidden, DIGITS).tolist(),
-            "decode": self.decode,
-            "threshold": self.threshold,
             "knowledge": self.knowledge.to_dict(),
             "warnings": list(self.worded_warnings({})),
             "findings": [finding.to_dict() for finding in self.findings],
-            "table_checksum": self.table_checksum,
             "distribution": {
-                "past": self.distribution.past.tolist(),
-                "skeleton_logits": np.asarray(now.skeleton_logits, dtype=np.float64).tolist(),
-                "order_scores": np.asarray(now.order_scores, dtype=np.float64).tolist(),
-                "confounding_logits": None
-                if now.confounding_logits is None
-                else np.asarray(now.confounding_logits, dtype=np.float64).tolist(),
-                "context": self.distribution.context.tolist(),
+                name: None if logits is None else np.asarray(logits, dtype=np.float64).tolist()
+                for name, logits in distribution.items()
             },
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> SeriesAnswer:
-        """The answer that `to_dict` wrote, to be asked and refined as before.
-
-        Parameters
-        ----------
-        content
-            What `to_dict` returned, or what `json.load` reads from a file. Anything else is a ConfigurationError.
-        """
+        """The answer that `to_dict` wrote, to be asked and refined as before; else a ConfigurationError."""
         if not isinstance(content, Mapping) or content.get("format") != SERIES_FORMAT:
             raise ConfigurationError(f'Expected an answer about a series, an object with "format": "{SERIES_FORMAT}".')
         if content.get("version") != SERIES_VERSION:
@@ -398,18 +357,20 @@ class SeriesAnswer:
                 "it was written by another version of causal-arrow."
             )
         try:
-            names = tuple(str(name) for name in content["variables"])
+            names, lags = tuple(str(name) for name in content["variables"]), int(content["lags"])
+            logits: dict[str, Any] = {
+                name: None if values is None else np.array(values, dtype=np.float64)
+                for name, values in content["distribution"].items()
+            }
+            now = GraphDistribution(logits["skeleton_logits"], logits["order_scores"], logits["confounding_logits"])
+            past = logits["past"].reshape(lags, len(names), len(names))
             return cls(
                 names=names,
-                distribution=_distribution(content["distribution"], int(content["lags"]), len(names)),
+                distribution=WindowDistribution(past, now, logits["context"].reshape(-1, len(names))),
                 context=tuple(content["context"]),
                 knowledge=Knowledge.from_dict(content["knowledge"]),
-                decode=content["decode"],
-                threshold=content["threshold"],
-                steps=content["steps"],
-                observations=content["observations"],
-                units=content["units"],
-                model=content["model"],
+                hidden=content.get("hidden", "standing-out"),
+                hidden_threshold=content.get("hidden_threshold", HIDDEN_CAUSE),
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 prepared=dict(content["prepared"]),
                 columns=tuple(
@@ -417,22 +378,10 @@ class SeriesAnswer:
                 ),
                 experiments={str(name): int(count) for name, count in content["experiments"].items()},
                 always_set=tuple(content["always_set"]),
-                environment=content["environment"],
-                table_checksum=content["table_checksum"],
+                **{name: content[name] for name in AS_THEY_ARE},
             )
+        except ConfigurationError:
+            raise
         except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            if isinstance(error, ConfigurationError):
-                raise
             reason = f"{type(error).__name__}: {error}"
             raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
-
-
-def _distribution(content: Mapping[str, Any], lags: int, variables: int) -> WindowDistribution:
-    past = np.array(content["past"], dtype=np.float64).reshape(lags, variables, variables)
-    hidden = content["confounding_logits"]
-    now = GraphDistribution(
-        np.array(content["skeleton_logits"], dtype=np.float64),
-        np.array(content["order_scores"], dtype=np.float64),
-        None if hidden is None else np.array(hidden, dtype=np.float64),
-    )
-    return WindowDistribution(past, now, np.array(content["context"], dtype=np.float64).reshape(-1, variables))

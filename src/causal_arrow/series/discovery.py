@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.inference import abilities, model_name, ready_model, training_range
+from causal_arrow.discovery.inference import abilities, ready_model, training_range
 from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
+from causal_arrow.series import SeriesOptions, exports
 from causal_arrow.series.answer import SeriesAnswer
-from causal_arrow.series.curves import Curve, Curves
-from causal_arrow.series.options import SeriesOptions
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series, read_series
-from causal_arrow.series.responses import Steps, response
+from causal_arrow.series.responses import CHANGES, Curve, Curves, Steps, response
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
@@ -41,7 +40,6 @@ Seed = int | np.random.Generator
 
 GRAPHS = 1000
 HORIZON = 10
-KINDS = ("pulse", "step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +65,14 @@ class SeriesDiscovery:
     --------
     The examples of the methods below continue this one.
 
-    >>> from causal_arrow import discover, load_example
+    >>> from causal_arrow import SeriesDiscovery, discover, load_example
     >>> found = discover(load_example("greenhouse"), lags=2, time="day")
     >>> list(found.edges.columns)[:4]
     ['source', 'target', 'lag', 'probability']
+    >>> int(found.window_graph.loc[("soil", 2), "growth"])
+    1
+    >>> int(found.graph.loc["soil", "growth"])
+    1
     """
 
     series: Series
@@ -81,90 +83,50 @@ class SeriesDiscovery:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables that have lags.
-
-        Examples
-        --------
-        >>> found.names[:2]
-        ('sun', 'temperature')
-        """
+        """The variables that have lags."""
         return self.answer.names
 
     @property
     def table(self) -> Table:
-        """The table as it was read, a row per step.
-
-        Examples
-        --------
-        >>> found.table.observations
-        500
-        """
+        """The table as it was read, one row per step."""
         return self.series.table
 
     # The graphs
 
     @property
     def edges(self) -> pd.DataFrame:
-        """The edges of the window graph with their lags, then each variable's own past; the most probable first.
-
-        Examples
-        --------
-        >>> len(found.edges)
-        10
-        """
-        from causal_arrow.series.exports import edges_frame
-
-        return in_library(edges_frame(self.answer), self.settings.frames)
+        """The edges of the window graph with their lags, then each variable's own past; the most probable first."""
+        return in_library(exports.edges_frame(self.answer), self.settings.frames)
 
     @property
     def window_graph(self) -> pd.DataFrame:
-        """The window graph: 1 where the cause of the row, at its lag, acts on the variable of the column.
-
-        Examples
-        --------
-        >>> int(found.window_graph.loc[("soil", 2), "growth"])
-        1
-        """
+        """The window graph: 1 where the cause of the row, at its lag, acts on the variable of the column."""
         return self._window(self.answer.graph.astype(int))
 
     @property
     def window_probabilities(self) -> pd.DataFrame:
-        """Probability that the cause of the row, at its lag, acts on the variable of the column.
-
-        Examples
-        --------
-        >>> found.window_probabilities.shape
-        (15, 5)
-        """
+        """Probability that the cause of the row, at its lag, acts on the variable of the column."""
         return self._window(self.answer.edge_probabilities)
 
     def _window(self, matrix: NDArray[Any]) -> Any:
-        from causal_arrow.series.exports import window_frame
-
-        frame, library = window_frame(self.answer, matrix), self.settings.frames
+        frame, library = exports.window_frame(self.answer, matrix), self.settings.frames
         return frame if library in ("auto", "pandas") else in_library(frame.reset_index(), library)
 
     @property
     def graph(self) -> pd.DataFrame:
-        """The summary graph: 1 where the variable of the row acts on that of the column at some lag.
-
-        Examples
-        --------
-        >>> int(found.graph.loc["soil", "growth"])
-        1
-        """
+        """The summary graph: 1 where the variable of the row acts on that of the column at some lag."""
         return self._square(self.answer.summary.astype(int))
 
     @property
     def probabilities(self) -> pd.DataFrame:
-        """Probability that the variable of the row acts on that of the column at some lag.
-
-        Examples
-        --------
-        >>> bool(found.probabilities.loc["soil", "growth"] > 0.9)
-        True
-        """
+        """Probability that the variable of the row acts on that of the column at some lag."""
         return self._square(self.answer.summary_probabilities)
+
+    @property
+    def confounding_probabilities(self) -> pd.DataFrame | None:
+        """Probability that two variables share a hidden cause at lag 0; None if the network gives none."""
+        found = self.answer.confounding_probabilities
+        return None if found is None else self._square(found)
 
     def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
         import pandas as pd
@@ -173,9 +135,16 @@ class SeriesDiscovery:
         return in_library(pd.DataFrame(matrix, index=names, columns=names), self.settings.frames, "variable")
 
     def refine(
-        self, *, knowledge: Any = None, decode: str | None = None, threshold: float | None = None, **statements: Any
+        self,
+        *,
+        knowledge: Any = None,
+        decode: str | None = None,
+        threshold: float | None = None,
+        hidden: str | None = None,
+        hidden_threshold: float | None = None,
+        **statements: Any,
     ) -> SeriesDiscovery:
-        """A new discovery with other knowledge, rule or threshold; the network does not run again.
+        """A new discovery with other knowledge, rules or thresholds; the network does not run again.
 
         Parameters
         ----------
@@ -186,6 +155,10 @@ class SeriesDiscovery:
             The new decoding rule: "map", "shd" or "f1".
         threshold
             The new threshold, from 0 to 1.
+        hidden
+            Which hidden causes to show: "none", "standing-out" or "all".
+        hidden_threshold
+            The probability above which a hidden cause is shown.
         **statements
             Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
 
@@ -195,12 +168,20 @@ class SeriesDiscovery:
         >>> float(informed.answer.edge_probabilities[0, 4].max())
         0.0
         """
+        if "directions" in statements:
+            raise ConfigurationError("For a series, directions is a setting of discover and Arrow, not of refine.")
         known = None if knowledge is None else as_knowledge(knowledge)
         if statements:
             known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
-        changes: dict[str, Any] = {"knowledge": known, "decode": decode, "threshold": threshold}
+        changes: dict[str, Any] = {
+            "knowledge": known,
+            "decode": decode,
+            "threshold": threshold,
+            "hidden": hidden,
+            "hidden_threshold": hidden_threshold,
+        }
         given = {name: value for name, value in changes.items() if value is not None}
-        settings = self.settings.changed(**given)  # refuses what is no setting
+        settings = self.settings.changed(**given)  # refuses invalid values
         return replace(self, answer=self.answer.refine(**given), settings=settings)
 
     def sample(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
@@ -221,22 +202,21 @@ class SeriesDiscovery:
         return self.answer.sample(check_count("n_graphs", n_graphs), np.random.default_rng(random_state))
 
     def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
-        """Ask PCMCI+ about the same series: where it agrees with the answer, where not, and what it assumes.
+        """Run PCMCI+ on the same series and compare: where it agrees with the answer, where not, and what it assumes.
 
         Parameters
         ----------
         methods
-            "pcmci+", the only one for series. `pip install "causal-arrow[opinion]"` brings it.
+            "pcmci+", the only one for series. `pip install "causal-arrow[opinion]"` installs it.
 
         Examples
         --------
         >>> ("soil t-2", "growth") in found.second_opinion().agreed
         True
         """
-        from causal_arrow.series.second_opinion import opinions_on_series
+        from causal_arrow.series.advice import opinions_on_series
 
-        settings = self.settings
-        return opinions_on_series(self.answer, self.series, settings.series, methods, settings.frames)
+        return opinions_on_series(self.answer, self.series, methods, self.settings.frames)
 
     # Effects over time
 
@@ -252,7 +232,7 @@ class SeriesDiscovery:
     ) -> Curve:
         """What happens to one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
 
-        Each sampled graph adjusts for its own causes of the cause. The 90% interval holds the uncertainty about the
+        Each sampled graph adjusts for its own causes of the cause. The 90% interval includes the uncertainty about the
         graph and the sampling error, which is robust against memory and clustered by unit in panels.
 
         Parameters
@@ -278,15 +258,22 @@ class SeriesDiscovery:
         """
         answer = self.answer
         j, k = answer.index_of(cause), answer.index_of(effect)
-        if kind not in KINDS:
-            raise ConfigurationError(f"Expected kind to be one of {', '.join(KINDS)}, got {kind!r}.")
+        check_choice("kind", kind, tuple(CHANGES))
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= 10_000:
             raise ConfigurationError(f"Expected steps to be a whole number from 0 to 10,000, got {steps!r}.")
-        self._refuse_levels(cause, effect)
+        for name in (cause, effect):
+            if not self._is_number(name):
+                raise ConfigurationError(
+                    f"Effects over time are between numbers, and {name!r} holds levels: make it numbers first."
+                )
         random, n_graphs = np.random.default_rng(random_state), check_count("n_graphs", n_graphs)
         graphs = _in_levels(answer.sample(n_graphs, random), answer)
-        found = response(self._steps(k), graphs, j, k, int(steps), random, held=kind == "step")
-        return Curve.of(found, answer, kind, n_graphs)
+        curve = response(self._steps(k), graphs, j, k, int(steps), random, kind=kind)
+        hidden = answer.confounding_probabilities
+        if hidden is None or round(shared := float(hidden[j, k]), 6) <= answer.hidden_threshold:
+            return curve
+        note = f"{cause} and {effect} probably share a hidden cause ({shared:.2f}), which no adjustment removes."
+        return replace(curve, notes=(note, *curve.notes))
 
     def responses(self, effect: str, steps: int = HORIZON, *, kind: str = "pulse", n_graphs: int = 200) -> Curves:
         """The curves of all other variables on one, the largest effect first; variables with levels are left out.
@@ -310,34 +297,27 @@ class SeriesDiscovery:
         """
         self.answer.index_of(effect)
         causes = [name for name in self.answer.names if name != effect and self._is_number(name)]
-        found = [self.response(cause, effect, steps, kind=kind, n_graphs=n_graphs) for cause in causes]
-        scales = {name: self._spread(name) for name in causes}
-        return Curves(tuple(sorted(found, key=lambda curve: -round(curve.largest * scales[curve.cause], 9))))
+        table = self.series.table
+        spread = {name: float(np.nanstd(table.values[:, table.names.index(name)])) for name in causes}
+        curves = [self.response(cause, effect, steps, kind=kind, n_graphs=n_graphs) for cause in causes]
+        return Curves(
+            tuple(sorted(curves, key=lambda each: -round(float(np.abs(each.estimate).max()) * spread[each.cause], 9)))
+        )
 
     def _steps(self, effect: int) -> Steps:
-        """The series as regressions read it, in the order of `answer.names`; what an experiment set is no outcome."""
-        columns = [self.series.table.names.index(name) for name in self.answer.names]
-        values = self.series.table.values[:, columns]
-        marks = self.series.table.intervened
-        if marks is not None and marks[:, columns[effect]].any():
+        """The series as regressions read it; cells that experiments set are not outcomes."""
+        answer, table, series = self.answer, self.series.table, self.series
+        columns = [table.names.index(name) for name in answer.names]
+        values = table.values[:, columns]
+        if table.intervened is not None and (marks := table.intervened[:, columns[effect]]).any():
             values = values.copy()
-            values[marks[:, columns[effect]], effect] = np.nan
-        unit = self.series.unit if self.series.units > 1 else None
-        return Steps(values, self.series.tick, unit, self.series.environment, self.answer.prepared.get("season"))
-
-    def _refuse_levels(self, *names: str) -> None:
-        for name in names:
-            if not self._is_number(name):
-                raise ConfigurationError(
-                    f"Effects over time are between numbers, and {name!r} holds levels: make it numbers first."
-                )
+            values[marks, effect] = np.nan
+        unit = series.unit if series.units > 1 else None
+        return Steps(values, series.tick, unit, series.environment, answer.prepared.get("season"), answer.names)
 
     def _is_number(self, name: str) -> bool:
-        kinds = {column.name: column for column in self.series.table.columns}
-        return kinds[name].kind == "number" or len(kinds[name].levels) == 2
-
-    def _spread(self, name: str) -> float:
-        return float(np.nanstd(self.series.table.values[:, self.series.table.names.index(name)]))
+        column = self.series.table.columns[self.series.table.names.index(name)]
+        return column.kind == "number" or len(column.levels) == 2
 
     def next_experiment(
         self,
@@ -349,7 +329,7 @@ class SeriesDiscovery:
         n_graphs: int = GRAPHS,
         random_state: Seed = 0,
     ) -> ExperimentPlan:
-        """Advise which variable to set by chance at every step, or which hidden cause to measure, to learn most.
+        """Advise which variable to randomize at every step, or which hidden cause to measure, to learn most.
 
         Parameters
         ----------
@@ -372,7 +352,7 @@ class SeriesDiscovery:
         >>> list(plan.to_frame().columns)[:3]
         ['action', 'variable', 'gain']
         """
-        from causal_arrow.series.next_experiment import plan_for_series
+        from causal_arrow.series.advice import plan_for_series
 
         budget = check_count("budget", budget)
         if rows is not None:
@@ -383,24 +363,14 @@ class SeriesDiscovery:
     # Words, pictures, files
 
     def summary(self) -> str:
-        """The edges with their lags, the order within a step, and what to be careful about, as text.
-
-        Examples
-        --------
-        >>> print(found.summary().splitlines()[0])
-        500 steps, 5 variables, 2 lags, read by arrow-base
-        """
-        from causal_arrow.series.summary import to_text
-
-        return to_text(self.answer)
+        """The edges with their lags, the order within a step, and what to be careful about, as text."""
+        return exports.to_text(self.answer)
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from causal_arrow.series.summary import to_html
-
-        return to_html(self.answer)
+        return exports.to_html(self.answer)
 
     def draw(self, *paths: str | Path, what: str = "summary", ax: Axes | None = None) -> Axes | None:
         """Draw the summary graph with lags on its edges, or the window graph in columns of time.
@@ -408,7 +378,7 @@ class SeriesDiscovery:
         Parameters
         ----------
         *paths
-            Files to write, by their endings: .png, .svg, .pdf; without any, axes come back.
+            Files to write, by their endings: .png, .svg, .pdf; without any, axes are returned.
         what
             "summary" or "window".
         ax
@@ -426,62 +396,32 @@ class SeriesDiscovery:
         return draw(self.answer, what=what, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON can hold it; `SeriesAnswer.from_dict` reads it.
-
-        Examples
-        --------
-        >>> found.to_dict()["lags"]
-        2
-        """
+        """The answer as JSON can hold it; `SeriesAnswer.from_dict` reads it."""
         return self.answer.to_dict()
 
     def to_json(self) -> str:
-        """The answer as JSON text.
-
-        Examples
-        --------
-        >>> found.to_json()[0]
-        '{'
-        """
-        from causal_arrow.series.exports import to_json
-
-        return to_json(self.answer)
+        """The answer as JSON text."""
+        return exports.to_json(self.answer)
 
     def to_networkx(self) -> Any:
-        """The window graph as a networkx `MultiDiGraph`: one edge per lag, with its probability.
+        """The window graph as a networkx `MultiDiGraph`: one edge per lag, with its probability."""
+        return exports.to_networkx(self.answer)
 
-        Examples
-        --------
-        >>> found.to_networkx().has_edge("soil", "growth", key=2)
-        True
-        """
-        from causal_arrow.series.exports import to_networkx
+    def to_graphml(self) -> str:
+        """The window graph as GraphML."""
+        return exports.to_graphml(self.answer)
 
-        return to_networkx(self.answer)
+    def to_dot(self) -> str:
+        """The summary graph in the language of Graphviz, with lags as labels of edges."""
+        return exports.to_dot(self.answer)
 
     def to_tigramite(self) -> dict[str, NDArray[Any]]:
-        """The window graph as tigramite keeps it: `graph` and `val_matrix`, [cause, effect, lag].
-
-        Examples
-        --------
-        >>> found.to_tigramite()["graph"].shape
-        (5, 5, 3)
-        """
-        from causal_arrow.series.exports import to_tigramite
-
-        return to_tigramite(self.answer)
+        """The window graph as tigramite keeps it: `graph` and `val_matrix`, [cause, effect, lag]."""
+        return exports.to_tigramite(self.answer)
 
     def to_statsmodels(self) -> NDArray[np.bool_]:
-        """Which coefficients a statsmodels VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them.
-
-        Examples
-        --------
-        >>> found.to_statsmodels().shape
-        (2, 5, 5)
-        """
-        from causal_arrow.series.exports import to_statsmodels
-
-        return to_statsmodels(self.answer)
+        """Which coefficients a statsmodels VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them."""
+        return np.asarray(self.answer.graph[1:].transpose(0, 2, 1))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the answer and the series to a .causal file, which `SeriesDiscovery.load` reads.
@@ -496,14 +436,11 @@ class SeriesDiscovery:
         Examples
         --------
         >>> found.save("greenhouse.causal")
-        >>> from causal_arrow import SeriesDiscovery
         >>> again = SeriesDiscovery.load("greenhouse.causal")
         >>> again.answer.edges == found.answer.edges
         True
         """
-        from causal_arrow.series.exports import save
-
-        save(self.answer, self.series, Path(path), overwrite)
+        exports.save(self.answer, self.series, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> SeriesDiscovery:
@@ -519,13 +456,15 @@ class SeriesDiscovery:
         >>> SeriesDiscovery.load("greenhouse.causal").answer.lags
         2
         """
-        from causal_arrow.series.exports import load
-
-        answer, series = load(Path(path))
+        answer, series = exports.load(Path(path))
         report = TableReport(series.table.observations, series.table.columns, answer.findings)
-        options = SeriesOptions(lags=answer.lags)
         settings = Settings(
-            decode=answer.decode, threshold=answer.threshold, knowledge=answer.knowledge, series=options
+            decode=answer.decode,
+            threshold=answer.threshold,
+            knowledge=answer.knowledge,
+            hidden=answer.hidden,
+            hidden_threshold=answer.hidden_threshold,
+            series=SeriesOptions(lags=answer.lags),
         )
         return cls(series, report, answer, None, settings)
 
@@ -556,25 +495,9 @@ def discover_series(
     """The discovery for a series, with the settings of `discover`."""
     with progress_bar(progress) as tell:
         settings = settings.for_source(source)
-        knowledge = as_knowledge(settings.knowledge)
         network = ready_model(settings.model, settings.device, settings.precision)
         able = abilities(settings.model, network)
         series = read_series(source, settings.series, settings.reading, able, tell)
         report = inspect_table(series.table, training_range(settings.model), able)
-        answer, report = answer_series(
-            network,
-            series,
-            report,
-            settings.series,
-            knowledge=knowledge,
-            scale=settings.scale,
-            decode=settings.decode,
-            threshold=settings.threshold,
-            directions=settings.directions,
-            max_rows=settings.max_rows,
-            observations_per_chunk=settings.observations_per_chunk,
-            model=model_name(settings.model),
-            before=before,
-            progress=tell,
-        )
+        answer, report = answer_series(network, series, report, settings, before=before, progress=tell)
     return SeriesDiscovery(series, report, answer, network, settings)

@@ -1,9 +1,10 @@
-"""An answer about a series for other programs: JSON, CSV, networkx, GraphML, Graphviz, tigramite, statsmodels."""
+"""An answer about a series as words, and for other programs: JSON, CSV, networkx, GraphML, Graphviz, tigramite."""
 
 # P variables, L lags
 
 from __future__ import annotations
 
+import html
 import json
 import zipfile
 import zlib
@@ -18,15 +19,119 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
+from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.output import written_together
-from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, edge_record
+from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, by_pair, edge_record
 from causal_arrow.series.reading import Series
 from causal_arrow.tables.table import Table
+from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+
+MAX_EDGES = 40
+COLUMNS = ("cause", "lag", "effect", "probability", "direction")
+NO_EDGES = "No variable acts on another with enough probability to show an edge."
+
+
+# Words
+
+
+def title(answer: SeriesAnswer) -> str:
+    """The size of the series."""
+    size = counted(len(answer.names), "variable")
+    if answer.steps is None:
+        return size
+    units = f" of {counted(answer.units, 'unit')}" if answer.units > 1 else ""
+    return f"{counted(answer.steps, 'step')}{units}, {size}, {counted(answer.lags, 'lag')}"
+
+
+def cells(edge: LaggedEdge) -> tuple[str, ...]:
+    """The cells of an edge in a table with COLUMNS."""
+    direction = "time" if edge.lag else f"{edge.direction} ({edge.direction_probability:.2f})"
+    probability = "required" if edge.required else f"{edge.probability:.2f}"
+    return edge.source, str(edge.lag), edge.target, probability, "required" if edge.required else direction
+
+
+def sentences(answer: SeriesAnswer) -> list[str]:
+    """Sentences on lags, own pasts, order, context, hidden causes, experiments, and how the series was prepared."""
+    expected = ", ".join(f"lag {lag}: {number:.1f}" for lag, number in enumerate(answer.edges_per_lag.tolist()))
+    lines = [f"{counted(len(answer.edges), 'edge')} between variables. Expected number at each lag: {expected}."]
+    if answer.graph[0].any():
+        lines.append(f"Causal order within a step: {', '.join(answer.order)}")
+    if answer.own_past:
+        pasts = by_pair(answer.own_past).items()
+        named = ", ".join(f"{name} (lag {', '.join(str(edge.lag) for edge in some)})" for (name, _), some in pasts)
+        lines.append(f"Depend on their own past: {named}")
+    if answer.context_edges:
+        lines.append(f"From the context: {', '.join(map(str, answer.context_edges))}")
+    if pairs := answer.hidden_causes:
+        more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
+        shown = ", ".join(map(str, pairs[:MAX_HIDDEN_CAUSES]))
+        lines.append(f"Probably with a hidden common cause at lag 0: {shown}{more}")
+    if others := answer.undistinguished:
+        count, verb = counted(others, "further pair" if pairs else "pair"), "does" if others == 1 else "do"
+        lines.append(
+            f"Hidden causes: {count} above {answer.hidden_threshold:g} {verb} not stand out from the median of all "
+            f"pairs and {'is' if others == 1 else 'are'} not shown."
+        )
+    if answer.experiments:
+        sets = ", ".join(f"{name} (in {counted(count, 'step')})" for name, count in answer.experiments.items())
+        lines.append(f"Set by experiments: {sets}")
+    done = answer.prepared
+    if done.get("difference"):
+        lines.append(f"Changes from step to step are analyzed of: {', '.join(done['difference'])}")
+    if done.get("season"):
+        lines.append(f"Subtracted: the mean of each of {done['season']} phases of a season.")
+    if done.get("levels"):
+        lines.append("Subtracted: the level of each unit.")
+    if done.get("log"):
+        lines.append(f"Analyzed on a log scale: {', '.join(done['log'])}")
+    return [*lines, *(finding.message for finding in answer.findings if finding.kind == "lags")]
+
+
+def to_text(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
+    """The whole summary as plain text, one line per edge."""
+    lines = [_title_with_model(answer), ""]
+    if answer.edges:
+        rows = [COLUMNS, *(cells(edge) for edge in answer.edges[:most])]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+        lines += [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        ]
+        if len(answer.edges) > most:
+            lines.append(f"... and {len(answer.edges) - most} more")
+    else:
+        lines.append(NO_EDGES)
+    lines += ["", *sentences(answer)]
+    return "\n".join([*lines, *(f"Careful: {warning}" for warning in answer.warnings)])
+
+
+def to_html(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
+    """The whole summary for a notebook: picture, edges, sentences, warnings."""
+    from causal_arrow.series import pictures
+
+    head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(edge)) + "</tr>"
+        for edge in answer.edges[:most]
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else f"<p>{NO_EDGES}</p>"
+    more = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
+    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
+    paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences(answer)), *careful])
+    heading = html.escape(_title_with_model(answer))
+    picture = pictures.as_svg(answer, adapts=False)
+    return f"<div><p><b>{heading}</b></p>{picture}{table}{more}{paragraphs}</div>"
+
+
+def _title_with_model(answer: SeriesAnswer) -> str:
+    return f"{title(answer)}, read by {answer.model}" if answer.model else title(answer)
+
+
+# Other programs
 
 
 def all_edges(answer: SeriesAnswer) -> tuple[LaggedEdge, ...]:
@@ -76,9 +181,8 @@ def to_networkx(answer: SeriesAnswer) -> nx.MultiDiGraph[str]:
         facts = edge_record(edge)
         graph.add_edge(facts.pop("source"), facts.pop("target"), key=edge.lag, **facts)
     if answer.hidden_causes:
-        graph.graph["hidden_causes"] = [
-            (pair.first, pair.second, round(pair.probability, 6)) for pair in answer.hidden_causes
-        ]
+        pairs = [(pair.first, pair.second, round(pair.probability, 6)) for pair in answer.hidden_causes]
+        graph.graph["hidden_causes"] = pairs
     return graph
 
 
@@ -109,14 +213,6 @@ def to_dot(answer: SeriesAnswer) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def by_pair(edges: tuple[LaggedEdge, ...]) -> dict[tuple[str, str], list[LaggedEdge]]:
-    """The edges of each pair of variables, by lag."""
-    pairs: dict[tuple[str, str], list[LaggedEdge]] = {}
-    for edge in edges:
-        pairs.setdefault((edge.source, edge.target), []).append(edge)
-    return {pair: sorted(some, key=lambda edge: edge.lag) for pair, some in pairs.items()}
-
-
 def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
     """The window graph as tigramite keeps it, [cause, effect, lag]: "-->", "<--" at lag 0, "" for none.
 
@@ -125,17 +221,11 @@ def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
     graph = np.moveaxis(answer.graph, 0, 2)
     marks = np.where(graph, "-->", "").astype("<U3")
     marks[:, :, 0] = np.where(graph[:, :, 0].T, "<--", marks[:, :, 0])
-    if answer.hidden_causes:
-        for pair in answer.hidden_causes:
-            j, k = answer.index_of(pair.first), answer.index_of(pair.second)
-            if not marks[j, k, 0]:
-                marks[j, k, 0] = marks[k, j, 0] = "<->"
+    for pair in answer.hidden_causes:
+        j, k = answer.index_of(pair.first), answer.index_of(pair.second)
+        if not marks[j, k, 0]:
+            marks[j, k, 0] = marks[k, j, 0] = "<->"
     return {"graph": marks, "val_matrix": np.moveaxis(answer.edge_probabilities, 0, 2)}
-
-
-def to_statsmodels(answer: SeriesAnswer) -> NDArray[np.bool_]:
-    """Which coefficients a VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them."""
-    return np.asarray(answer.graph[1:].transpose(0, 2, 1))
 
 
 TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
@@ -178,9 +268,9 @@ def load(path: Path) -> tuple[SeriesAnswer, Series]:
             answer = SeriesAnswer.from_dict(json.loads(archive.read(CONTENT)))
             arrays = load_tensors(archive.read(SERIES))
         values, marks, rows = arrays["values"], arrays.get("intervened"), (len(arrays["values"]),)
-        if values.shape != (answer.steps, len(answer.columns)) or {arrays[each].shape for each in ("tick", "unit")} != {
-            rows
-        }:
+        if values.shape != (answer.steps, len(answer.columns)) or any(
+            arrays[each].shape != rows for each in ("tick", "unit")
+        ):
             raise ValueError("the series is not the one that the answer is about")
     except ConfigurationError as error:
         raise ConfigurationError(f"In '{path.name}': {error.message}") from error

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy
-from causal_arrow.series.prepare import without_means
 from causal_arrow.series.reading import Series
-from causal_arrow.series.responses import SHORT_PANEL
-from causal_arrow.series.window import Window
+from causal_arrow.series.window import SHORT_PANEL, Window, without_means
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import counted, in_percent, listed
 
@@ -235,7 +233,7 @@ def _effective(values: Floats, rows: Window, variables: Sequence[tuple[int, str]
     if rows.unit.any():
         unit = np.zeros(len(values), dtype=np.int64)
         unit[rows.index[:, 0]] = rows.unit
-        cells = without_means(values, unit, np.ones(values.shape[1], dtype=bool))
+        cells = without_means(values, unit)
     effective, name = min((effective_rows(rows.column(cells, index)), name) for index, name in variables)
     if effective >= MIN_EFFECTIVE_ROWS:
         return []

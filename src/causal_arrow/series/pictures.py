@@ -33,13 +33,12 @@ from causal_arrow.discovery.pictures.scene import (
     save_figure,
 )
 from causal_arrow.errors import check_choice
-from causal_arrow.series.answer import LaggedEdge, SeriesAnswer
-from causal_arrow.series.exports import by_pair
+from causal_arrow.series.answer import LaggedEdge, SeriesAnswer, by_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from causal_arrow.series.curves import Curve
+    from causal_arrow.series.responses import Curve
 
 Floats = NDArray[np.float64]
 

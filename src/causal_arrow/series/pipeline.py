@@ -1,11 +1,12 @@
-"""From a series to an answer: read, prepare, make windows, ask the network, and tie the pairs that recur."""
+"""From a series to an answer: prepare it, choose the lags, run the network on its window, tie the pairs that recur."""
 
-# T steps, N rows of the window, P variables, Q columns of the window
+# T steps, N rows of the window, P variables, Q columns of the window, U units
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,57 +14,60 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
 from causal_arrow.discovery.directions import direction_temperature
-from causal_arrow.discovery.inference import Workload, check_memory, infer, workload
+from causal_arrow.discovery.inference import Workload, check_memory, infer, model_name, workload
+from causal_arrow.discovery.settings import Settings, as_knowledge
+from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
-from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import Progress, ignore
+from causal_arrow.series import AUTO, SeriesOptions
 from causal_arrow.series.answer import SeriesAnswer
-from causal_arrow.series.distribution import WindowDistribution, tied
+from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied, window_knowledge
 from causal_arrow.series.findings import findings_of_columns, findings_of_series
-from causal_arrow.series.knowledge import window_knowledge
-from causal_arrow.series.options import SeriesOptions
-from causal_arrow.series.prepare import Prepared, prepare
 from causal_arrow.series.reading import Series
+from causal_arrow.series.window import TIME, Window, means_of_groups, window, without_means
 from causal_arrow.tables.report import TableReport, groups_of_copies
-from causal_arrow.tables.scales import chosen_reading, readings
+from causal_arrow.tables.scales import chosen_reading, readings, with_logarithms
 from causal_arrow.tables.table import MIN_ROWS, Column, Finding, Table
-from causal_arrow.text import listed
+from causal_arrow.text import counted, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 
 ABOUT_ROWS = ("time_order", "index", "few_observations")
-"""Kinds of findings about tables that do not hold of series."""
+"""Kinds of findings about tables that do not apply to series."""
+MAX_LAGS = 8
+"""The most that lags="auto" tries."""
+ROWS_PER_COLUMN = 5
+"""With fewer rows per column of the window, the last lag is hardly seen."""
+LEVEL = 0.05
+"""Of all tests together."""
+MAX_ROWS = 20_000
+"""More rows are thinned out evenly."""
 
 
 def answer_series(
     network: Network,
     series: Series,
     report: TableReport,
-    options: SeriesOptions,
+    settings: Settings,
     *,
-    knowledge: Knowledge,
-    scale: str = "auto",
-    decode: str = "map",
-    threshold: float = 0.5,
-    directions: str = "tempered",
-    max_rows: int | None = None,
-    observations_per_chunk: int | None = None,
-    model: str | None = None,
     before: Callable[[Workload], None] | None = None,
     progress: Progress = ignore,
 ) -> tuple[SeriesAnswer, TableReport]:
     """The answer for a series, and the report with what was noticed about time."""
-    table = series.table
-    candidates = readings(scale, table.log_candidates)
-    ways = [prepare(series, options, columns) for columns in candidates]
+    table, options, knowledge = series.table, settings.series, as_knowledge(settings.knowledge)
+    ways = [prepare(series, options, columns) for columns in readings(settings.scale, table.log_candidates)]
     first = ways[0]
     names = tuple(table.names[variable] for variable in first.rows.lagged)
-    context = first.rows.names(table.names)[len(names) * (first.rows.lags + 1) :]
     constant = _constant_in_units(first, series)
+    context = first.rows.names(table.names)[len(names) * (first.rows.lags + 1) :]
     context = (*context, *(table.names[variable] for variable in constant))
-    experiments = _experiments(table)
+    counts = (
+        {} if table.intervened is None else dict(zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True))
+    )
+    experiments = {name: count for name, count in counts.items() if count}
     always_set = set_in_every(table.observations, experiments)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     window_knowledge(knowledge, names, context, first.lags, always_set=always_set)
@@ -73,41 +77,41 @@ def answer_series(
         def tell(stage: str, share: float, earlier: int = number) -> None:
             progress(stage, (earlier + share) / len(ways))
 
-        distribution, checksum_of_way = _read(
-            network, series, way, report, max_rows, observations_per_chunk, before if not number else None, tell
-        )
-        checksum = checksum or checksum_of_way
+        distribution, own_checksum = _read(network, series, way, report, settings, None if number else before, tell)
+        checksum = checksum or own_checksum
         if constant:
             between = _between_units(network, series, way, constant)
             distribution = replace(distribution, context=np.concatenate([distribution.context, between]))
         distributions.append(distribution if options.contemporaneous else distribution.without_now())
-    doubts = [_uncertainty(distribution) for distribution in distributions]
-    chosen = chosen_reading(doubts)
+    uncertainties = [_uncertainty(distribution) for distribution in distributions]
+    chosen = chosen_reading(uncertainties)
     way, distribution = ways[chosen], distributions[chosen]
-    if directions == "tempered":
+    if settings.directions == "tempered":
         distribution = replace(distribution, now=distribution.now.tempered(direction_temperature(table)))
     of_columns = findings_of_columns(series)
-    ignore = [name for finding in of_columns for name in finding.columns]
+    ignored = [name for finding in of_columns for name in finding.columns]
     findings = [
         *(finding for finding in report.findings if finding.kind not in ABOUT_ROWS),
         *of_columns,
-        *findings_of_series(way.values, way.rows, table.columns, way.prepared.get("difference", ()), ignore),
+        *findings_of_series(way.values, way.rows, table.columns, way.prepared.get("difference", ()), ignored),
         *way.findings,
     ]
     if len(ways) > 1:
-        findings.append(_scale_finding(ways[-1].prepared["log"], chosen, doubts))
+        findings.append(_scale_finding(ways[-1].prepared["log"], chosen, uncertainties))
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     answer = SeriesAnswer(
         names=names,
         distribution=distribution,
         context=context,
         knowledge=knowledge,
-        decode=decode,
-        threshold=threshold,
+        decode=settings.decode,
+        threshold=settings.threshold,
+        hidden=settings.hidden,
+        hidden_threshold=settings.hidden_threshold,
         steps=table.observations,
         observations=len(way.rows.index),
         units=series.units,
-        model=model,
+        model=model_name(settings.model),
         findings=tuple(findings),
         prepared=way.prepared,
         columns=table.columns,
@@ -124,16 +128,15 @@ def _read(
     series: Series,
     way: Prepared,
     report: TableReport,
-    max_rows: int | None,
-    observations_per_chunk: int | None,
+    settings: Settings,
     before: Callable[[Workload], None] | None,
     progress: Progress,
 ) -> tuple[WindowDistribution, str]:
-    """The distribution over window graphs for one way of reading the scales."""
+    """The distribution over window graphs for one way of reading the scales, and a checksum of the window."""
     table = way.table(series)
-    arranged = arrange(table, max_rows)
+    arranged = arrange(table, settings.max_rows)
     read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
-    work = workload(network, read, table.variables, observations_per_chunk)
+    work = workload(network, read, table.variables, settings.observations_per_chunk)
     check_memory(work, network)
     if before is not None:
         before(work)
@@ -144,8 +147,8 @@ def _read(
         for lag in range(way.rows.lags + 1)
     ]
     arranged = arranged.reading_once([group for group in groups if known.issuperset(group)])
-    found = infer(network, arranged, observations_per_chunk, progress).rearranged(np.argsort(arranged.arrangement))
-    return tied(found, way.rows, way.lags), arranged.checksum
+    found = infer(network, arranged, settings.observations_per_chunk, progress)
+    return tied(found.rearranged(np.argsort(arranged.arrangement)), way.rows, way.lags), arranged.checksum
 
 
 def _constant_in_units(way: Prepared, series: Series) -> tuple[int, ...]:
@@ -181,20 +184,192 @@ def _uncertainty(distribution: WindowDistribution) -> float:
     return (at_lag_0 + float(coin_entropy(distribution.past).sum())) / max(edges, 1.0)
 
 
-def _experiments(table: Table) -> dict[str, int]:
-    """In how many steps each variable was set, for those that were."""
-    if table.intervened is None:
-        return {}
-    counts = zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True)
-    return {name: count for name, count in counts if count}
-
-
-def _scale_finding(names: Sequence[str], chosen: int, doubts: Sequence[float]) -> Finding:
-    """Which of two scales counts, and why."""
+def _scale_finding(names: Sequence[str], chosen: int, bits: Sequence[float]) -> Finding:
+    """Say which of two scales counts, and why."""
     how = "on a log scale" if chosen else "untransformed"
     verb = "is" if len(names) == 1 else "are"
     message = (
         f"{listed(list(names))}, of one sign and skewed, {verb} analyzed {how}: uncertainty per edge is "
-        f"{doubts[0]:.2f} bits untransformed and {doubts[1]:.2f} on a log scale."
+        f"{bits[0]:.2f} bits untransformed and {bits[1]:.2f} on a log scale."
     )
     return Finding("log_scale", "note", tuple(names), message)
+
+
+# Preparing
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The values to analyze, on their scale, with the rows of the window."""
+
+    values: Floats  # (T', P) of the steps that remain
+    kept: Bools  # (T,) which steps remain
+    rows: Window
+    lags: int
+    prepared: dict[str, Any]
+    findings: tuple[Finding, ...]
+    levels: Floats | None = None  # (U, P) means of units, in panels
+
+    def table(self, series: Series) -> Table:
+        """The window as a table.  (N, Q)"""
+        columns, marks = series.table.columns, series.table.intervened
+        named = zip(self.rows.names(series.table.names), self.rows.columns, strict=True)
+        return Table(
+            self.rows.table(self.values),
+            tuple(
+                Column(name) if variable == TIME else replace(columns[variable], name=name)
+                for name, (variable, _) in named
+            ),
+            intervened=None if marks is None else self.rows.table(marks[self.kept]),
+        )
+
+
+def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepared:
+    """Subtract what the options name and the levels of units, choose the lags, and find the rows of the window."""
+    table = series.table
+    values = with_logarithms(table.values, logarithms)
+    done: dict[str, Any] = {}
+    findings = []
+    numbers = np.array([column.kind == "number" for column in table.columns], dtype=bool)
+    changing = _to_difference(table, options, numbers)
+    for what, columns in (("log", logarithms), ("difference", changing)):
+        if columns.any():
+            done[what] = [table.names[column] for column in np.flatnonzero(columns)]
+    if changing.any():
+        values = differenced(values, changing, window(values, 1, time=series.tick, unit=series.unit))
+    if options.season is not None:
+        if 2 * options.season > (steps := int(np.ptp(series.tick)) + 1):
+            raise TableError(
+                f"Expected at least two seasons of {options.season:,} steps, but the series has {steps:,} steps: "
+                "choose a shorter season, or leave it out."
+            )
+        values = without_means(values, series.tick % options.season, numbers)
+        done["season"] = options.season
+    kept = np.ones(len(values), dtype=bool)
+    levels = None
+    if series.units > 1:
+        levels = means_of_groups(values, series.unit)
+        values, kept = without_levels(values, series.unit, series.tick, numbers)
+        values, done["levels"] = values[kept], True
+    environment = series.environment
+    context = [] if table.environment is None else [table.names.index(table.environment)]
+    further: dict[str, Any] = {
+        "time": series.tick[kept],
+        "unit": series.unit[kept],
+        "environment": None if environment is None else environment[kept],
+        "context": context,
+    }
+    lags = options.lags
+    if lags == AUTO:
+        longest = int(np.bincount(series.unit).max())
+        tried = most_lags(len(values), table.variables, longest)
+        lags = needed_lags(values, window(values, tried, **further))
+        message = (
+            f"{counted(lags, 'lag')}, chosen by regressions of every variable on the {counted(tried, 'step')} before."
+        )
+        findings.append(Finding("lags", "note", (), message))
+    assert isinstance(lags, int)
+    rows = window(values, lags + FURTHER_SLICES, **further)
+    _refuse_constant(table, values, rows, bool(changing.any()))
+    return Prepared(values, kept, rows, lags, done, tuple(findings), levels)
+
+
+def _to_difference(table: Table, options: SeriesOptions, numbers: Bools) -> Bools:
+    if isinstance(options.difference, bool):
+        return numbers & options.difference
+    named = [str(name) for name in options.difference]
+    if named == ["all"] and "all" not in table.names:
+        return numbers
+    if unknown := [name for name in named if name not in table.names]:
+        raise TableError(
+            f"{unknown[0]!r} is not among the variables to difference: they are {listed(table.names, 10)}."
+        )
+    chosen = np.array([name in named for name in table.names], dtype=bool)
+    if (chosen & ~numbers).any():
+        name = table.names[int(np.flatnonzero(chosen & ~numbers)[0])]
+        raise TableError(f"{name!r} holds levels, which have no differences: leave it out of difference.")
+    return chosen
+
+
+def _refuse_constant(table: Table, values: Floats, rows: Window, differenced: bool) -> None:
+    for variable in rows.lagged:
+        cells = values[rows.index[:, 0], variable]
+        cells = cells[~np.isnan(cells)]
+        if not len(cells) or not np.ptp(cells) > 1e-12 * max(1.0, float(np.abs(cells).max(initial=0.0))):
+            name = table.names[variable]
+            after = "once its changes are taken" if differenced else "in the rows that have all lags"
+            raise TableError(f"Column {name!r} is constant {after}: leave it out.", [Remedy("drop", (name,))])
+
+
+# Levels and differences
+
+
+def without_levels(values: Floats, unit: Integers, tick: Integers, columns: Bools) -> tuple[Floats, Bools]:
+    """A panel without the levels of its units in some columns, and which steps remain.  (T, P), (T,)
+
+    Subtract from each step the mean of the earlier steps of its unit, scale to equal variance, and drop the first step.
+    Means over all steps would contain the future and make independent shocks dependent: with 5 steps per unit, half of
+    the edges would not be found.
+    """
+    order = np.lexsort((tick, unit))
+    result = values.copy()
+    start = np.searchsorted(unit[order], unit[order])
+    for column in np.flatnonzero(columns):
+        cells = values[order, column]
+        seen = ~np.isnan(cells)
+        total = np.cumsum(np.concatenate([[0.0], np.where(seen, cells, 0.0)]))[:-1]
+        count = np.cumsum(np.concatenate([[0], seen]))[:-1]
+        before, earlier = total - total[start], count - count[start]
+        mean = np.divide(before, earlier, out=np.full_like(before, np.nan), where=earlier > 0)
+        result[order, column] = (cells - mean) * np.sqrt(earlier / (earlier + 1.0))
+    kept = np.empty(len(values), dtype=bool)
+    kept[order] = np.arange(len(values)) > start
+    return result, kept
+
+
+def differenced(values: Floats, columns: Bools, steps: Window) -> Floats:
+    """The series with changes since the last step in some columns; NaN where there is no last step.  (T, P)
+
+    `steps` is a window of one lag.
+    """
+    result: Floats = values.copy()
+    result[:, columns] = np.nan
+    now, before = steps.index.T
+    known = (now >= 0) & (before >= 0)
+    for column in np.flatnonzero(columns):
+        result[now[known], column] = values[now[known], column] - values[before[known], column]
+    return result
+
+
+# Lags
+
+
+def most_lags(steps: int, variables: int, longest: int) -> int:
+    """How many lags can be tried with so many steps in all, and so many in the longest unit."""
+    return int(max(1, min(MAX_LAGS, steps // (ROWS_PER_COLUMN * variables), longest // 4)))
+
+
+def needed_lags(values: Floats, rows: Window) -> int:
+    """The largest lag, up to those of the window, at which a variable depends on the past; 1 at least.
+
+    By the coefficients of a vector autoregression, corrected for their number. Information criteria are exact less
+    often: they count every coefficient of a lag although few differ from zero.
+    """
+    from scipy.special import stdtr
+
+    thin = slice(None, None, -(-len(rows.index) // MAX_ROWS))
+    columns = np.column_stack([rows.column(values, column)[thin] for column in range(len(rows.columns))])
+    centered = columns - np.nanmean(columns, axis=0)
+    spread = np.nanstd(centered, axis=0)
+    table = np.nan_to_num(centered / np.where(spread > 0, spread, 1.0))
+    variables = len(rows.lagged)
+    now, past = table[:, :variables], table[:, variables:]
+    inverse = np.linalg.pinv(past.T @ past)
+    coefficients = inverse @ past.T @ now
+    freedom = max(1, len(now) - past.shape[1] - 1)
+    variances = np.square(now - past @ coefficients).sum(axis=0) / freedom
+    errors = np.sqrt(np.outer(inverse.diagonal(), variances))
+    t = np.divide(coefficients, errors, out=np.zeros_like(errors), where=errors > 0)
+    lagged = t[: -1 if rows.columns[-1][0] == TIME else None].reshape(rows.lags, -1)
+    significant = 2 * stdtr(freedom, -np.abs(lagged).max(axis=1)) < LEVEL / lagged.size
+    return int(np.flatnonzero(significant).max(initial=0)) + 1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.progress import Progress, ignore
-from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series import SeriesOptions
 from causal_arrow.series.window import codes, ticks
 from causal_arrow.tables._raw import RawFrame
 from causal_arrow.tables._sources import as_frame
@@ -46,7 +46,7 @@ class Series:
     Examples
     --------
     >>> from causal_arrow import load_example
-    >>> from causal_arrow.series.options import SeriesOptions
+    >>> from causal_arrow.series import SeriesOptions
     >>> from causal_arrow.series.reading import read_series
     >>> options = SeriesOptions(lags=2, time="day")
     >>> series = read_series(load_example("greenhouse"), options)

@@ -8,20 +8,29 @@ units have levels of their own and errors are clustered by unit; short panels ar
 that these levels cause (Nickell 1981; split-panel jackknife).
 """
 
-# T steps, P variables, L lags, G graphs, H horizon, N rows of a regression, K columns of it
+# T steps, P variables, L lags, G graphs, H horizon, N rows of a regression, K columns of it, S draws
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.answer import DIGITS
+from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.errors import ConfigurationError, TableError
+from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.series.distribution import summary
-from causal_arrow.series.prepare import without_means
-from causal_arrow.series.window import Window, window
+from causal_arrow.series.window import SHORT_PANEL, Window, window, without_means
+from causal_arrow.text import counted_share, in_digits, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,11 +41,154 @@ LEVEL = 0.9
 DRAWS = 2000
 MAX_SETS = 100
 """Adjustment sets that are estimated: the most frequent ones."""
-SHORT_PANEL = 100
-"""Steps per unit up to which the bias of short panels is corrected."""
 MIN_SPARE_ROWS = 10
 """Rows of a regression beyond its columns."""
 MAX_LEVERAGE = 0.95
+MAX_SHOWN = 11
+"""Steps that a summary lists."""
+PANELS = 12
+"""Curves in one picture."""
+CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What happens to one variable after another was raised by one, step by step.
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> curve = found.response("watering", "soil", steps=2)
+    >>> list(curve.to_frame().columns)
+    ['step', 'effect', 'low', 'high']
+    """
+
+    cause: str
+    """The variable that is raised by one."""
+    effect: str
+    """The variable that may change."""
+    kind: str
+    """"pulse": raised once; "step": kept higher."""
+    estimate: Floats
+    """The median over graphs and sampling error.  (H + 1,)"""
+    low: Floats
+    """The lower ends of 90% intervals.  (H + 1,)"""
+    high: Floats
+    """The upper ends.  (H + 1,)"""
+    path: float
+    """The share of sampled graphs with a path from cause to effect."""
+    sets: tuple[tuple[tuple[str, ...], float], ...]
+    """The adjustment sets, such as `sun t-1`, with the share of graphs that have each."""
+    graphs: int
+    """How many graphs were sampled."""
+    corrected: bool
+    """Whether the estimates are corrected for the bias of a short panel."""
+    notes: tuple[str, ...] = ()
+    """Sentences on errors and corrections."""
+
+    @property
+    def sentence(self) -> str:
+        """Say what the cause does, at the step where the effect is largest."""
+        step = int(np.abs(self.estimate).argmax())
+        when = "at once" if step == 0 else "after 1 step" if step == 1 else f"after {step} steps"
+        numbers = f"{in_digits(self.estimate[step])} ({in_digits(self.low[step])} to {in_digits(self.high[step])})"
+        return (
+            f"If {self.cause} is {CHANGES[self.kind]}, {self.effect} changes most {when}: by {numbers}; a path from "
+            f"{self.cause} to {self.effect} is in {counted_share(self.path, 'graphs')}."
+        )
+
+    def __str__(self) -> str:
+        lines = [self.sentence, "", "step  effect  90% interval"]
+        for step in range(min(len(self.estimate), MAX_SHOWN)):
+            interval = f"{in_digits(self.low[step])} to {in_digits(self.high[step])}"
+            lines.append(f"{step:>4}  {in_digits(self.estimate[step]):>6}  {interval}")
+        if len(self.estimate) > MAX_SHOWN:
+            lines.append(f"... and {len(self.estimate) - MAX_SHOWN} more steps")
+        return visible("\n".join([*lines, *(["", *self.notes] if self.notes else [])]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per step: `step`, `effect`, `low` and `high`."""
+        import pandas as pd
+
+        steps = np.arange(len(self.estimate))
+        return pd.DataFrame({"step": steps, "effect": self.estimate, "low": self.low, "high": self.high})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve as JSON can hold it."""
+        numbers = {name: np.round(getattr(self, name), DIGITS).tolist() for name in ("estimate", "low", "high")}
+        words = {name: getattr(self, name) for name in ("cause", "effect", "kind", "path", "graphs", "corrected")}
+        sets = [{"adjusted_for": list(members), "share": share} for members, share in self.sets]
+        return {**words, "level": LEVEL, **numbers, "sets": sets, "notes": list(self.notes), "sentence": self.sentence}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve with its interval."""
+        from matplotlib.ticker import MaxNLocator
+
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.figure(figsize=(5.6, 3.2), layout="constrained").add_subplot()
+        steps = np.arange(len(self.estimate))
+        ax.axhline(0, color=QUIET_COLOR, linewidth=0.8)
+        ax.fill_between(steps, self.low, self.high, color=EDGE_COLOR, alpha=0.15, linewidth=0)
+        ax.plot(steps, self.estimate, color=EDGE_COLOR, marker="o", markersize=4, linewidth=1.8)
+        ax.set_title(visible(f"{self.effect} if {self.cause} is {CHANGES[self.kind]}"), fontsize=10, parse_math=False)
+        ax.set_xlabel("steps later")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.spines[["right", "top"]].set_visible(False)
+        return ax
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The effects over time of several variables on one, the largest first (per standard deviation of the cause).
+
+    Examples
+    --------
+    >>> from causal_arrow import discover, load_example
+    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
+    >>> curves = found.responses("growth", steps=2, n_graphs=20)
+    >>> list(curves.to_frame().columns)
+    ['cause', 'step', 'effect', 'low', 'high']
+    """
+
+    curves: tuple[Curve, ...]
+    """One for each cause."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per cause and step."""
+        import pandas as pd
+
+        columns = ["cause", "step", "effect", "low", "high"]
+        frames = [curve.to_frame().assign(cause=curve.cause) for curve in self.curves]
+        return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+
+    def __str__(self) -> str:
+        return "\n".join(curve.sentence for curve in self.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curves as JSON can hold them."""
+        return {"curves": [curve.to_dict() for curve in self.curves]}
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the first curves side by side, into `axes` or a new figure."""
+        curves = self.curves[:PANELS]
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            columns = min(3, max(1, len(curves)))
+            rows = -(-max(1, len(curves)) // columns)
+            figure = plt.figure(figsize=(3.6 * columns, 2.5 * rows), layout="constrained")
+            axes = figure.subplots(rows, columns, squeeze=False).ravel()
+            for ax in axes[len(curves) :]:
+                ax.set_axis_off()
+        for curve, ax in zip(curves, np.ravel(axes), strict=False):
+            curve.plot(ax).set_title(visible(curve.cause), fontsize=10, parse_math=False)
+        return axes
+
+
+# Estimates
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +200,16 @@ class Steps:
     unit: NDArray[np.generic] | None = None  # (T,)
     environment: NDArray[np.generic] | None = None  # (T,)
     period: int | None = None  # of a season
+    names: Sequence[str] = ()  # (P,)
 
     def rows(self, lags: int) -> Window:
         """The window of so many lags."""
         return window(self.values, lags, time=self.time, unit=self.unit, environment=self.environment)
 
-
-@dataclass(frozen=True, eq=False)
-class Response:
-    """The effect of one variable on another over time."""
-
-    cause: int
-    effect: int
-    held: bool  # kept at the higher value, or raised once
-    estimate: Floats  # (H + 1,) median over graphs and sampling error
-    low: Floats  # (H + 1,)
-    high: Floats  # (H + 1,)
-    path: float  # share of graphs with a path from cause to effect
-    sets: tuple[tuple[Causes, float], ...]  # adjustment sets as (variable, lag), by share of graphs
-    corrected: bool  # for the bias of a short panel
+    def name(self, variable: int, lag: int = 0) -> str:
+        """The name of a variable at a lag."""
+        name = self.names[variable] if self.names else f"x{variable}"
+        return f"{name} t-{lag}" if lag else name
 
 
 def response(
@@ -77,16 +220,16 @@ def response(
     horizon: int,
     generator: np.random.Generator,
     *,
-    held: bool = False,
-) -> Response:
+    kind: str = "pulse",
+) -> Curve:
     """The response of `effect` to `cause`, averaged over graphs (G, L + 1, P, P), with an interval of LEVEL.
 
-    `held` asks for the response to a cause that stays higher by 1 at every step; otherwise it is raised once and then
-    follows its own course.
+    With "step" the cause stays higher by 1 at every step; with "pulse" it is raised once and then follows its own
+    course.
     """
     if cause == effect:
         raise ConfigurationError("Expected two different variables as cause and effect, got one.")
-    parents = Counter(_parents(graph, cause) for graph in graphs)
+    parents = Counter(tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, cause])) for graph in graphs)
     common = parents.most_common(MAX_SETS)
     total = sum(count for _, count in common)
     designs = _Designs(steps, graphs.shape[1], cause, effect, horizon)
@@ -95,26 +238,27 @@ def response(
         estimate, covariance = designs.curves(causes)
         share = max(1, round(DRAWS * count / total))
         drawn = generator.multivariate_normal(estimate.ravel(), covariance, size=share, method="eigh")
-        drawn = drawn.reshape(share, 2, horizon + 1)
-        curves.append(_held(drawn) if held else drawn[:, 1])
-    every = np.concatenate(curves)
-    low, middle, high = np.quantile(every, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-    share_with_path = float(np.mean([_reaches(graph, cause, effect) for graph in summary(graphs)]))
-    shares = tuple((causes, count / len(graphs)) for causes, count in common)
-    return Response(cause, effect, held, middle, low, high, share_with_path, shares, designs.halved)
-
-
-def _parents(graph: Bools, variable: int) -> Causes:
-    """The direct causes of a variable in a window graph (L + 1, P, P), as (variable, lag)."""
-    return tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, variable]))
-
-
-def _reaches(summary_graph: Bools, cause: int, effect: int) -> bool:
-    reached = np.zeros(len(summary_graph), dtype=bool)
-    reached[cause] = True
-    for _ in range(len(summary_graph)):
-        reached |= summary_graph[reached].any(axis=0)
-    return bool(reached[effect])
+        drawn = np.where(covariance.diagonal() > 0, drawn, estimate.ravel()).reshape(share, 2, horizon + 1)
+        curves.append(drawn[:, 1] if kind == "pulse" else _held(drawn))
+    low, middle, high = np.quantile(np.concatenate(curves), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    notes = []
+    if designs.halved:
+        notes.append("Corrected for the bias that levels of units cause in short panels, by halving the panel.")
+    if designs.units > 1:
+        notes.append("Errors are clustered by unit.")
+    return Curve(
+        cause=steps.name(cause),
+        effect=steps.name(effect),
+        kind=kind,
+        estimate=middle,
+        low=low,
+        high=high,
+        path=float(transitive_closure(summary(graphs))[:, cause, effect].mean()),
+        sets=tuple((tuple(steps.name(*each) for each in causes), count / len(graphs)) for causes, count in common),
+        graphs=len(graphs),
+        corrected=designs.halved,
+        notes=tuple(notes),
+    )
 
 
 def _held(curves: Floats) -> Floats:
@@ -211,7 +355,7 @@ def _second_half(tick: Integers, unit: Integers) -> Bools:
 
 def _least_squares(design: Floats, outcomes: Floats, unit: Integers) -> tuple[Floats, Floats]:
     """Coefficients of the first column for both outcomes, and the influence of each row on them (HC3).  (2,), (N, 2)"""
-    whole = without_means(np.column_stack([design, outcomes]), unit, np.ones(design.shape[1] + 2, dtype=bool))
+    whole = without_means(np.column_stack([design, outcomes]), unit)
     design, outcomes = whole[:, :-2], whole[:, -2:]
     inverse = np.linalg.pinv(design.T @ design)
     coefficients = inverse @ (design.T @ outcomes)

@@ -26,6 +26,8 @@ Integers = NDArray[np.int64]
 TIME = -1
 """Stands for time itself where the columns of a window name their variables."""
 MIN_ROWS = 10
+SHORT_PANEL = 100
+"""Steps per unit up to which the bias of short panels is corrected."""
 SAME_STEP = 1e-6
 """Relative difference up to which two steps of time are equal."""
 TREND = 2.5
@@ -222,3 +224,26 @@ def _may_have_trend(rows: Window, values: Floats, column: int) -> bool:
     with_past, with_time = np.corrcoef([now[seen], before[seen], rows.tick[seen]])[0, 1:]
     memory = max(with_past, 0.0)
     return bool(abs(with_time) * np.sqrt(seen.sum() * (1 - memory) / (1 + memory)) > TREND)
+
+
+# Means of groups
+
+
+def without_means(values: Floats, group: Integers, columns: Bools | None = None) -> Floats:
+    """The series without the mean of each group in some columns, such as the phases of a season.  (T, P)"""
+    chosen = np.ones(values.shape[1], dtype=bool) if columns is None else columns
+    result: Floats = values.copy()
+    result[:, chosen] -= means_of_groups(values[:, chosen], group)[group]
+    return result
+
+
+def means_of_groups(values: Floats, group: Integers) -> Floats:
+    """The mean of each column in each group, NaN where nothing was observed.  (groups, P)"""
+    groups = int(group.max()) + 1
+    means = np.empty((groups, values.shape[1]))
+    for index, cells in enumerate(values.T):
+        seen = ~np.isnan(cells)
+        count = np.bincount(group[seen], minlength=groups)
+        total = np.bincount(group[seen], weights=cells[seen], minlength=groups)
+        means[:, index] = np.divide(total, count, out=np.full(groups, np.nan), where=count > 0)
+    return means

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
 from fastapi import Path as InPath
 from pydantic import Field
 
 from causal_arrow.discovery.inference import ready_model
-from causal_arrow.discovery.pipeline import discover
 from causal_arrow.errors import TableError
-from causal_arrow.series.discovery import SeriesDiscovery
-from causal_arrow.series.knowledge import replace_edges
-from causal_arrow.series.options import MAX_LAGS, SeriesOptions
+from causal_arrow.series import MAX_LAGS, SeriesOptions
+from causal_arrow.series.discovery import SeriesDiscovery, discover_series
+from causal_arrow.series.distribution import replace_edges
+from causal_arrow.series.exports import COLUMNS, cells, sentences, title
 from causal_arrow.series.pictures import as_svg, curve_as_svg
-from causal_arrow.series.summary import COLUMNS, cells, sentences, title
 from causal_arrow.web.messages import MAX_COLUMNS, JobState, Message, Name
 from causal_arrow.web.page import Page
 from causal_arrow.web.queue import Job, stopped_when_unwanted
@@ -123,8 +122,7 @@ def _start(page: Page, session: Session, options: SeriesOptions) -> None:
 
     def work() -> SeriesDiscovery:
         with stopped_when_unwanted(network, lambda: job):
-            found: Any = discover(session.raw, settings)
-            return found
+            return discover_series(session.raw, settings)
 
     job: Job[SeriesDiscovery] = Job(work, wanted=lambda: page.sessions.is_waited_for(session))
     session.series = page.queue.submit(job)

@@ -239,10 +239,11 @@ def about_graph(
     Each tuple of `setting` holds the columns that one experiment sets: one, or a variable of a series at several steps.
     """
     things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
-    tells: dict[Key, Floats] = {
-        ("set", each): np.max([_information(responses.outcomes(index), things, states) for index in each], axis=0)
-        for each in setting
-    }
+    tells: dict[Key, Floats] = {}
+    for each in setting:
+        most = np.max([_information(responses.outcomes(index), things, states) for index in each], axis=0)
+        # A variable that is set at every step no longer depends on its own past.
+        tells["set", each] = np.where(np.isin(things, each).all(axis=1), 0.0, most)
     doubt = float(_entropy(states.mean(axis=0)).sum())
     hidden: dict[Key, float] = {}
     if shared is not None and not ends:

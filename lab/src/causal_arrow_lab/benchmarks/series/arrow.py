@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 
-from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.network.protocol import Network
-from causal_arrow.series.options import SeriesOptions
+from causal_arrow.series import SeriesOptions
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series
 from causal_arrow.series.window import codes, ticks
@@ -26,7 +26,7 @@ def solve(network: Network, task: SeriesTask) -> SeriesEstimate:
     options = SeriesOptions(lags=task.lags, contemporaneous=task.contemporaneous)
     report = TableReport(table.observations, table.columns, ())
     series = Series(table, ticks(None, unit), unit)
-    answer, _ = answer_series(network, series, report, options, knowledge=Knowledge(), scale="given")
+    answer, _ = answer_series(network, series, report, Settings(scale="given", series=options))
     graph, probabilities = answer.graph, answer.edge_probabilities
     seconds = time.process_time() - start
     hidden = answer.confounding_probabilities

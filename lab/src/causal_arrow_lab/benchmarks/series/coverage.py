@@ -39,7 +39,9 @@ def coverage(family: Family, indices: Iterable[int], development: bool) -> Cover
         for cause, effect in pairs[random.permutation(len(pairs))[:PAIRS_PER_TASK]].tolist():
             for held in (False, True):
                 true = task.process.response(cause, effect, HORIZON, random, held=held)
-                found = response(steps, task.window[None], cause, effect, HORIZON, random, held=held)
+                found = response(
+                    steps, task.window[None], cause, effect, HORIZON, random, kind="step" if held else "pulse"
+                )
                 inside[held].append((found.low - ROUNDING <= true) & (true <= found.high + ROUNDING))
                 if not held:
                     widths.append(found.high - found.low)

@@ -1,13 +1,15 @@
-"""Which variable of a series to set next, to learn most about the window graph.
+"""Advice about a series: which variable to randomize next, and what PCMCI+ finds in the same series.
 
-A window graph is a graph over the columns of the window, with edges into the newest slice. An experiment that sets a
-variable by chance at every step sets it at each lag, and tells about each edge what the best of these would tell.
+A window graph is a graph over the columns of the window, with edges into the newest slice. An experiment that
+randomizes a variable at every step sets it at each lag, and counts for an edge as much as the best of these.
 """
 
-# P variables, L lags, K graphs, Q = P (L + 1) columns
+# T steps, P variables, L lags, K graphs, Q = P (L + 1) columns
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,15 +19,31 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
 from causal_arrow.discovery.effects.planning import MAX_CELLS, MIN_GRAPHS, Move, about_graph, measurable
 from causal_arrow.discovery.effects.responses import as_standardized, expected_responses, plain_observations
+from causal_arrow.discovery.second_opinion import (
+    OF_SERIES,
+    Opinion,
+    SecondOpinion,
+    chosen_methods,
+    pcmci_plus,
+    standardized,
+)
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.series.answer import SeriesAnswer
-from causal_arrow.series.options import SeriesOptions
-from causal_arrow.series.prepare import prepare
+from causal_arrow.series import SeriesOptions
+from causal_arrow.series.answer import SeriesAnswer, at_lag
+from causal_arrow.series.pipeline import MAX_ROWS, Prepared, prepare
 from causal_arrow.series.reading import Series
 from causal_arrow.tables.table import Table
+from causal_arrow.text import reason
 
-MAX_ROWS = 20_000
-"""More rows are thinned out evenly."""
+
+def prepared_again(answer: SeriesAnswer, series: Series) -> Prepared:
+    """The series as the network read it."""
+    done = answer.prepared
+    options = SeriesOptions(lags=answer.lags, difference=done.get("difference", False), season=done.get("season"))
+    return prepare(series, options, np.isin(series.table.names, done.get("log", ())))
+
+
+# The next experiment
 
 
 def plan_for_series(
@@ -87,13 +105,58 @@ def plan_for_series(
 
 def _window_table(answer: SeriesAnswer, series: Series) -> Table:
     """The columns of the window without context, on the scale on which they were analyzed.  (N, Q)"""
-    done = answer.prepared
-    options = SeriesOptions(lags=answer.lags, difference=done.get("difference", False), season=done.get("season"))
-    logarithms = np.array([name in done.get("log", ()) for name in series.table.names], dtype=bool)
-    ready = prepare(series, options, logarithms)
+    ready = prepared_again(answer, series)
     thin = slice(None, None, -(-len(ready.rows.index) // MAX_ROWS))
     rows = replace(ready.rows, index=ready.rows.index[thin], unit=ready.rows.unit[thin], tick=ready.rows.tick[thin])
     whole = replace(ready, rows=rows).table(series)
     some = slice(0, len(answer.names) * (answer.lags + 1))
     marks = None if whole.intervened is None else whole.intervened[:, some]
     return replace(whole, values=whole.values[:, some], columns=whole.columns[some], intervened=marks)
+
+
+# A second opinion
+
+
+def opinions_on_series(
+    answer: SeriesAnswer, series: Series, methods: Sequence[str] | str | None, frames: str
+) -> SecondOpinion:
+    """Ask PCMCI+ about a series as the network read it: on the same scales, without seasons and levels of units."""
+    chosen, remarks = chosen_methods(OF_SERIES, methods, len(answer.names))
+    ((name, method),) = chosen.items()
+    values, piece = values_and_pieces(answer, series)
+    started = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = pcmci_plus(values, answer.lags, piece)
+    except Exception as error:  # of another package
+        raise ConfigurationError(f"{method.title} could not read this series ({reason(error)}).") from error
+    edges = set()
+    for j, k, lag in np.argwhere(found["graph"] != "").tolist():
+        source, target = at_lag(answer.names[j], lag), answer.names[k]
+        if j != k and found["graph"][j, k, lag] != "<--":
+            edges.add((source, target))
+    opinion = Opinion(name, method.title, frozenset(edges), method.assumes, time.perf_counter() - started)
+    if answer.context:
+        remarks.append(f"{method.title} was not shown {', '.join(answer.context)}.")
+    if answer.knowledge.to_dict():
+        remarks.append("What you know was given to the answer alone.")
+    return SecondOpinion(
+        tuple(at_lag(each, lag) for lag in range(answer.lags + 1) for each in answer.names),
+        tuple((at_lag(edge.source, edge.lag), edge.target) for edge in answer.edges),
+        tuple(edge.probability for edge in answer.edges),
+        (opinion,),
+        tuple(remarks),
+        frames,
+    )
+
+
+def values_and_pieces(answer: SeriesAnswer, series: Series) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Standardized values of the variables with lags (T, P), and the unbroken piece of a unit that each is in (T,)."""
+    ready = prepared_again(answer, series)
+    columns = [series.table.names.index(name) for name in answer.names]
+    unit, tick = series.unit[ready.kept], series.tick[ready.kept]
+    order = np.lexsort((tick, unit))
+    breaks = (np.diff(unit[order]) != 0) | (np.diff(tick[order]) != 1)
+    piece = np.concatenate([[0], np.cumsum(breaks)])
+    return standardized(ready.values[order][:, columns]), piece
