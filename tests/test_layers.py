@@ -31,8 +31,9 @@ PACKAGE = Package.of(
         "many": 5,
         "examples": 6,
         "web": 7,
-        "cli": 8,
-        "__main__": 9,
+        "agents": 8,
+        "cli": 9,
+        "__main__": 10,
     },
 )
 

@@ -51,6 +51,8 @@ PROGRAM = Program(
         "next-experiment": "causal_arrow.cli.next_experiment",
         "check": "causal_arrow.cli.reports",
         "serve": "causal_arrow.cli.serve",
+        "mcp": "causal_arrow.cli.agents",
+        "install-skill": "causal_arrow.cli.agents",
         "compare": "causal_arrow.cli.reports",
         "models": "causal_arrow.cli.reports",
     },

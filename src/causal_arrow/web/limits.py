@@ -26,6 +26,8 @@ FIRST_BYTES = MEGABYTE
 class Limits:
     """What one server takes on."""
 
+    surface: str = "this page"
+    """What takes on no more, in messages."""
     most_bytes: int = 25 * MEGABYTE
     most_observations: int = 100_000
     most_variables: int = 200
@@ -50,21 +52,21 @@ class Limits:
     def too_much_memory(self) -> TableError:
         """The refusal of a file that needs too much memory to read."""
         return TableError(
-            f"Reading this file takes more than the {self.most_memory / MEGABYTE:g} MB of memory that this page gives "
-            "to it: save the table as .csv, without cells far away from it."
+            f"Reading this file takes more than the {self.most_memory / MEGABYTE:g} MB of memory that {self.surface} "
+            "gives to it: save the table as .csv, without cells far away from it."
         )
 
     def too_much_time(self) -> TableError:
         """The refusal of a file that takes too long to read."""
         return TableError(
-            "Reading this file takes longer than this page waits: save the table as .csv, without cells far away "
+            f"Reading this file takes longer than {self.surface} waits: save the table as .csv, without cells far away "
             "from it."
         )
 
     def too_many_bytes(self) -> TableError:
         """The refusal of a file that is too large."""
         return TableError(
-            f"The file is larger than the {self.most_bytes / MEGABYTE:g} MB that this page takes: leave out "
+            f"The file is larger than the {self.most_bytes / MEGABYTE:g} MB that {self.surface} takes: leave out "
             "observations or columns, or use the command line, which has no such limit."
         )
 
@@ -88,16 +90,16 @@ class Limits:
         """TableError for a table with so many columns that nobody could choose among them."""
         if columns > MAX_VARIABLES:
             raise TableError(
-                f"The table has {counted(columns, 'column')}, more than the {MAX_VARIABLES:,} that this page lists: "
-                "leave some out, or use the command line."
+                f"The table has {counted(columns, 'column')}, more than the {MAX_VARIABLES:,} that {self.surface} "
+                "lists: leave some out, or use the command line."
             )
 
     def check_used(self, columns: int) -> None:
         """TableError if more columns are to be read than the network may read here."""
         if columns > self.most_variables:
             raise TableError(
-                f"{counted(columns, 'column')} are chosen, more than the {self.most_variables:,} that this page reads: "
-                "leave some out, or use the command line."
+                f"{counted(columns, 'column')} are chosen, more than the {self.most_variables:,} that {self.surface} "
+                "reads: leave some out, or use the command line."
             )
 
     def _check_text(self, file: FileInMemory) -> None:

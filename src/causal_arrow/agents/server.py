@@ -1,0 +1,457 @@
+"""A server of the Model Context Protocol: an assistant checks a table, finds its graph and asks questions about it.
+
+It reads files in allowed folders, within limits of size, time and memory; it writes nothing and sends nothing anywhere.
+The same calls give the same answers. Each answer has its caveats and the Python that reproduces it.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import stat
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Image
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from causal_arrow._version import __version__
+from causal_arrow.discovery.discovery import Discovery
+from causal_arrow.discovery.inference import abilities, ready_model
+from causal_arrow.discovery.pipeline import discover
+from causal_arrow.discovery.settings import Settings
+from causal_arrow.discovery.summary import remarks
+from causal_arrow.errors import ArrowError, ConfigurationError, TableError, Wording, is_out_of_memory
+from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables import FileInMemory
+from causal_arrow.text import counted
+from causal_arrow.web.limits import ENDINGS, MEGABYTE, Limits
+from causal_arrow.web.uploads import OpenedFile, read_apart
+
+MAX_GRAPHS = 16
+"""Discoveries that a server remembers; the one that was not used for longest goes first."""
+MAX_LISTED = 200
+"""Edges, hidden causes, findings and experiments in one answer."""
+MAX_PIXELS = 2000
+LIMITS = Limits(
+    most_bytes=100 * MEGABYTE,
+    most_observations=10**9,
+    most_memory=4096 * MEGABYTE,
+    most_read_seconds=20.0,
+    surface="this server",
+)
+NOTHING_KNOWN = (
+    "Nothing is known about this table yet. Ask which columns come first in time, which were randomized, and which "
+    "nothing in the table can cause, and add that with add_knowledge before you believe any arrow."
+)
+INSTRUCTIONS = (
+    "Causal discovery on local tables. Call check_table, then discover_graph, then ask the person what comes first in "
+    "time, what was randomized and what is exogenous, and add it with add_knowledge. Only then ask for effects. Repeat "
+    "the caveats of an answer with its numbers: an arrow is a hypothesis with a probability, not a fact."
+)
+WORDING: Wording = {
+    "drop": lambda remedy: f"leave columns out with drop={list(remedy.columns)!r}",
+    "choose": lambda remedy: "name the columns to use with columns=[...]",
+    "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
+    "order": lambda remedy: f"name the levels in their order with ordered={{{remedy.columns[0]!r}: [...]}}",
+    "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
+    "require": lambda remedy: f"give required={list(remedy.columns)!r}",
+    "between": lambda remedy: "name two values with between=[from, to]",
+    "level": lambda remedy: "name it with level=...",
+}
+
+Names = list[str] | None
+Answered = dict[str, Any]
+Result = TypeVar("Result")
+Columns = Annotated[Names, Field(description="The columns to use; all by default.")]
+Drop = Annotated[Names, Field(description="Columns to leave out, such as identifiers.")]
+Kinds = Annotated[
+    dict[str, str] | None, Field(description='What columns hold: "number", "binary", "ordered" or "category".')
+]
+Ordered = Annotated[dict[str, list[str]] | None, Field(description="The levels of columns in their order.")]
+Experiments = Annotated[
+    str | None, Field(description="The column that names the variables an experiment set in each row.")
+]
+Environments = Annotated[str | None, Field(description="The column that says where or when each row was observed.")]
+GraphId = Annotated[str, Field(description='The "graph" of an earlier answer.')]
+
+
+@dataclass
+class Folders:
+    """The folders whose files may be read."""
+
+    allowed: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> Folders:
+        """The folders of these names; ConfigurationError for one that is not there."""
+        for folder in folders:
+            if not folder.is_dir():
+                raise ConfigurationError(f"Expected a folder to allow, got '{folder}'.")
+        return cls(tuple(folder.resolve() for folder in folders))
+
+    def file(self, path: str) -> tuple[Path, FileInMemory]:
+        """The file at a path, absolute or relative to an allowed folder, and its name without links."""
+        for folder in self.allowed:
+            try:
+                real = (folder / path).resolve(strict=True)  # without links and ..
+            except (OSError, RuntimeError, ValueError):
+                continue
+            if any(real.is_relative_to(allowed) for allowed in self.allowed):
+                return real, self._read(real)
+        raise TableError(
+            f"There is no file {path!r} in the folders that this server may read: {', '.join(map(str, self.allowed))}."
+        )
+
+    def _read(self, path: Path) -> FileInMemory:
+        if path.suffix.lower() not in ENDINGS:
+            raise TableError(f"Cannot read {path.name!r}: expected a name that ends in {', '.join(ENDINGS)}.")
+        try:
+            # Not through a link that came in between, and without waiting for the other end of a pipe.
+            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            with open(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise TableError(f"{path.name!r} is not a file.")
+                content = file.read(LIMITS.most_bytes + 1)
+        except OSError as error:
+            raise TableError(f"Cannot open {path.name!r}: {error.strerror or error}.") from error
+        return FileInMemory(path.name, content)
+
+
+@dataclass
+class Kept:
+    """A discovery that was made here, and the lines of Python that make it again."""
+
+    found: Discovery
+    python: tuple[str, ...]
+
+
+@dataclass
+class Desk:
+    """What one server has found so far."""
+
+    folders: Folders
+    settings: Settings
+    kept: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
+    made: int = 0
+
+    def open(self, path: str, **reading: Any) -> tuple[OpenedFile, Settings, str]:
+        """A file as a table, how to read it, and that in Python."""
+        given = {name: value for name, value in reading.items() if value is not None}
+        settings = self.settings.changed(**given)
+        real, file = self.folders.file(path)
+        able = abilities(settings.model, ready_model(settings.model, settings.device))
+        opened = read_apart(file, LIMITS, able)
+        settings = self.settings.changed(**given)
+        call = ", ".join([repr(str(real)), *(f"{name}={value!r}" for name, value in given.items())])
+        return opened, settings, call
+
+    def keep(self, found: Discovery, *python: str) -> str:
+        """A name for a discovery."""
+        self.made += 1
+        name = f"graph-{self.made}"
+        self.kept[name] = Kept(found, python)
+        while len(self.kept) > MAX_GRAPHS:
+            self.kept.popitem(last=False)
+        return name
+
+    def get(self, graph: str) -> Kept:
+        """The discovery of this name."""
+        if graph not in self.kept:
+            there = ", ".join(self.kept) or "none yet"
+            raise ConfigurationError(f"There is no graph {graph!r} here ({there}): call discover_graph.")
+        self.kept.move_to_end(graph)
+        return self.kept[graph]
+
+
+def create_server(folders: Sequence[Path], settings: Settings | None = None) -> MCPServer[Any]:
+    """A server that reads tables in these folders."""
+    desk = Desk(Folders.of(folders), settings or Settings())
+    server: MCPServer[Any] = MCPServer(
+        "causal-arrow", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
+    )
+    one_at_a_time = threading.Lock()
+    reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+    def tool(function: Callable[..., Result]) -> Callable[..., Result]:
+        """Offer a function; what a person can put right is a sentence for the assistant."""
+
+        @functools.wraps(function)
+        def offered(**arguments: Any) -> Result:
+            try:
+                with one_at_a_time, warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # they are among the caveats
+                    return function(**arguments)
+            except ArrowError as error:
+                raise ToolError(error.worded(WORDING)) from error
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise ToolError("There is not enough memory for this: use fewer rows or columns.") from error
+                raise
+
+        server.add_tool(offered, annotations=reads, structured_output=function.__annotations__["return"] == "Answered")
+        return offered
+
+    @tool
+    def check_table(
+        path: str,
+        columns: Columns = None,
+        drop: Drop = None,
+        kinds: Kinds = None,
+        ordered: Ordered = None,
+        interventions: Experiments = None,
+        environments: Environments = None,
+    ) -> Answered:
+        """Check a table (.csv, .tsv, .txt, .xlsx, .parquet) before discovery: kinds of columns and what is wrong."""
+        from causal_arrow.tables.reading import read_table
+        from causal_arrow.tables.report import inspect_table
+
+        reading: dict[str, Any] = {"columns": columns, "drop": drop, "kinds": kinds, "ordered": ordered}
+        reading |= {"interventions": interventions, "environments": environments}
+        opened, settings, call = desk.open(path, **reading)
+        able = abilities(settings.model, ready_model(settings.model, settings.device))
+        table = read_table(opened.raw, settings.reading, abilities=able, strict=False)
+        report = inspect_table(table, abilities=able)
+        findings = [f"{finding.severity}: {finding.worded(WORDING)}" for finding in report.findings]
+        return {
+            "usable": not any(finding.severity == "problem" for finding in report.findings),
+            "title": report.title,
+            "columns": [{"name": each.name, "kind": each.kind} for each in report.columns[:MAX_LISTED]],
+            "findings": findings[:MAX_LISTED],
+            "caveats": [finding for finding in findings[:MAX_LISTED] if not finding.startswith("note")],
+            "python": "\n".join(
+                [
+                    "from causal_arrow import read_table",
+                    "from causal_arrow.tables.report import inspect_table",
+                    f"table = read_table({call}, strict=False)",
+                    "report = inspect_table(table)",
+                    "print(report.title, *(finding.message for finding in report.findings), sep='\\n')",
+                ]
+            ),
+        }
+
+    @tool
+    def discover_graph(
+        path: str,
+        columns: Columns = None,
+        drop: Drop = None,
+        kinds: Kinds = None,
+        ordered: Ordered = None,
+        interventions: Experiments = None,
+        environments: Environments = None,
+        randomized: Annotated[Names, Field(description="Columns whose values were drawn by chance.")] = None,
+        decode: Literal["map", "shd", "f1"] = "map",
+    ) -> Answered:
+        """Find the causal graph of a table, with a probability for each edge."""
+        reading: dict[str, Any] = {
+            "columns": columns,
+            "drop": drop,
+            "kinds": kinds,
+            "ordered": ordered,
+            "randomized": randomized,
+        }
+        reading |= {"interventions": interventions, "environments": environments}
+        reading["decode"] = None if decode == "map" else decode  # type: ignore[assignment]
+        opened, settings, call = desk.open(path, **reading)
+        used = len(set(columns or [column.name for column in opened.columns]) - set(drop or ()))
+        LIMITS.check_used(used)
+        found = discover(opened.raw, settings)
+        lines = "from causal_arrow import discover", f"found = discover({call})"
+        return _graph(desk.keep(found, *lines), desk, found)
+
+    @tool
+    def add_knowledge(
+        graph: GraphId,
+        required: Annotated[Names, Field(description='Edges that are there, such as "smoking -> cancer".')] = None,
+        forbidden: Annotated[Names, Field(description='Edges that are not there; "* -> age" for all into age.')] = None,
+        tiers: Annotated[
+            list[list[str]] | None, Field(description="Groups of columns, the earliest in time first.")
+        ] = None,
+        roots: Annotated[Names, Field(description="Columns that nothing in the table causes.")] = None,
+        leaves: Annotated[Names, Field(description="Columns that cause nothing in the table.")] = None,
+        randomized: Annotated[Names, Field(description="Columns whose values were drawn by chance.")] = None,
+        no_hidden_cause: Annotated[Names, Field(description='Pairs without a common hidden cause: "a <-> b".')] = None,
+        beliefs: Annotated[
+            list[dict[str, Any]] | None,
+            Field(
+                description='What is only probable: {"statement": "root age", "probability": 0.8, "who": ..., "why": '
+                '...}. Statements: "a -> b", "a ~> b" (directly or not), "a before b", "root a", "leaf a", "a <-> b".'
+            ),
+        ] = None,
+    ) -> Answered:
+        """Answer again under more knowledge; the earlier graph stays as it was. Say only what a person has told you."""
+        given: dict[str, Any] = {
+            "required": required,
+            "forbidden": forbidden,
+            "tiers": tiers,
+            "roots": roots,
+            "leaves": leaves,
+        }
+        given |= {"randomized": randomized, "no_hidden_cause": no_hidden_cause, "beliefs": beliefs}
+        statements: dict[str, Any] = {name: value for name, value in given.items() if value}
+        if not statements:
+            raise ConfigurationError("Expected at least one statement, such as roots or tiers.")
+        before = desk.get(graph)
+        found = before.found.refine(knowledge=before.found.answer.knowledge | Knowledge(**statements))
+        call = ", ".join(f"{name}={value!r}" for name, value in statements.items())
+        return _graph(desk.keep(found, *before.python, f"found = found.refine({call})"), desk, found)
+
+    @tool
+    def estimate_effect(
+        graph: GraphId,
+        treatment: str,
+        outcome: str,
+        between: Annotated[list[str] | None, Field(description="Two values of the treatment, from and to.")] = None,
+        level: Annotated[
+            str | None, Field(description="Of an outcome with levels, the one whose share counts.")
+        ] = None,
+        adjust_for: Annotated[Names, Field(description="Columns to adjust for instead of the graphs' sets.")] = None,
+        randomized: Annotated[bool, Field(description="Whether chance decided on the treatment.")] = False,
+    ) -> Answered:
+        """Estimate what happens to the outcome when the treatment changes: its size, whether it exists, and a test."""
+        kept = desk.get(graph)
+        if between is not None and len(between) != 2:
+            raise ConfigurationError("Expected between as two values of the treatment.")
+        options: dict[str, Any] = {
+            "between": None if between is None else tuple(between),
+            "level": level,
+            "adjust_for": adjust_for,
+        }
+        options["randomized"] = randomized or None
+        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        effect = kept.found.effect(treatment, outcome, **given)
+        call = ", ".join([repr(treatment), repr(outcome), *(f"{name}={value!r}" for name, value in given.items())])
+        numbers = effect.to_dict()
+        del numbers["by_adjustment_set"]
+        return {
+            "graph": graph,
+            "answer": effect.lines[0],
+            "details": list(effect.lines[1:]),
+            **{name: value for name, value in numbers.items() if not isinstance(value, list)},
+            "caveats": _caveats(kept.found),
+            "python": _python(kept, f"print(found.effect({call}))"),
+        }
+
+    @tool
+    def test_graph(graph: GraphId) -> Answered:
+        """Test whether the data contradict the independences that the graph implies. This cannot confirm directions."""
+        kept = desk.get(graph)
+        test = kept.found.falsify()
+        content = {
+            name: value[:MAX_LISTED] if isinstance(value, list) else value for name, value in test.to_dict().items()
+        }
+        return {
+            "graph": graph,
+            "answer": content.pop("sentence"),
+            **content,
+            "caveats": _caveats(kept.found),
+            "python": _python(kept, "print(found.falsify())"),
+        }
+
+    @tool
+    def propose_experiment(
+        graph: GraphId,
+        outcome: Annotated[str | None, Field(description="The outcome whose causes matter.")] = None,
+        treatment: Annotated[str | None, Field(description="With an outcome: whose effect on it matters.")] = None,
+        candidates: Annotated[Names, Field(description="The columns that can be set.")] = None,
+        rows: Annotated[int | None, Field(description="Rows of each experiment.", ge=1, le=10**6)] = None,
+    ) -> Answered:
+        """Propose which column to randomize next, or which hidden cause to measure, to learn most."""
+        kept = desk.get(graph)
+        if treatment is not None and outcome is None:
+            raise ConfigurationError("Expected an outcome with the treatment.")
+        target = outcome if treatment is None else (treatment, outcome)
+        options: dict[str, Any] = {"target": target, "candidates": candidates, "rows": rows}
+        given = {name: value for name, value in options.items() if value is not None}
+        plan = kept.found.next_experiment(**given)
+        content = plan.to_dict()
+        call = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return {
+            "graph": graph,
+            "answer": content["sentence"],
+            "experiments": content["experiments"][:MAX_LISTED],
+            "caveats": _caveats(kept.found),
+            "python": _python(kept, f"print(found.next_experiment({call}))"),
+        }
+
+    @tool
+    def draw_graph(graph: GraphId) -> list[Any]:
+        """Draw the graph as a picture, causes on top."""
+        kept = desk.get(graph)
+        caveats = "\n".join(f"- {caveat}" for caveat in _caveats(kept.found))
+        python = _python(kept, 'found.draw("graph.png")')
+        return [Image(data=picture(kept.found), format="png"), f"Caveats:\n{caveats}\n\nPython:\n{python}"]
+
+    return server
+
+
+def picture(found: Discovery) -> bytes:
+    """The graph as PNG, of at most MAX_PIXELS in width and height."""
+    import matplotlib
+
+    with matplotlib.rc_context({"backend": "agg"}):
+        from matplotlib.figure import Figure
+
+        from causal_arrow.discovery import pictures
+
+        figure = Figure(layout="constrained")
+        axes = figure.add_subplot()
+        pictures.draw_graph(found.answer, ax=axes)
+        dpi = min(150.0, MAX_PIXELS / max(figure.get_size_inches()))
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=dpi)
+    return file.getvalue()
+
+
+def _graph(name: str, desk: Desk, found: Discovery) -> Answered:
+    """A graph, for an assistant."""
+    answer = found.answer
+    edges = [
+        {
+            "cause": edge.source,
+            "effect": edge.target,
+            "probability": round(edge.probability, 3),
+            "adjacent": round(edge.adjacency_probability, 3),
+            "direction": "required" if edge.required else edge.direction,
+        }
+        for edge in answer.edges
+    ]
+    pairs = [[pair.first, pair.second, round(pair.probability, 3)] for pair in answer.hidden_causes]
+    left_out = f"{counted(len(edges) - MAX_LISTED, 'edge')} more, less probable" if len(edges) > MAX_LISTED else ""
+    return {
+        "graph": name,
+        "rows": answer.observations,
+        "variables": list(answer.names),
+        "edges": edges[:MAX_LISTED],
+        "left_out": left_out,
+        "order": list(answer.order),
+        "hidden_causes": pairs[:MAX_LISTED],
+        "beliefs": [each.to_dict() for each in answer.beliefs],
+        "knowledge": answer.knowledge.to_dict(),
+        "caveats": _caveats(found),
+        "python": _python(desk.get(name), "print(found)"),
+    }
+
+
+def _caveats(found: Discovery) -> list[str]:
+    """What to be careful about, and what nobody has said yet."""
+    answer = found.answer
+    known: Mapping[str, Any] = answer.knowledge.to_dict()
+    return [
+        *([] if known else [NOTHING_KNOWN]),
+        *answer.worded_warnings(WORDING),
+        *remarks(answer)[:MAX_LISTED],
+    ]
+
+
+def _python(kept: Kept, *lines: str) -> str:
+    return "\n".join([*kept.python, *lines])
