@@ -9,9 +9,16 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Knowledge, Settings, discover, read_table
-from causal_arrow.discovery.directions import BINARY_FACTOR, DIRECTIONS, TEMPERATURE, direction_temperature
+from causal_arrow.discovery.directions import (
+    BINARY_FACTOR,
+    DIRECTIONS,
+    TEMPERATURE,
+    direction_temperature,
+    is_first_by_name,
+)
+from causal_arrow.discovery.summary import suggestion, suggestion_sentence
 from causal_arrow.discovery.uncertainty import edge_stability
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 
 quietly = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
@@ -102,3 +109,51 @@ def test_resampled_tables_are_tempered_as_the_answer_is() -> None:
     answer = random_answer(3, temperature=4.0)
     stability = edge_stability(answer, [answer.distribution])
     np.testing.assert_allclose(stability.mean_probabilities, answer.edge_probabilities)
+
+
+# Knowledge that names of columns suggest
+
+
+def answer_along(names: str, **fields: object) -> Answer:
+    """Each variable causes the next, with certainty."""
+    p = len(names.split())
+    logits = np.where(np.abs(np.subtract.outer(range(p), range(p))) == 1, 10.0, -10.0)
+    return Answer(tuple(names.split()), GraphDistribution(logits, -5.0 * np.arange(p)), **fields)
+
+
+@pytest.mark.parametrize("name", ["age", "Age", "SEX", "birth_year", "BirthYear", "race/ethnicity", "year 2", "region"])
+def test_names_that_say_that_nothing_here_causes_them(name: str) -> None:
+    assert is_first_by_name(name)
+
+
+@pytest.mark.parametrize("name", ["wage", "birthweight", "birth weight", "age_at_death", "page", "regional_gdp", "x1"])
+def test_names_that_do_not(name: str) -> None:
+    assert not is_first_by_name(name)
+
+
+def test_tiers_are_suggested_where_arrows_point_into_columns_that_come_first_and_they_turn_them() -> None:
+    answer = answer_along("wage age smokes sex")
+    assert suggestion_sentence(answer) == (
+        "By their names, nothing else in the table causes 'age' and 'sex', but 2 arrows point into them. "
+        "To turn them around, give knowledge={'tiers': [['age', 'sex'], ['*']]}."
+    )
+    assert suggestion_sentence(answer, COMMAND_LINE).endswith("add --tiers 'age, sex; *'.")
+    turned = answer.refine(knowledge=Knowledge(tiers="age, sex; *"))
+    assert np.array_equal(turned.adjacency[[1, 3]], (answer.adjacency | answer.adjacency.T)[[1, 3]])
+    assert suggestion(turned) is None
+
+
+def test_where_the_knowledge_has_tiers_roots_are_suggested() -> None:
+    answer = answer_along("wage age smokes").refine(knowledge=Knowledge(tiers=[["wage"], ["smokes"]]))
+    assert suggestion_sentence(answer, COMMAND_LINE).endswith("To rule it out, add --roots age.")
+
+
+def test_nothing_is_suggested_against_required_edges_or_without_arrows() -> None:
+    assert suggestion(answer_along("wage age").refine(knowledge=Knowledge(required=["wage -> age"]))) is None
+    assert suggestion(answer_along("age wage sells")) is None
+
+
+def test_a_name_that_a_text_of_tiers_cannot_hold_is_suggested_as_a_root() -> None:
+    names = ("wage", "age, years")
+    answer = Answer(names, GraphDistribution(np.full((2, 2), 9.0), np.array([5.0, 0.0])))
+    assert suggestion_sentence(answer, COMMAND_LINE).endswith("""add --roots '"age, years"'.""")

@@ -183,6 +183,18 @@ def test_names_that_some_columns_of_a_sheet_do_not_have_are_no_title(tmp_path: P
         assert table.observations == 40
 
 
+@pytest.mark.parametrize("first", [pd.DataFrame({"About": ["these are", "our data"]}), pd.DataFrame()])
+def test_where_the_first_sheet_is_no_table_the_others_are_named(tmp_path: Path, first: pd.DataFrame) -> None:
+    table = pd.DataFrame(EXPECTED)
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for name, frame in {"read me": first, "births": table, "cars": table}.items():
+            frame.to_excel(book, sheet_name=name, index=False)
+    with pytest.raises(TableError, match="The workbook also has 'births' and 'cars'") as refusal:
+        read_table(tmp_path / "t.xlsx")
+    assert refusal.value.worded(COMMAND_LINE).endswith("name another sheet with --sheet births.")
+    assert read_table(tmp_path / "t.xlsx", sheet="births").observations == len(EXPECTED)
+
+
 def test_an_empty_sheet_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"The sheet 'Sheet1' of 't\.xlsx' is empty\."):
         read_table(sheet(tmp_path / "t.xlsx", pd.DataFrame()))

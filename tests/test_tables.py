@@ -162,6 +162,15 @@ def test_labels_of_lines_without_a_name_are_not_a_column(tmp_path, frame):
     assert "label" in table.findings[0].message
 
 
+def test_identifiers_are_named_by_their_name_or_because_they_only_increase(frame):
+    random = np.random.default_rng(0)
+    numbers = random.choice(10_000, len(frame), replace=False)
+    table = frame.assign(**{"Patient ID": numbers, "code": np.sort(numbers), "weight": numbers})
+    found = [each for each in read_table(table).findings if each.kind == "index"]
+    assert [each.columns for each in found] == [("Patient ID",), ("code",)]
+    assert found[0].worded(COMMAND_LINE).endswith("leave out a column with --drop 'Patient ID'.")
+
+
 def test_a_saved_index_is_named_in_a_warning(tmp_path, frame):
     frame.to_csv(tmp_path / "t.csv")
     warning = finding(read_table(tmp_path / "t.csv"), "index")
@@ -780,6 +789,38 @@ def test_variables_that_are_close_two_by_two_are_one_group():
     for place in (1, 3, 4):
         values[:, place] = values[:, 0] + 0.01 * values[:, place]
     assert collinear(read_table(values)) == [("x1", "x2", "x4", "x5")]
+
+
+def test_a_sum_with_missing_parts_is_found_in_the_complete_rows():
+    random = np.random.default_rng(0)
+    values = random.normal(size=(400, 5))
+    values[:, 4] = values[:, 0] - values[:, 1] + values[:, 2]
+    values[random.random(values.shape) < 0.1] = np.nan
+    assert collinear(read_table(values)) == [("x1", "x2", "x3", "x5")]
+
+
+def derived(table: Table) -> list[tuple[str, ...]]:
+    return [each.columns for each in inspect_table(table).findings if each.kind == "derived"]
+
+
+def test_ranges_of_numbers_and_groups_of_levels_are_named_as_derived():
+    random = np.random.default_rng(1)
+    weight, town = random.normal(3000, 500, 400), random.choice(["a1", "a2", "b1", "b2"], 400)
+    low = (weight < 2500).astype(float)
+    low[::7] = np.nan
+    table = pd.DataFrame({"weight": weight, "low": low, "town": town, "land": [name[0] for name in town]})
+    assert derived(read_table(table)) == [("low", "weight"), ("land", "town")]
+    (finding, _) = (each for each in inspect_table(read_table(table)).findings if each.kind == "derived")
+    assert finding.worded(COMMAND_LINE).endswith("To go on: leave out a column with --drop low.")
+
+
+def test_a_cause_with_noise_copies_and_sorted_rows_are_not_derived():
+    random = np.random.default_rng(2)
+    weight = np.sort(random.normal(3000, 500, 400))
+    low = (weight + random.normal(0, 20, 400) < 2500).astype(float)
+    table = pd.DataFrame({"id": range(400), "half": [1] * 200 + [2] * 200, "low": low, "same": 1 - low})
+    assert derived(read_table(table.assign(weight=weight).drop(columns="half"))) == []
+    assert derived(read_table(table)) == []
 
 
 def test_a_chain_of_close_variables_is_not_one_group():

@@ -71,6 +71,12 @@ def _order_option(name: str, levels: Sequence[str]) -> str:
     return f"--ordered {shlex.quote(f'{name}={written}')}"
 
 
+def _first_tier(remedy: Remedy) -> str:
+    if any(re.search(r"[,;*\"]|^\s|\s$", name) for name in remedy.columns):  # which the text of tiers cannot hold
+        return COMMAND_LINE["roots"](remedy)
+    return f"add --tiers {shlex.quote(', '.join(remedy.columns) + '; *')}"
+
+
 _MISSING = {
     "model": "leave the gaps to the network",
     "drop": "leave out incomplete observations",
@@ -109,6 +115,9 @@ PYTHON: Wording = {
     "season": lambda remedy: f"take it out with season={remedy.setting}",
     "difference": lambda remedy: f"analyze changes with difference={list(remedy.columns)!r}",
     "fewer lags": lambda remedy: "choose fewer with lags=...",
+    "first tier": lambda remedy: f"give knowledge={{'tiers': {[list(remedy.columns), ['*']]}}}",
+    "roots": lambda remedy: f"give knowledge={{'roots': {list(remedy.columns)!r}}}",
+    "sheet": lambda remedy: f"name another sheet with read_table(path, sheet={remedy.setting!r})",
 }
 COMMAND_LINE: Wording = {
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
@@ -144,6 +153,9 @@ COMMAND_LINE: Wording = {
         f"analyze changes with --difference {','.join(as_option_value(name) for name in remedy.columns)}"
     ),
     "fewer lags": lambda remedy: "choose fewer with --lags",
+    "first tier": _first_tier,
+    "roots": lambda remedy: "add " + " ".join(f"--roots {as_option_value(name)}" for name in remedy.columns),
+    "sheet": lambda remedy: f"name another sheet with --sheet {shlex.quote(remedy.setting)}",
 }
 
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}

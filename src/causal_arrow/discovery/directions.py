@@ -14,6 +14,7 @@ A temperature leaves the causal order as it is, and so the graph that "map" show
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -45,3 +46,22 @@ def direction_temperature(table: Table, copies: Iterable[int] = ()) -> float:
 def _has_two_values(column: NDArray[np.float64]) -> bool:
     least, most = np.nanmin(column), np.nanmax(column)
     return bool(least < most and ((column == least) | (column == most) | np.isnan(column)).all())
+
+
+# Columns whose names say that nothing else in a table causes them
+
+_FIRST = re.compile(
+    r"age|sex|gender|male|female|race|ethnicity|ethnic|black|white|hispanic|nationality|region|birth|birthdate|birthday"
+    r"|birthyear|born|dob|year|date"
+)
+# Words that may stand next to those: a birth weight is not a date of birth.
+_QUALIFIERS = re.compile(
+    r"of|in|at|is|the|years|yrs|months|group|category|code|baseline|entry|origin|country|place|month|day"
+)
+
+
+def is_first_by_name(name: str) -> bool:
+    """Whether the name of a column says that nothing else in the table causes it, as "age" or "birth_year" do."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+", name)]
+    others = [word for word in words if not _FIRST.fullmatch(word)]
+    return len(others) < len(words) and all(_QUALIFIERS.fullmatch(word) for word in others)

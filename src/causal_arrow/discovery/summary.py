@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
-from causal_arrow.discovery.directions import RIGHT_ON_REAL_TABLES
-from causal_arrow.errors import PYTHON, Wording
-from causal_arrow.text import counted, first_few
+from causal_arrow.discovery.directions import RIGHT_ON_REAL_TABLES, is_first_by_name
+from causal_arrow.errors import PYTHON, Remedy, Wording
+from causal_arrow.text import counted, first_few, listed
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.effects.falsification import Falsification
@@ -50,9 +52,9 @@ def direction_words(answer: Answer, edge: DirectedEdge) -> str:
     return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
 
 
-def remarks(answer: Answer) -> list[str]:
-    """What else is good to know about the graph: what was read of a long or wide table, scales, variables without
-    edges, beliefs, edges that knowledge took away, hidden common causes, experiments and environments."""
+def remarks(answer: Answer, wording: Wording = PYTHON) -> list[str]:
+    """Sentences about the graph: rows read of a long or wide table, scales, variables without edges, beliefs,
+    edges that knowledge removed, directions, hidden common causes, experiments and environments."""
     sentences = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     if answer.log_columns:
         sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
@@ -62,14 +64,47 @@ def remarks(answer: Answer) -> list[str]:
         sentences.append(f"Without edges: {', '.join(alone)}")
     sentences += [str(belief) for belief in answer.beliefs]
     sentences += vanished_sentences(answer)
-    sentences += direction_sentences(answer)
+    sentences += direction_sentences(answer, wording)
     return [*sentences, *hidden_cause_sentences(answer), *experiment_sentences(answer)]
 
 
-def direction_sentences(answer: Answer) -> list[str]:
-    """How often tempered directions are right, where the network decides any."""
+def direction_sentences(answer: Answer, wording: Wording = PYTHON) -> list[str]:
+    """How often tempered directions are right, where the network decides any; knowledge that column names suggest."""
     undecided = any(decided_by(answer, edge.source, edge.target) is None for edge in answer.edges)
-    return [RIGHT_ON_REAL_TABLES] if undecided and answer.directions == "tempered" else []
+    rate = RIGHT_ON_REAL_TABLES if undecided and answer.directions == "tempered" else ""
+    return [sentence for sentence in (rate, suggestion_sentence(answer, wording)) if sentence]
+
+
+def suggestion(answer: Answer) -> Remedy | None:
+    """The knowledge to offer where arrows point into columns that come first by their names: tiers, or roots if the
+    knowledge has tiers already. `setting` is the number of arrows. None if there is nothing to suggest."""
+    known = answer.constraints
+    first = np.array([is_first_by_name(name) for name in answer.names], dtype=bool) & ~known.required.any(axis=0)
+    into = answer.adjacency & ~first[:, None] & first & ~known.forbidden.T
+    if not (arrows := int(into.sum())):
+        return None
+    if answer.knowledge.tiers:
+        first &= into.any(axis=0)
+    names = tuple(name for name, chosen in zip(answer.names, first.tolist(), strict=True) if chosen)
+    return Remedy("roots" if answer.knowledge.tiers else "first tier", names, str(arrows))
+
+
+def suggestion_sentence(answer: Answer, wording: Wording = PYTHON) -> str:
+    """The suggestion in the words of a surface; empty if there is none."""
+    remedy = suggestion(answer)
+    if remedy is None:
+        return ""
+    count = int(remedy.setting)
+    one = len(remedy.columns) == 1
+    sentence = (
+        f"By {'its name' if one else 'their names'}, nothing else in the table causes {listed(remedy.columns)}, but "
+        f"{counted(count, 'arrow points', 'arrows point')} into {'it' if one else 'them'}."
+    )
+    if remedy.action not in wording:
+        return sentence
+    arrows = "it" if count == 1 else "them"
+    aim = f"turn {arrows} around" if remedy.action == "first tier" else f"rule {arrows} out"
+    return f"{sentence} To {aim}, {wording[remedy.action](remedy)}."
 
 
 def hidden_cause_sentences(answer: Answer) -> list[str]:
@@ -172,7 +207,7 @@ def summarize(
         rows=tuple(_cells(answer, edge) for edge in answer.edges[:most]),
         edges=len(answer.edges),
         order=f"Causal order: {', '.join(answer.order)}",
-        remarks=tuple(remarks(answer)),
+        remarks=tuple(remarks(answer, wording)),
         test=not_tested if test is None else str(test),
         contradicted=test is not None and test.falsified,
         warnings=answer.worded_warnings(wording),

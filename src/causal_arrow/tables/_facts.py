@@ -286,6 +286,50 @@ def _same_column(table: Table, one: int, other: int, alike: bool) -> bool:
     return bool((steps >= 0).all() or (steps <= 0).all())
 
 
+# Columns computed from one other column: ranges of its numbers, or groups of its levels
+
+
+MIN_CLASS = 5
+"""Rows of each value of a derived column: fewer may be ranges by chance."""
+PEEK = 200
+"""Rows that rule out most pairs of columns."""
+
+
+def derived_columns(table: Table) -> dict[int, int]:
+    """For each column computed from one other column, that other: its numbers fall into ranges, its levels into groups.
+
+    The column that counts rows decides everything in a sorted table, and is left out.
+    """
+    found: dict[int, int] = {}
+    counting = {name for finding in table.findings if finding.kind == "index" for name in finding.columns}
+    sources = [index for index, name in enumerate(table.names) if name not in counting]
+    for derived, values in enumerate(table.values.T):
+        if len(np.unique(values[:PEEK])) > FEW_VALUES + 1 or len(np.unique(values)) > FEW_VALUES + 1:
+            continue
+        for source in sources:
+            is_category = table.columns[source].kind == "category"
+            pair = table.values[:, [source, derived]]
+            if source != derived and all(_is_derived(part, is_category) for part in (pair[:PEEK], pair)):
+                both = pair[~np.isnan(pair).any(axis=1)]
+                counts = np.unique(both[:, 1], return_counts=True)[1]
+                distinct = len(np.unique(both[:, 0]))
+                few = distinct > len(both) / MIN_CLASS  # too few rows of each level
+                if 2 <= len(counts) < distinct and counts.min() >= MIN_CLASS and not (is_category and few):
+                    found[derived] = source
+                    break
+    return found
+
+
+def _is_derived(pair: Floats, is_category: bool) -> bool:
+    """Whether the values of one column (N, 2) decide those of the next, by ranges unless they are codes."""
+    pair = pair[~np.isnan(pair).any(axis=1)]
+    pair = pair[np.lexsort(pair.T[::-1])]
+    steps = pair[1:] != pair[:-1]
+    if (steps[:, 1] & ~steps[:, 0]).any():
+        return False
+    return is_category or int(steps[:, 1].sum()) < len(np.unique(pair[:, 1]))
+
+
 # Columns that determine each other: near-copies, totals and their parts
 
 

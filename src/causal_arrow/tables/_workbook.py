@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from causal_arrow.errors import TableError
+from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import is_zip_bomb
 from causal_arrow.progress import Progress
 from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
@@ -50,8 +50,11 @@ def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of openpyxl, about drawings and rules that no table needs
         sheet, sheets, rows = _sheet(file, name, options)
+    others = [each for each in sheets if each != sheet]
+    also = f" The workbook also has {listed(others)}." if others else ""
+    remedies = [Remedy("sheet", setting=others[0])] if others else []
     if not rows:
-        raise TableError(f"The sheet {sheet!r} of {name} is empty.")
+        raise TableError(f"The sheet {sheet!r} of {name} is empty.{also}", remedies)
     rows, strays = _without_strays(rows, name)
     left = min(min(cells) for cells in rows.values())
     first_rows = [_as_row(line, cells, left) for line, cells in islice(rows.items(), SAMPLE_ROWS)]
@@ -67,8 +70,8 @@ def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
     header, below = (0, lines[1:]) if options.header else (None, lines)
     frame: DataFrame = TextParser(dense, header=header, na_values=list(options.na or ()), skip_blank_lines=False).read()
     findings: list[Finding] = []
-    if options.sheet is None and len(sheets) > 1:
-        findings.append(remark(f"Read the first sheet, {sheet!r}; the workbook also has {listed(sheets[1:])}."))
+    if options.sheet is None and others:
+        findings.append(remark(f"Only the first sheet, {sheet!r}, was read.{also}", *remedies))
     if start:
         titles = [shown(" ".join(filter(None, row.fields))) for row in first_rows[:start]]
         findings.append(remark(f"Rows above the table were skipped: {first_few(titles, 3)}."))

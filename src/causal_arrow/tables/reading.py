@@ -113,7 +113,21 @@ def read_rows(
     progress: Progress = ignore,
 ) -> tuple[Table, NDArray[np.intp]]:
     """The table that `read_table` returns, and which rows of the source it has unless `missing` is "drop"."""
-    roles = _roles(as_frame(source, options, progress), options)
+    frame = as_frame(source, options, progress)
+    try:
+        return _read_frame(frame, source, options, abilities, strict)
+    except TableError as error:
+        # The first sheet of a workbook may hold remarks instead of a table.
+        sheets = [finding for finding in frame.findings if any(each.action == "sheet" for each in finding.remedies)]
+        if not sheets:
+            raise
+        raise TableError(f"{error.message} {sheets[0].message}", [*sheets[0].remedies, *error.remedies]) from error
+
+
+def _read_frame(
+    frame: RawFrame, source: Any, options: ReadOptions, abilities: Abilities, strict: bool
+) -> tuple[Table, NDArray[np.intp]]:
+    roles = _roles(frame, options)
     raw, environment = roles.raw, roles.environment
     usual = CellOptions(raw.decimal, tuple(options.na or ()), "levels" in abilities)
     table, problems = _read_columns(roles, options, usual)
@@ -399,26 +413,30 @@ def _without_empty_rows(table: Table) -> tuple[Table, Sequence[int]]:
     return left, rows.tolist()
 
 
+_IDENTIFIER = re.compile(
+    r"(?:.*[\W\d_])?(?:ids?|uid|idx|index|key|rownames|caseid|case|subject|patient|respondent|serial)(?:[\W\d_].*)?",
+    re.IGNORECASE,
+)
+
+
 def _index_columns(table: Table) -> list[Finding]:
-    """A warning for each column that only numbers the rows."""
-    with np.errstate(over="ignore"):  # the distance of very large numbers can be infinite, and is not 1
-        counting = np.flatnonzero(np.all(np.diff(table.values[:50], axis=0) == 1, axis=0)).tolist()
-    names = [
-        table.names[index]
-        for index in counting
-        if np.all(np.diff(table.values[:, index]) == 1) and table.columns[index].kind == "number"
-    ]
-    return [
-        Finding(
-            "index",
-            "warning",
-            (name,),
-            f"Column {name!r} numbers the rows, like an index saved with the table. Unless it is a measurement, leave "
-            "it out.",
-            (Remedy("drop", (name,)),),
-        )
-        for name in names
-    ]
+    """A warning for each column of whole numbers that identifies the rows, by its name or because it increases."""
+    findings = []
+    for column, values in zip(table.columns, table.values.T, strict=True):
+        if column.kind != "number" or np.isnan(values[:50]).any() or not (values[:50] == np.rint(values[:50])).all():
+            continue
+        if np.isnan(values).any() or not (values == np.rint(values)).all() or len(np.unique(values)) < len(values):
+            continue
+        increases = (values[1:] > values[:-1]).all()
+        if increases and values[-1] - values[0] == len(values) - 1:
+            how = "numbers the rows, like an index saved with the table"
+        elif increases or _IDENTIFIER.fullmatch(column.name):
+            how = "has another whole number in each row, like an identifier"
+        else:
+            continue
+        message = f"Column {column.name!r} {how}. Unless it is a measurement, leave it out."
+        findings.append(Finding("index", "warning", (column.name,), message, (Remedy("drop", (column.name,)),)))
+    return findings
 
 
 # Problems

@@ -15,6 +15,7 @@ from causal_arrow.tables._facts import (
     FEW_VALUES,
     Floats,
     TableStatistics,
+    derived_columns,
     determined_groups,
     table_statistics,
     times_each_was_set,
@@ -349,7 +350,13 @@ def _collinear(facts: TableStatistics) -> list[Finding]:
     # Copies have a finding of their own: one of each is enough here.
     redundant = {index for group in facts.copies for index in group[1:]}
     kept = [index for index in np.flatnonzero(facts.varies).tolist() if index not in redundant]
-    groups, others = determined_groups(facts.correlation[np.ix_(kept, kept)], facts.table.observations, MAX_GROUPS)
+    correlation, rows = facts.correlation[np.ix_(kept, kept)], facts.table.observations
+    if facts.missing[kept].any():  # a sum with a missing part is not that sum
+        values = facts.table.values[:, kept]
+        complete = in_safe_units(values)[0][~np.isnan(values).any(axis=1)]
+        if len(complete) >= max(FEW_ROWS, 2 * len(kept)) and (complete.std(axis=0) > 0).all():
+            correlation, rows = np.corrcoef(complete.T), len(complete)
+    groups, others = determined_groups(correlation, rows, MAX_GROUPS)
     findings = []
     for group in groups:
         columns = tuple(facts.table.names[kept[index]] for index in group)
@@ -363,6 +370,27 @@ def _collinear(facts: TableStatistics) -> list[Finding]:
         columns = tuple(facts.table.names[kept[index]] for index in others)
         message = f"More groups that determine each other almost exactly are among {listed(columns)}."
         findings.append(Finding("collinear", "warning", columns, message))
+    return findings
+
+
+def _derived(facts: TableStatistics) -> list[Finding]:
+    """A warning for each column that was computed from another: `low` from `weight < 2500`, a region from a town."""
+    table, copies = facts.table, {index for group in facts.copies for index in group[1:]}
+    findings = []
+    for derived, source in derived_columns(table).items():
+        if derived in copies:
+            continue
+        name, origin = table.names[derived], table.names[source]
+        how = (
+            f"Every level of {origin!r} has one value of {name!r}"
+            if table.columns[source].kind == "category"
+            else f"Each value of {name!r} is a range of {origin!r}"
+        )
+        message = (
+            f"{how}, as if {name!r} were computed from {origin!r}. Then other edges of {name!r} are little better than "
+            "guesses."
+        )
+        findings.append(Finding("derived", "warning", (name, origin), message, (Remedy("drop", (name,)),)))
     return findings
 
 
@@ -473,6 +501,7 @@ _CHECKS: tuple[Callable[[TableStatistics], list[Finding]], ...] = (
     _labels_of_experiments,
     _copies,
     _collinear,
+    _derived,
     _few_observations,
     _ordered_in_time,
     _heavy_tails,

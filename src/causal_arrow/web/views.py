@@ -225,7 +225,7 @@ def graph_of(answer: Answer) -> Graph:
         hidden_causes=_hidden_causes(answer),
         judges_hidden_causes=answer.confounding_probabilities is not None,
         order=list(answer.order),
-        remarks=[*remarks(answer), *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:])],
+        remarks=[*remarks(answer, PAGE), *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:])],
     )
 
 

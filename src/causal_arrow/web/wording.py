@@ -55,6 +55,9 @@ PAGE: Wording = {
     "resample": lambda remedy: "save the series with equal steps between its rows",
     "season": lambda remedy: f"choose a season of {remedy.setting} steps under Time series",
     "difference": lambda remedy: f"choose to analyze the changes of {listed(remedy.columns)} under Time series",
+    "sheet": lambda remedy: "save another sheet as a file",
+    "first tier": lambda remedy: f"put {listed(remedy.columns)} into the first tier and all others into the second",
+    "roots": lambda remedy: f"say that nothing causes {listed(remedy.columns)}",
 }
 """Only what a person can do on the page or in the file."""
 
