@@ -613,6 +613,14 @@ OPERATIONS = [
     ("GET", "/api/sessions/{session}/edge"),
     ("GET", "/api/sessions/{session}/question"),
     ("GET", "/api/sessions/{session}/files/{file}"),
+    ("GET", "/api/sessions/{session}/evidence"),
+    ("GET", "/api/sessions/{session}/probabilities"),
+    ("GET", "/api/sessions/{session}/experiments"),
+    ("POST", "/api/sessions/{session}/experiments"),
+    ("POST", "/api/sessions/{session}/series"),
+    ("GET", "/api/sessions/{session}/series"),
+    ("DELETE", "/api/sessions/{session}/series"),
+    ("GET", "/api/sessions/{session}/series/response"),
 ]
 
 

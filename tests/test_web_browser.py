@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -703,7 +704,8 @@ CUT_OFF = """() => {
         const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 16;  // arrow
         return brush.measureText(select.selectedOptions[0]?.textContent ?? '').width > room;
     };
-    const seen = [...document.querySelectorAll('dd, .stack select, .controls select')].filter(e => e.clientWidth);
+    const seen = [...document.querySelectorAll('dd, .stack select:not([multiple]), .controls select')]
+        .filter(e => e.clientWidth);
     return seen.filter(e => (e.tagName === 'SELECT' ? isCut(e) : e.scrollHeight > e.clientHeight))
         .map(e => e.id + ': ' + (e.selectedOptions?.[0] ?? e).textContent);
 }"""
@@ -719,7 +721,9 @@ def test_no_text_is_cut_off(open_tab: OpenTab, able: Client, width: int) -> None
     tab.click("#columns-panel > summary")
     assert tab.evaluate(CUT_OFF) == []
     # Every choice of every menu.
-    menus = tab.eval_on_selector_all(".stack select", "all => all.filter(e => e.clientWidth).map(e => e.id)")
+    menus = tab.eval_on_selector_all(
+        ".stack select:not([multiple])", "all => all.filter(e => e.clientWidth).map(e => e.id)"
+    )
     for menu in filter(None, menus):
         for place in range(tab.locator(f"#{menu} option").count()):
             tab.eval_on_selector(f"#{menu}", "(menu, place) => { menu.selectedIndex = place; }", place)
@@ -850,6 +854,81 @@ def test_what_moves_a_variable_most_is_a_ranking_that_leads_to_answers(open_tab:
     assert tab.input_value("#cause") == cause
 
 
+# What speaks against it
+
+
+def test_what_speaks_against_the_graph_is_listed_and_leads_to_pairs(open_tab: OpenTab, table: pd.DataFrame) -> None:
+    tab = open_tab()
+    with_graph(tab, table)
+    tab.click("#evidence-panel > summary")
+    tab.wait_for_selector("#tests li")
+    assert "independences that the graph implies" in tab.inner_text("#tests")
+    assert re.search(r"p = 0\.\d{3}|p = <0\.001", tab.inner_text("#tests .plain >> nth=0"))
+    first = tab.locator("#tests .plain button >> nth=0")
+    pair = set(first.inner_text().split(" and "))
+    first.click()
+    tab.wait_for_selector("#selection h3")
+    assert set(tab.inner_text("#selection h3").split(" → ")) == pair
+    tab.click("#advise")
+    tab.wait_for_selector("#advice li")
+    assert "randomize" in tab.inner_text("#advice")
+
+
+def test_the_matrix_has_every_pair_along_the_causal_order(open_tab: OpenTab, table: pd.DataFrame) -> None:
+    tab = open_tab()
+    source, target = with_graph(tab, table)[0]
+    tab.click("#evidence-panel > summary")
+    tab.wait_for_selector("#tests li")
+    graph = tab.evaluate("key => fetch(`/api/sessions/${key}`).then(r => r.json())", session_of(tab))["graph"]
+    box = tab.locator("#matrix").bounding_box()
+    assert box is not None
+    row, column = (graph["order"].index(name) + 0.5 for name in (source, target))
+    at = {"x": box["width"] * column / 6, "y": box["height"] * row / 6}
+    tab.hover("#matrix", position=at)
+    shown = next(edge["probability"] for edge in graph["edges"] if (edge["source"], edge["target"]) == (source, target))
+    assert tab.inner_text("#matrix-words") == f"{source} → {target}: {shown:.2f}"
+    tab.click("#matrix", position=at)
+    tab.wait_for_selector(f"#selection h3 >> text={source} → {target}")
+
+
+def test_hidden_causes_can_be_off_and_have_a_threshold(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, client.answered_with(linear_table(60, 3), in_order([3.0, 2.0, 1.0], {(1, 2): 4.0}, 2.0)))
+    listed = "document.querySelectorAll('#hidden-list li').length"
+    arcs = "document.getElementById('graph')._cyreg.cy.edges('.hidden-cause').length"
+    until(tab, f"() => {listed} === 1 && {arcs} === 1")
+    click_node(tab, "v1")
+    tab.wait_for_selector("#selection p >> text=May share a hidden cause with: v2 (0.88)")
+    tab.click("#choices > summary")
+    tab.select_option("#hidden-causes", "none")
+    until(tab, f"() => {listed} === 0 && {arcs} === 0")
+    assert tab.is_disabled("#hidden-threshold")
+    tab.select_option("#hidden-causes", "all")
+    until(tab, f"() => {listed} === 1 && {arcs} === 1")
+    slide = "slider => { slider.value = 0.9; slider.dispatchEvent(new Event('input')); }"
+    tab.eval_on_selector("#hidden-threshold", slide)
+    until(tab, f"() => {listed} === 0 && {arcs} === 0")
+    tab.click("#undo")
+    until(tab, f"() => {listed} === 1 && {arcs} === 1")
+
+
+def test_that_nothing_causes_age_is_said_in_one_click_or_never_suggested_again(
+    open_tab: OpenTab, table: pd.DataFrame
+) -> None:
+    tab = open_tab()
+    with_graph(tab, table)
+    assert "age" in tab.inner_text("#suggestions")
+    tab.click("#suggestions button:has-text('Say so')")
+    tab.wait_for_selector("#statement-list li >> text=Nothing here causes age", state="attached")
+    assert tab.is_hidden("#suggestions")
+    tab.click("#undo")
+    tab.wait_for_selector("#suggestions button")
+    tab.click("#suggestions button:has-text('No')")
+    tab.reload()
+    tab.wait_for_selector("#edge-list button")
+    assert tab.is_hidden("#suggestions")
+
+
 # Small and visible
 
 
@@ -882,7 +961,7 @@ def test_the_edge_list_is_sorted_by_what_it_shows(open_tab: OpenTab) -> None:
     tab = open_tab()
     with_graph(tab, linear_table(200, 8))
     cells = "(all, index) => all.map(row => row.children[index].textContent)"
-    for column, title in ((1, "Probability"), (2, "Adjacent")):
+    for column, title in ((1, "Prob."), (2, "Adjacent")):
         if column > 1:
             tab.click(f"#edge-box thead button:has-text('{title}')")
         numbers = [float(each) for each in tab.eval_on_selector_all("#edge-list tr", cells, column)]
@@ -909,6 +988,7 @@ def test_another_rule_keeps_the_threshold(open_tab: OpenTab, table: pd.DataFrame
     slide = "slider => { slider.value = 0.7; slider.dispatchEvent(new Event('input')); }"
     tab.eval_on_selector("#threshold", slide)
     tab.wait_for_selector("#undo:enabled")
+    tab.click("#choices > summary")
     tab.select_option("#rule", "shd")
     until(tab, "() => document.getElementById('threshold').disabled")
     tab.select_option("#rule", "map")
@@ -979,6 +1059,48 @@ def test_two_tabs_do_not_undo_each_other_silently(open_tab: OpenTab, table: pd.D
     yours.click("#selection button:has-text('Require')")
     yours.wait_for_selector("#selection button:has-text('Take back')")
     assert yours.locator("#statement-list button").count() == 2
+
+
+def test_a_work_file_that_is_dropped_brings_everything_back(
+    open_tab: OpenTab, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    tab = open_tab()
+    before = with_graph(tab, table)
+    tab.click("#edge-list tr:first-child button")
+    tab.click("#selection button:has-text('Forbid')")
+    until(tab, EDGE_IS_GONE, list(before[0]))
+    argued = shown_edges(tab)
+    tab.click("#downloads > summary")
+    with tab.expect_download() as download:
+        tab.click("[data-file='work.causal']")
+    download.value.save_as(tmp_path / "work.causal")
+    other = open_tab()
+    drop = """async ([name, content]) => {
+        const bytes = Uint8Array.from(atob(content), letter => letter.charCodeAt(0));
+        const given = new DataTransfer();
+        given.items.add(new File([bytes], name));
+        document.body.dispatchEvent(new DragEvent('dragover', { dataTransfer: given, bubbles: true }));
+        document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: given, bubbles: true })); }"""
+    content = base64.b64encode((tmp_path / "work.causal").read_bytes()).decode()
+    other.evaluate(drop, ["work.causal", content])
+    other.wait_for_selector("#edge-list button")
+    assert shown_edges(other) == argued
+    assert "is forbidden" in (other.text_content("#statement-list") or "")
+    other.click("#statements-panel > summary")
+    other.click("#statement-list button")
+    until(other, EDGE_IS_THERE, list(before[0]))  # the distribution came along, not only the graph
+
+
+def test_variables_without_edges_can_be_put_aside(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, client.answered_with(linear_table(60, 5), in_order([5.0, 4.0, 3.0, 2.0, 1.0], {(1, 2): 4.0}, -9.0)))
+    shown = "document.getElementById('graph')._cyreg.cy.nodes(':visible').length"
+    until(tab, f"() => {shown} === 5")
+    tab.click("#choices > summary")
+    tab.uncheck("#alone")
+    assert tab.evaluate(shown) == 2
+    tab.check("#alone")
+    assert tab.evaluate(shown) == 5
 
 
 def test_boxes_that_were_dragged_stay(open_tab: OpenTab, table: pd.DataFrame) -> None:

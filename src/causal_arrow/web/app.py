@@ -38,6 +38,7 @@ from causal_arrow.web.series import series_routes
 from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Sessions, UnknownSessionError
 from causal_arrow.web.uploads import warm_up
 from causal_arrow.web.views import (
+    CANVAS,
     argued,
     failure,
     graph_of,
@@ -76,6 +77,7 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
 Key = Annotated[str, InPath(description="The session, as it was named when it was made.", max_length=100)]
 QueryName = Annotated[Name, Field()]
 OptionalName = Annotated[Name | None, Field()]
+Pixels = Annotated[float, Field(ge=100, le=10_000)]
 Which = Annotated[str, Field(max_length=20)]
 
 
@@ -277,10 +279,10 @@ def _routes(page: Page) -> APIRouter:
         return facts.model_copy(update={"version": here.version})
 
     @api.get("/sessions/{session}/places")
-    async def places(session: Key) -> messages.Places:
-        """Where the variables and edges of the graph stand."""
+    async def places(session: Key, width: Pixels = CANVAS[0], height: Pixels = CANVAS[1]) -> messages.Places:
+        """Where the variables and edges of the graph stand, for a canvas of this size."""
         answer = session_of(session).current().answer
-        return await page.aside(lambda: places_of(answer.names, answer.adjacency))
+        return await page.aside(lambda: places_of(answer.names, answer.adjacency, (width, height)))
 
     @api.get("/sessions/{session}/edge")
     async def edge(session: Key, source: QueryName, target: QueryName) -> messages.EdgeDetails:

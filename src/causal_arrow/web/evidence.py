@@ -57,7 +57,7 @@ def _equivalence(answer: Answer, reversible: int) -> str:
         return "Every graph with the same independences has all these directions."
     return (
         f"{counted(reversible, 'edge')} of {edges} can point the other way in graphs with the same independences: "
-        "no test of independence can tell these directions. They rest on the shape of the data or on what you know."
+        "no test of independence can decide these directions. They rest on the shape of the data or on what you know."
     )
 
 

@@ -403,6 +403,7 @@ class EffectFacts(Message):
     unit: str = Field(description="What the change is in, levels or the share of one; empty for numbers.")
     change: str
     sentences: list[str] = Field(description="One thing each: size, causal paths, test, adjustment, cautions.")
+    cautions: list[str] = Field(description="What to be careful about at first sight.")
     median: float = Field(description="The size, if the cause comes before the effect.")
     low: float
     high: float

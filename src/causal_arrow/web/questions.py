@@ -18,7 +18,7 @@ from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequenci
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Table
-from causal_arrow.text import counted_share
+from causal_arrow.text import counted_share, in_digits
 from causal_arrow.web.messages import (
     AdjustmentSet,
     Axis,
@@ -278,6 +278,7 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
         unit=effect.unit if effect.level is None else f"in {effect.subject}",
         change=effect.change,
         sentences=list(effect.lines[1:]),
+        cautions=_cautions(effect),
         median=effect.median,
         low=effect.interval[0],
         high=effect.interval[1],
@@ -293,6 +294,12 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
         more_sets=len(rows) - len(rows[:MAX_LISTED]),
         plot=_effect_plot(effect),
     )
+
+
+def _cautions(effect: Effect) -> list[str]:
+    humps = effect.distribution.humps() if effect.design == "observed" else ()
+    disagree = f"The adjustment sets disagree: estimates gather near {' and '.join(map(in_digits, humps))}."
+    return [*([disagree] if len(humps) > 1 else []), *effect.notes]
 
 
 def ranked_effects(found: Discovery, outcome: str) -> RankedEffects:

@@ -43,6 +43,11 @@ from causal_arrow.web.wording import PAGE, offers
 LETTER_WIDTH, LINE_HEIGHT = 7.4, 17.0
 PADDING = (20.0, 14.0)
 MAX_LETTERS, MAX_LINES = 16, 2
+SPACINGS = ((18.0, 52.0, 1.0), (30.0, 26.0, 1.5))
+"""Gaps in and between layers, and how much wider than the canvas to aim at: long paths leave a layout too tall."""
+MAX_TRIED = 100
+CANVAS = (960.0, 600.0)
+MAX_ZOOM = 1.6  # as in graph.js
 
 
 def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
@@ -181,7 +186,18 @@ def _against(findings: tuple[Finding, ...]) -> str:
     if not warnings:
         return "Nothing about the table stands out."
     more = f" ({counted(len(warnings) - 1, 'more warning')} below)" if len(warnings) > 1 else ""
-    return f"{warnings[0].message}{more}"
+    return f"{_first_sentence(warnings[0].message)}{more}"
+
+
+def _first_sentence(message: str) -> str:
+    """Up to the first full stop outside of a quoted name."""
+    start = ""
+    for piece in message.split(". "):
+        start += piece
+        if start.count("'") % 2 == 0:
+            return start if start.endswith(".") else f"{start}."
+        start += ". "
+    return message
 
 
 def _assumed(answer: Answer | None) -> str:
@@ -262,12 +278,17 @@ def argued(answer: Answer, argument: Argument) -> Answer:
     )
 
 
-def places_of(names: Sequence[str], adjacency: NDArray[np.bool_]) -> Places:
-    """The layout of our pictures, for boxes in the page's font."""
+def places_of(names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[float, float] = CANVAS) -> Places:
+    """The layout of our pictures, for boxes in the page's font, as large as fits a canvas (width, height)."""
     labels = [shortened(" ".join(visible(name).split()), MAX_LINES, MAX_LETTERS) for name in names]
     widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
     height = max((label.count("\n") + 1 for label in labels), default=1) * LINE_HEIGHT + PADDING[1]
-    layout = layered_layout(adjacency.astype(bool), widths, height, gap=18.0, layer_gap=52.0)
+    aspect = canvas[0] / canvas[1]
+    layouts = [
+        layered_layout(adjacency.astype(bool), widths, height, gap=gap, layer_gap=layer_gap, aspect=stretch * aspect)
+        for gap, layer_gap, stretch in (SPACINGS if len(names) <= MAX_TRIED else SPACINGS[-1:])
+    ]
+    layout = max(layouts, key=lambda each: min(canvas[0] / each.width, canvas[1] / each.height, MAX_ZOOM))
     return Places(
         nodes=[
             Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)

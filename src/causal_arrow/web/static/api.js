@@ -1,3 +1,4 @@
+// @ts-check
 // Requests to the server. Each fails with an Error whose message can be shown as it is.
 
 const TOKEN = "causal-arrow-token";
@@ -53,11 +54,16 @@ export const close = (key) => send("DELETE", at(key));
 export const start = (key, choices) => sendJson("POST", at(key, "/discovery"), choices);
 export const stop = (key) => asJson(send("DELETE", at(key, "/discovery")));
 export const argue = (key, argument) => sendJson("PUT", at(key, "/graph"), argument);
-export const places = (key) => asJson(send("GET", at(key, "/places")));
+export const places = (key, canvas) => asJson(send("GET", at(key, `/places?${query(canvas)}`)));
 export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
 export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
 export const effect = (key, asked) => asJson(send("GET", at(key, `/effect?${query(asked)}`)));
 export const effects = (key, effect) => asJson(send("GET", at(key, `/effects?${query({ effect })}`)));
+export const evidence = (key) => asJson(send("GET", at(key, "/evidence")));
+export const probabilities = (key) => asJson(send("GET", at(key, "/probabilities")));
+export const experiments = (key, about) => asJson(send("GET", at(key, `/experiments?${query(about)}`)));
+export const learn = (key, variable, file) => asJson(send("POST", at(key, `/experiments?${query({ variable, name: file.name })}`),
+  file, { "Content-Type": "application/octet-stream" }));
 export const resample = (key) => sendJson("POST", at(key, "/stability"), {});
 export const stability = (key) => asJson(send("GET", at(key, "/stability")));
 export const stopResampling = (key) => asJson(send("DELETE", at(key, "/stability")));

@@ -1,4 +1,7 @@
-// What the person says about the graph: statements as the server takes them; and the history of all that was changed.
+// @ts-check
+// What a person says about the graph: statements as the server takes them. Arguments are never changed in place.
+
+/** @typedef {any} Argument as the API describes it */
 
 const same = (one, other) => one[0] === other[0] && one[1] === other[1];
 const without = (edges, edge) => edges.filter((each) => !same(each, edge));
@@ -6,7 +9,7 @@ const copy = (argument) => structuredClone(argument);
 
 /** Whether two arguments say the same, in whichever order. */
 export function isSame(one, other) {
-  const canonical = ({ knowledge, decode, threshold, directions }) => JSON.stringify([decode, threshold, directions,
+  const canonical = ({ knowledge, version: _, ...settings }) => JSON.stringify([Object.entries(settings).sort(),
     ...Object.keys(knowledge).sort().map((kind) => [kind, kind === "tiers" ? knowledge.tiers.map((tier) => [...tier].sort())
       : knowledge[kind].map((entry) => JSON.stringify(entry)).sort()])]);
   return canonical(one) === canonical(other);
@@ -40,6 +43,13 @@ export function toggled(argument, kind, name) {
   const next = copy(argument);
   const names = next.knowledge[kind];
   next.knowledge[kind] = names.includes(name) ? names.filter((each) => each !== name) : [...names, name];
+  return next;
+}
+
+/** The argument with these variables among the roots. */
+export function withRoots(argument, names) {
+  const next = copy(argument);
+  next.knowledge.roots = [...new Set([...next.knowledge.roots, ...names])];
   return next;
 }
 

@@ -1,3 +1,4 @@
+// @ts-check
 // How the table is read: which columns, of which kinds, with which roles, and what about missing cells. Changes are
 // collected here, because the network has to read the table again for them.
 
@@ -99,8 +100,8 @@ export class ColumnsPanel {
 
   render() {
     const { draft, table } = this;
-    const focused = document.activeElement?.dataset?.kindOf ?? document.activeElement?.dataset?.column;
-    const kind = document.activeElement?.dataset?.kindOf ? "kindOf" : "column";
+    const { kindOf, column } = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset ?? {};
+    const [focused, kind] = [kindOf ?? column, kindOf ? "kindOf" : "column"];
     byId("columns").replaceChildren(...table.columns.map((column) => this.row(column)));
     if (focused) {
       [...byId("columns").querySelectorAll("input, select")].find((each) => each.dataset[kind] === focused)?.focus();

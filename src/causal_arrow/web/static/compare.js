@@ -1,3 +1,4 @@
+// @ts-check
 // Two answers side by side, drawn in the same places, and their differences in words.
 
 import * as api from "./api.js";

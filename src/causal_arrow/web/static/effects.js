@@ -1,3 +1,4 @@
+// @ts-check
 // The question: what does one variable do to another, and what moves one most?
 
 import * as api from "./api.js";
@@ -167,6 +168,7 @@ function headline(size) {
         : tile("Test of no effect", size.p_value < 0.001 ? "p < 0.001" : `p = ${size.p_value.toFixed(3)}`,
           `adjusted for ${size.tested_set.join(", ") || "nothing"}`)),
     size.plain || size.truth ? comparison(size) : null,
+    ...size.cautions.map((sentence) => element("p", { class: "caution" }, sentence)),
   ];
 }
 

@@ -1,8 +1,10 @@
+// @ts-check
 // The graph as a picture: Cytoscape draws it, our own layout says where everything stands.
 
 import cytoscape from "./vendor/cytoscape.esm.min.js";
 
 const WIDTHS = [1.2, 5];
+const MARGIN = 28; // pixels around a graph
 const MAX_FIT = 1.6; // a small graph is not blown up further
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -62,7 +64,7 @@ function bendData(points, from, to) {
 }
 
 export class GraphPicture {
-  constructor(container, { onEdge, onNode, onNothing, onDrag = () => {} }) {
+  constructor(container, { onEdge, onNode, onNothing, onDrag = (/** @type {Map<string, any>} */ _moved) => {} }) {
     this.moved = new Map(); // where a person has dragged boxes to: they stay there
     this.cy = cytoscape({ container, style: styles(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false,
       selectionType: "single" });
@@ -91,7 +93,7 @@ export class GraphPicture {
 
   /** Show a graph; variables that are new wait for their places. `markOf` and `markOfArc` may give an edge, and the arc of
    * two variables with a hidden cause, one more class. */
-  show(graph, markOf = () => "", markOfArc = () => "") {
+  show(graph, markOf = (/** @type {any} */ _edge) => "", markOfArc = (/** @type {string[]} */ ..._pair) => "") {
     const { cy } = this;
     cy.batch(() => {
       const names = new Set(graph.variables.map(idOfNode));
@@ -136,6 +138,7 @@ export class GraphPicture {
     }
     if (!move) this.bend(places.bends, places.nodes);
     else setTimeout(() => this.bend(places.bends, places.nodes), 280);
+    this.cy.container().classList.remove("unplaced");
     if (first) this.fit();
   }
 
@@ -186,12 +189,12 @@ export class GraphPicture {
     this.moved = new Map(kept);
   }
 
-  /** Show these variables alone; all for null. */
-  only(names) {
+  /** Show only these variables; all for null. */
+  only(names, fit) {
     this.cy.batch(() => this.cy.nodes().forEach((node) => {
       node.toggleClass("away", names !== null && !names.has(node.data("name")));
     }));
-    this.fit();
+    if (fit) this.fit();
   }
 
   /** Bring a variable into the middle. */
@@ -234,10 +237,16 @@ export class GraphPicture {
     return found.map((node) => node.data("name"));
   }
 
+  /** The room that a layout has, in pixels. */
+  get canvas() {
+    const { clientWidth, clientHeight } = this.cy.container();
+    return { width: Math.max(clientWidth - 2 * MARGIN, 100), height: Math.max(clientHeight - 2 * MARGIN, 100) };
+  }
+
   fit() {
     this.cy.resize();
     const shown = this.cy.elements(":visible");
-    this.cy.fit(shown, 28);
+    this.cy.fit(shown, MARGIN);
     if (this.cy.zoom() > MAX_FIT) {
       this.cy.zoom(MAX_FIT);
       this.cy.center(shown);

@@ -1,9 +1,12 @@
-// The parts of the page beside the graph. Each function fills a place in the document from what the server said.
+// @ts-check
+// The panels next to the graph. Each function fills one place of the document from what the server said.
 
-import { inTier, statements, tierOf, toggled } from "./argument.js";
+import { inTier, statements, tierOf, toggled, withRoots } from "./argument.js";
 import { button, byId, element, fill, percent } from "./dom.js";
-import { inHundredths, sorted } from "./logic.js";
+import { inHundredths, sorted, uncaused } from "./logic.js";
 import { plotOf } from "./plot.js";
+
+const MAX_REMARK = 120;
 
 const arrow = (source, target) => `${source} → ${target}`;
 
@@ -27,7 +30,7 @@ export function showTrust(table, onOffer) {
 /** Columns of the edge list: title, key to sort by, and the text of a row. */
 const COLUMNS = [
   { title: "Edge", key: "name" },
-  { title: "Probability", key: "probability", text: (row) => percent(row.probability) },
+  { title: "Prob.", words: "probability", key: "probability", text: (row) => percent(row.probability) },
   { title: "Adjacent", key: "adjacency", text: (row) => percent(row.adjacency) },
   { title: "Direction", key: "sureness", text: (row) => row.direction },
   { title: "Stable", key: "stability", text: (row) => (row.stability < 0 ? "" : percent(row.stability)) },
@@ -50,7 +53,7 @@ export function showEdges(graph, selected, stability, onEdge) {
   };
   const head = columns.map((column) => element("th", { scope: "col",
     "aria-sort": order.key === column.key ? (order.down ? "descending" : "ascending") : "none" },
-  button(column.title, () => sortBy(column), { "data-key": column.key, title: `Sort by ${column.title.toLowerCase()}` })));
+  button(column.title, () => sortBy(column), { "data-key": column.key, title: `Sort by ${column.words ?? column.title.toLowerCase()}` })));
   const body = sorted(rows, order.key, order.down).map((row) => {
     const { source, target } = row.edge;
     const chosen = selected?.source === source && selected?.target === target;
@@ -63,6 +66,23 @@ export function showEdges(graph, selected, stability, onEdge) {
     element("tbody", { id: "edge-list" }, ...body)));
 }
 
+/** Set the controls over the graph to its argument. */
+export function showChoices(graph, settled) {
+  const { threshold, decode, directions, hidden, hidden_threshold: hiddenThreshold } = graph.argument;
+  const put = (id, value) => {
+    byId(id).value = value;
+    byId(`${id}-value`).textContent = value.toFixed(2);
+  };
+  if (settled && decode === "map") put("threshold", threshold); // the other rules have one of their own; this one waits
+  if (settled) put("hidden-threshold", hiddenThreshold);
+  byId("rule").value = decode;
+  byId("directions").value = directions;
+  byId("hidden-causes").value = hidden;
+  byId("threshold").disabled = decode !== "map";
+  byId("hidden-threshold").disabled = hidden === "none";
+  byId("hidden-control").hidden = !graph.judges_hidden_causes;
+}
+
 export function showHidden(graph, onPair) {
   byId("hidden-panel").hidden = !graph.hidden_causes.length;
   byId("hidden-count").textContent = `(${graph.hidden_causes.length})`;
@@ -70,12 +90,24 @@ export function showHidden(graph, onPair) {
     element("li", {}, button(variables.join(" ↔ "), () => onPair(...variables)), element("span", { class: "number" }, percent(probability)))));
 }
 
+/** Short remarks stand under the graph, long lists of names with what was noticed. */
 export function showRemarks(graph) {
-  byId("remarks").replaceChildren(...graph.remarks.map((sentence) => element("li", {}, sentence)));
+  const items = (remarks) => remarks.map((sentence) => element("li", {}, sentence));
+  const isShort = (sentence) => sentence.length <= MAX_REMARK;
+  byId("remarks").replaceChildren(...items(graph.remarks.filter(isShort)));
+  byId("long-remarks").replaceChildren(...items(graph.remarks.filter((sentence) => !isShort(sentence))));
   byId("legend-hidden").hidden = !graph.hidden_causes.length;
 }
 
-export function showStatements(argument, onArgue) {
+export function showStatements(graph, onArgue, ignored, onIgnore) {
+  const { argument, variables } = graph;
+  const { roots, tiers } = argument.knowledge;
+  const known = new Set([...roots, ...tiers.flat(), ...ignored]);
+  const names = uncaused(variables).filter((name) => !known.has(name));
+  byId("suggestions").hidden = !names.length;
+  byId("suggestions").replaceChildren(...(names.length ? [`Nothing in this table causes ${names.join(", ")}?`,
+    button("Say so", () => onArgue(withRoots(argument, names))), button("No", () => onIgnore(names), { "aria-label": "No, do not suggest this" })]
+    : []));
   const all = statements(argument);
   byId("statement-count").textContent = all.length ? `(${all.length})` : "";
   byId("statement-list").replaceChildren(...all.map(([words, lacking]) => element("li", {},
@@ -85,16 +117,11 @@ export function showStatements(argument, onArgue) {
 
 // Tiers
 
-/** The choice of a tier for names that match a pattern. */
-export function showTierNumbers(argument) {
-  const count = Math.max(argument.knowledge.tiers.length + 1, 2);
-  byId("tier-number").replaceChildren(...Array.from({ length: count }, (_, index) =>
-    element("option", { value: index }, `tier ${index + 1}`)), element("option", { value: "" }, "no tier"));
-}
-
 export function showTiers(graph, onArgue) {
   const { argument, variables } = graph;
   const count = Math.max(argument.knowledge.tiers.length + 1, 2);
+  byId("tier-number").replaceChildren(...Array.from({ length: count }, (_, index) =>
+    element("option", { value: index }, `tier ${index + 1}`)), element("option", { value: "" }, "no tier"));
   const put = (name, tier) => onArgue(inTier(argument, name, tier));
   const box = (title, tier) => {
     const place = element("div", { class: "tier", role: "group", "aria-label": title,
@@ -188,6 +215,7 @@ export function kindWords(column, choices) {
 export function showVariable(name, graph, actions) {
   const causes = graph.edges.filter((edge) => edge.target === name);
   const effects = graph.edges.filter((edge) => edge.source === name);
+  const hidden = sorted(graph.hidden_causes.filter((pair) => pair.variables.includes(name)), "probability", true);
   const list = (title, edges, of) => element("p", {},
     `${title}: `, edges.length ? edges.map(of).join(", ") : "none in this graph");
   const { knowledge } = graph.argument;
@@ -198,6 +226,8 @@ export function showVariable(name, graph, actions) {
     element("p", {}, `Read as ${actions.kindOf(name)}.`),
     list("Causes", causes, (edge) => edge.source),
     list("Effects", effects, (edge) => edge.target),
+    hidden.length ? element("p", {}, "May share a hidden cause with: ",
+      hidden.map((pair) => `${pair.variables.find((other) => other !== name)} (${percent(pair.probability)})`).join(", ")) : null,
     element("div", { class: "row" },
       button(`What moves ${name} most?`, () => actions.rank(name)),
       toggle("roots", knowledge.roots.includes(name) ? "It may have causes here" : "Nothing here causes it"),

@@ -1,3 +1,4 @@
+// @ts-check
 // The observations of two variables: a scatter plot, or a table of how often their levels meet.
 
 import { element, svgElement } from "./dom.js";

@@ -1,0 +1,205 @@
+// @ts-check
+// The session on the screen: the graph and its lists in step, what is selected, what is marked.
+
+import * as api from "./api.js";
+import { ColumnsPanel } from "./columns.js";
+import { CompareView } from "./compare.js";
+import { byId } from "./dom.js";
+import { QuestionPanel } from "./effects.js";
+import { EvidencePanel } from "./evidence.js";
+import { GraphPicture } from "./graph.js";
+import { around, edgesOnPaths } from "./logic.js";
+import { aside, careful, say } from "./notices.js";
+import * as panels from "./panels.js";
+import { SeriesPanel } from "./series.js";
+import { recall, remember, state } from "./state.js";
+
+/** What a person can do to the graph: `connect` brings it, because it needs this module to show what came of it.
+ * @type {any} */
+let on = {};
+export const connect = (/** @type {any} */ handlers) => { on = handlers; };
+
+/** @type {any} */
+export let picture = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let layoutTimer;
+
+const columnNames = () => (state.facts?.table.columns ?? []).map((/** @type {any} */ { name }) => name);
+export const columns = new ColumnsPanel(careful((/** @type {any} */ choices) => on.read(choices)));
+export const pair = new QuestionPanel(
+  () => ({ key: state.key, columns: state.facts?.table.columns ?? [], variables: state.graph?.variables ?? [] }),
+  (/** @type {any} */ about) => { state.answered = about; markAnswer(); });
+export const compare = new CompareView(() => state.key, careful);
+export const series = new SeriesPanel(() => ({ key: state.key, columns: columnNames() }), careful, say);
+export const evidence = new EvidencePanel(() => ({ key: state.key, graph: state.graph, pair: pair.pair }), careful,
+  { selectEdge: careful((/** @type {string[]} */ ...edge) => selectEdge(...edge)), resample: () => on.resample(),
+    learned: (/** @type {any} */ graph) => on.learned(graph) });
+
+/** Close what is open about a session. */
+export function leave() {
+  byId("graph").classList.add("unplaced");
+  if (compare.isOpen) compare.close();
+  if (series.isOpen) series.close();
+}
+
+export const forgetPlaces = (/** @type {any[]} */ kept) => picture?.forget(kept);
+
+const OF_A_GRAPH = ["graph-area", "question", "edges-panel", "statements-panel", "tiers-panel", "selection", "downloads",
+  "evidence-panel"];
+
+export function showWork() {
+  const { facts } = state;
+  byId("start").hidden = true;
+  byId("work").hidden = compare.isOpen || series.isOpen;
+  byId("actions").hidden = false;
+  document.title = `${facts.table.name} – Causal Arrow`;
+  panels.showTrust(facts.table, careful(on.accept));
+  columns.show(facts, state.server);
+  series.show();
+  compare.setKept(facts.kept);
+  byId("open-compare").hidden = !facts.graph;
+  for (const id of OF_A_GRAPH) byId(id).hidden = !facts.graph;
+  byId("columns-panel").open ||= !facts.graph && !facts.table.usable;
+}
+
+/** @param {any} graph @param {boolean} first whether it is that of another reading */
+export function showGraph(graph, first = false) {
+  state.graph = graph;
+  picture ??= new GraphPicture(byId("graph"), { onEdge: careful(selectEdge), onNode: careful(clickVariable),
+    onNothing: selectNothing, onDrag: keepPlaces });
+  if (first) picture.forget(recall("places") ?? []);
+  drawGraph();
+  showEdges();
+  panels.showHidden(graph, careful(selectEdge));
+  panels.showStatements(graph, careful(on.argue), recall("ignored") ?? [], ignore);
+  panels.showTiers(graph, careful(on.argue));
+  panels.showRemarks(graph);
+  if (first) pair.show(graph.variables);
+  panels.showChoices(graph, !state.wish);
+  showHistory();
+  evidence.outdated();
+  clearTimeout(layoutTimer);
+  layoutTimer = setTimeout(() => aside(() => arrange(first)), first ? 0 : 300);
+}
+
+export const showEdges = () => panels.showEdges(state.graph, state.selected, state.stability, careful(selectEdge));
+
+/** Draw the graph, the marks of the answer, and what is chosen. */
+function drawGraph() {
+  picture.show(state.graph);
+  showSome();
+  markAnswer();
+  picture.select(state.selected?.source ?? state.selected?.name, state.selected?.target);
+}
+
+/** Suggest no longer that nothing causes these. @param {string[]} names */
+function ignore(names) {
+  remember("ignored", [...(recall("ignored") ?? []), ...names]);
+  byId("suggestions").replaceChildren();
+}
+
+/** Color what the answer is about: the causal paths of the graph that is shown, and what was adjusted for. */
+export function markAnswer() {
+  const { answered, graph } = state;
+  const edges = answered?.cause && graph ? edgesOnPaths(graph.edges, answered.cause, answered.effect) : [];
+  picture?.mark({ ...(answered ?? pair.pair), edges });
+  byId("legend-path").hidden = !edges.length;
+  byId("legend-adjusted").hidden = !answered?.adjusted.length;
+}
+
+/** @param {Map<string, any>} moved */
+export function keepPlaces(moved) {
+  remember("places", [...moved]);
+  byId("tidy").hidden = !moved.size;
+}
+
+export function showHistory() {
+  byId("undo").disabled = !state.undoing.past.length;
+  byId("redo").disabled = !state.undoing.future.length;
+}
+
+/** @param {boolean} first */
+export async function arrange(first) {
+  const mine = state.graph;
+  const places = await api.places(state.key, picture.canvas);
+  if (state.graph === mine) picture.place(places, first);
+  byId("tidy").hidden = !picture.moved.size;
+}
+
+export async function showStability() {
+  const mine = state.graph;
+  const now = await api.stability(state.key);
+  if (state.graph !== mine || now.state !== "done") return;
+  state.stability = now.edges;
+  showEdges();
+}
+
+// Selecting
+
+/** Choose the edge between two variables, once the server has answered: what it refuses is not chosen.
+ * @param {string[]} edge */
+export async function selectEdge(...edge) {
+  const [source, target] = edge;
+  const mine = state.wanted = { source, target };
+  const details = await api.edge(state.key, source, target);
+  if (state.wanted !== mine) return;
+  state.selected = mine;
+  picture.select(source, target);
+  showEdges();
+  if (!pair.asked) pair.choose({ cause: source, effect: target });
+  panels.showEdge(details, on);
+}
+
+/** The first variable that is clicked is a cause, the second its effect: then the question is asked.
+ * @param {string} name */
+async function clickVariable(name) {
+  selectVariable(name);
+  if (pair.click(name)) await pair.ask();
+}
+
+/** @param {string} name */
+export function selectVariable(name) {
+  state.wanted = null;
+  state.selected = { name };
+  picture.select(name);
+  panels.showVariable(name, state.graph, on);
+  byId("focus-control").hidden = false;
+}
+
+export function selectNothing() {
+  state.selected = state.wanted = null;
+  picture.select();
+  showEdges();
+  panels.showNothing();
+  if (!pair.asked) pair.choose({ cause: "", effect: "" });
+  focusOn(0);
+  byId("focus-control").hidden = true;
+}
+
+/** Show only what is within some steps of the chosen variable; everything for 0. @param {number} steps */
+export function focusOn(steps) {
+  state.focused = steps && state.selected?.name ? state.selected.name : null;
+  byId("focus").value = state.focused ? String(steps) : "0";
+  showSome(true);
+}
+
+/** Show the variables that are asked for: those near the one in focus, or those with edges. @param {boolean} fit */
+export function showSome(fit = false) {
+  const { graph, focused } = state;
+  const linked = [...graph.edges.flatMap((/** @type {any} */ { source, target }) => [source, target]),
+    ...graph.hidden_causes.flatMap((/** @type {any} */ { variables }) => variables)];
+  if (focused) picture.only(around(graph.edges, focused, Number(byId("focus").value)), fit);
+  else picture.only(byId("alone").checked ? null : new Set(linked), fit);
+}
+
+export async function refreshSelection() {
+  const { selected, graph } = state;
+  const there = (/** @type {string} */ name) => graph.variables.includes(name);
+  if (!selected) return;
+  if (!(selected.name ? [selected.name] : [selected.source, selected.target]).every(there)) selectNothing();
+  else if (selected.name) panels.showVariable(selected.name, graph, on);
+  else {
+    const details = await api.edge(state.key, selected.source, selected.target);
+    if (state.selected === selected) panels.showEdge(details, on);
+  }
+}
