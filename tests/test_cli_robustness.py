@@ -181,6 +181,7 @@ COMMANDS_THAT_PRINT = {
     "discover in JSON": ["discover", "table.csv", "--json", "--model", "MODEL"],
     "effect": ["effect", "table.csv", "--outcome", "outcome", "--graphs", "5", "--model", "MODEL"],
     "next-experiment": ["next-experiment", "table.csv", "--graphs", "5", "--model", "MODEL"],
+    "response": ["response", "table.csv", "--lags", "1", "--cause", "dose", "--effect", "outcome", "--model", "MODEL"],
     "discover-many": ["discover-many", "--help"],
     "check": ["check", "table.csv"],
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],

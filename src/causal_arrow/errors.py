@@ -29,19 +29,16 @@ class Remedy:
     about: str = ""
 
 
-Wording = Mapping[str, Callable[[Remedy], str]]
+Words = Callable[[Remedy], str]
+Wording = Mapping[str, Words]
 
 MAX_NAMED = 12
 """More columns than this are not named one by one in an advice."""
-
-
-def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Callable[[Remedy], str]:
-    def words(remedy: Remedy) -> str:
-        if len(remedy.columns) > MAX_NAMED:
-            return f"name the columns to use with {choose}"
-        return f"leave out {'a column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
-
-    return words
+_GAPS = {
+    "model": "leave the gaps to the network",
+    "drop": "leave out incomplete observations",
+    "impute": "fill the gaps",
+}
 
 
 def as_option_value(name: str) -> str:
@@ -56,14 +53,43 @@ def _in_quotes(name: str) -> str:
     return name
 
 
-def _in_order(levels: Callable[[str, Sequence[str]], str]) -> Callable[[Remedy], str]:
-    """Words for a remedy whose columns are a column and its levels, which may not be there if they are many."""
+def _filled(template: str) -> Words:
+    """Words for a remedy from a template with these fields."""
 
     def words(remedy: Remedy) -> str:
-        name, *named = remedy.columns
-        return f"name its levels in their order with {levels(name, named)}"
+        columns, setting = list(remedy.columns), remedy.setting
+        first = columns[0] if columns else ""
+        return template.format(
+            first=first,
+            columns=columns,
+            setting=setting,
+            gaps=_GAPS.get(setting),
+            # As the command line has them:
+            name=as_option_value(first),
+            names=",".join(map(as_option_value, columns)),
+            value=as_option_value(setting),
+            kind=shlex.quote(f"{first}={setting}"),
+            roots=" ".join(f"--roots {as_option_value(each)}" for each in columns),
+            edges=" ".join(f"--require {shlex.quote(edge)}" for edge in columns),
+            dropped=f", and the column with read_table(table, drop={columns!r})" if columns else "",
+            dropped_option=f", and the column with --drop {as_option_value(first)}" if columns else "",
+        )
 
     return words
+
+
+def _leave_out(one_by_one: Callable[[Sequence[str]], str], choose: str) -> Words:
+    def words(remedy: Remedy) -> str:
+        if len(remedy.columns) > MAX_NAMED:
+            return f"name the columns to use with {choose}"
+        return f"leave out {'a column' if len(remedy.columns) == 1 else 'columns'} with {one_by_one(remedy.columns)}"
+
+    return words
+
+
+def _in_order(levels: Callable[[str, Sequence[str]], str]) -> Words:
+    """Words for a remedy whose columns are a column and its levels, which are missing if they are many."""
+    return lambda remedy: f"name its levels in their order with {levels(remedy.columns[0], remedy.columns[1:])}"
 
 
 def _order_option(name: str, levels: Sequence[str]) -> str:
@@ -77,87 +103,49 @@ def _first_tier(remedy: Remedy) -> str:
     return f"add --tiers {shlex.quote(', '.join(remedy.columns) + '; *')}"
 
 
-_MISSING = {
-    "model": "leave the gaps to the network",
-    "drop": "leave out incomplete observations",
-    "impute": "fill the gaps",
+_COLUMNS = "read_table(table, columns=[...])"
+_TEMPLATES = {
+    "keep": ("keep {first!r} and take it out of ", "{setting}=[...]", "--{setting}"),
+    "index": ("", "make it a column with table.reset_index()", "save the file with its index as a column"),
+    "choose": ("name the columns to use with ", _COLUMNS, "--columns"),
+    "name": ("name columns of the table in ", "{setting}=[...]", "--{setting}"),
+    "missing": ("{gaps} with ", 'missing="{setting}"', "--missing {setting}"),
+    "na": ("count {setting!r} as missing with ", "read_table(table, na=[{setting!r}])", "--na {value}"),
+    "delimiter": ("name the delimiter with ", "read_table(path, delimiter=...)", "--delimiter"),
+    "decimal": ("name the decimal sign with ", "read_table(path, decimal={setting!r})", "--decimal {setting}"),
+    "header": ("read the file without names with ", "read_table(path, header=False)", "--no-header"),
+    "omit": ("leave out ", "{setting}={dropped}", "--{setting}{dropped_option}"),
+    "kind": ("read it as a {setting} with ", "kinds={{{first!r}: {setting!r}}}", "--kind {kind}"),
+    "require": ("", "give knowledge={{'required': {columns!r}}}", "{edges}"),
+    "between": ("name them with ", "between=(..., ...)", "--from and --to"),
+    "jobs": ("choose ", "jobs={setting}", "--jobs {setting}"),
+    "observations": ("choose how many rows to read one by one with ", "max_rows=...", "--max-rows"),
+    "level": ("name it with ", "level=...", "--level"),
+    "interventions": ("read it as that with ", "interventions={first!r}", "--interventions {name}"),
+    "lags": ("read the table as a time series with ", "lags=3, or lags='auto'", "--lags 3, or --lags auto"),
+    "time": ("name the column of times with ", "time=...", "--time"),
+    "unit": ("name the column that identifies units with ", "unit=...", "--unit"),
+    "resample": ("bring the series to equal steps with ", "resample=...", "--resample"),
+    "season": ("take it out with ", "season={setting}", "--season {setting}"),
+    "difference": ("analyze changes with ", "difference={columns!r}", "--difference {names}"),
+    "fewer lags": ("choose fewer with ", "lags=...", "--lags"),
+    "roots": ("", "give knowledge={{'roots': {columns!r}}}", "add {roots}"),
+    "sheet": ("name another sheet with ", "read_table(path, sheet={setting!r})", "--sheet {value}"),
 }
+"""For each action the words that Python and the command line share, and how each goes on."""
 
 PYTHON: Wording = {
-    "drop": _leave_out(
-        lambda columns: f"read_table(table, drop={list(columns)!r})", "read_table(table, columns=[...])"
-    ),
-    "keep": lambda remedy: f"keep {remedy.columns[0]!r} and take it out of {remedy.setting}=[...]",
-    "index": lambda remedy: "make it a column with table.reset_index()",
-    "choose": lambda remedy: "name the columns to use with read_table(table, columns=[...])",
-    "name": lambda remedy: f"name columns of the table in {remedy.setting}=[...]",
-    "missing": lambda remedy: f'{_MISSING[remedy.setting]} with missing="{remedy.setting}"',
-    "na": lambda remedy: f"count {remedy.setting!r} as missing with read_table(table, na=[{remedy.setting!r}])",
-    "delimiter": lambda remedy: "name the delimiter with read_table(path, delimiter=...)",
-    "decimal": lambda remedy: f"name the decimal sign with read_table(path, decimal={remedy.setting!r})",
-    "header": lambda remedy: "read the file without names with read_table(path, header=False)",
-    "omit": lambda remedy: (
-        f"leave out {remedy.setting}="
-        + (f", and the column with read_table(table, drop={list(remedy.columns)!r})" if remedy.columns else "")
-    ),
-    "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
-    "order": _in_order(lambda name, levels: f"ordered={{{name!r}: {str(levels) if levels else '[...]'}}}"),
-    "require": lambda remedy: f"give knowledge={{'required': {list(remedy.columns)!r}}}",
-    "between": lambda remedy: "name them with between=(..., ...)",
-    "jobs": lambda remedy: f"choose jobs={remedy.setting}",
-    "observations": lambda remedy: "choose how many rows to read one by one with max_rows=...",
-    "level": lambda remedy: "name it with level=...",
-    "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
-    "lags": lambda remedy: "read the table as a time series with lags=3, or lags='auto'",
-    "time": lambda remedy: "name the column of times with time=...",
-    "unit": lambda remedy: "name the column that identifies units with unit=...",
-    "resample": lambda remedy: "bring the series to equal steps with resample=...",
-    "season": lambda remedy: f"take it out with season={remedy.setting}",
-    "difference": lambda remedy: f"analyze changes with difference={list(remedy.columns)!r}",
-    "fewer lags": lambda remedy: "choose fewer with lags=...",
+    **{action: _filled(start + python) for action, (start, python, _) in _TEMPLATES.items()},
+    "drop": _leave_out(lambda columns: f"read_table(table, drop={list(columns)!r})", _COLUMNS),
+    "order": _in_order(lambda name, levels: f"ordered={{{name!r}: {str(list(levels)) if levels else '[...]'}}}"),
     "first tier": lambda remedy: f"give knowledge={{'tiers': {[list(remedy.columns), ['*']]}}}",
-    "roots": lambda remedy: f"give knowledge={{'roots': {list(remedy.columns)!r}}}",
-    "sheet": lambda remedy: f"name another sheet with read_table(path, sheet={remedy.setting!r})",
 }
 COMMAND_LINE: Wording = {
+    **{action: _filled(start + options) for action, (start, _, options) in _TEMPLATES.items()},
     "drop": _leave_out(lambda columns: " ".join(f"--drop {as_option_value(name)}" for name in columns), "--columns"),
-    "keep": lambda remedy: f"keep {remedy.columns[0]!r} and take it out of --{remedy.setting}",
-    "index": lambda remedy: "save the file with its index as a column",
-    "choose": lambda remedy: "name the columns to use with --columns",
-    "name": lambda remedy: f"name columns of the table in --{remedy.setting}",
-    "missing": lambda remedy: f"{_MISSING[remedy.setting]} with --missing {remedy.setting}",
-    "na": lambda remedy: f"count {remedy.setting!r} as missing with --na {as_option_value(remedy.setting)}",
-    "delimiter": lambda remedy: "name the delimiter with --delimiter",
-    "decimal": lambda remedy: f"name the decimal sign with --decimal {remedy.setting}",
-    "header": lambda remedy: "read the file without names with --no-header",
-    "omit": lambda remedy: (
-        f"leave out --{remedy.setting}"
-        + "".join(f", and the column with --drop {as_option_value(name)}" for name in remedy.columns[:1])
-    ),
-    "kind": lambda remedy: (
-        f"read it as a {remedy.setting} with --kind {shlex.quote(remedy.columns[0] + '=' + remedy.setting)}"
-    ),
     "order": _in_order(_order_option),
-    "require": lambda remedy: " ".join(f"--require {shlex.quote(edge)}" for edge in remedy.columns),
-    "between": lambda remedy: "name them with --from and --to",
-    "jobs": lambda remedy: f"choose --jobs {remedy.setting}",
-    "observations": lambda remedy: "choose how many rows to read one by one with --max-rows",
-    "level": lambda remedy: "name it with --level",
-    "interventions": lambda remedy: f"read it as that with --interventions {as_option_value(remedy.columns[0])}",
-    "lags": lambda remedy: "read the table as a time series with --lags 3, or --lags auto",
-    "time": lambda remedy: "name the column of times with --time",
-    "unit": lambda remedy: "name the column that identifies units with --unit",
-    "resample": lambda remedy: "bring the series to equal steps with --resample",
-    "season": lambda remedy: f"take it out with --season {remedy.setting}",
-    "difference": lambda remedy: (
-        f"analyze changes with --difference {','.join(as_option_value(name) for name in remedy.columns)}"
-    ),
-    "fewer lags": lambda remedy: "choose fewer with --lags",
     "first tier": _first_tier,
-    "roots": lambda remedy: "add " + " ".join(f"--roots {as_option_value(name)}" for name in remedy.columns),
-    "sheet": lambda remedy: f"name another sheet with --sheet {shlex.quote(remedy.setting)}",
 }
-
 SURFACES: Mapping[str, Wording] = {"python": PYTHON, "command-line": COMMAND_LINE}
 """Wordings by name, for work that is handed to another process."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
 import warnings
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
 
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.second_opinion import SecondOpinion
     from causal_arrow.discovery.summary import Summary
@@ -52,20 +54,42 @@ BY_ENDING = {
     ".pdf": "graph.pdf",
 }
 """Which file is meant by an output that is no folder, by the ending of its name."""
-OTHER_ENDINGS = {
-    "pictures": (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".eps", ".ps"),
-    "documents": (".html", ".htm", ".md", ".tex", ".doc", ".docx", ".ppt", ".pptx", ".odt", ".rtf", ".ipynb", ".py"),
-    "tables": (".tsv", ".xls", ".xlsx", ".ods", ".parquet", ".feather"),
-    "others": (".xml", ".yaml", ".yml", ".toml", ".net", ".gz", ".zip"),
-}
-"""Of names that nobody means as a folder."""
+OTHER_ENDING = re.compile(
+    r"\.(jpe?g|gif|bmp|tiff?|webp|e?ps|html?|md|tex|docx?|pptx?|odt|rtf|ipynb|py|tsv|xlsx?|ods|parquet|feather|xml|"
+    r"ya?ml|toml|net|gz|zip)"
+)
+"""Endings of names that are not meant as folders."""
 MIN_ENDING = 3
-"""Letters of an ending that may be misspelled: in fewer, as in run.v2, a slip cannot be told from a name."""
+"""Letters of an ending that may be misspelled: with fewer, as in run.v2, a slip cannot be distinguished from a name."""
 MAX_INDIRECT = 10
 
 WORKERS = options.workers(
     "How many processes share the work of --bootstrap; by default this one does it, on all cores. Further ones take "
     "seconds to start, so they pay on a cluster, or for thousands of resamples."
+)
+QUESTIONS: Any = options.OptionList(
+    (
+        options.count("graphs", "Draw this many graphs for the probabilities of indirect causes."),
+        options.count("bootstrap", "Number of bootstrap resamples used to assess how stable each edge is."),
+        options.option(
+            "falsify",
+            bool,
+            False,
+            "Test the graph against the data thoroughly, and put the result into the JSON too; the summary has a "
+            "quick test for up to 60 variables anyway.",
+            "--falsify",
+        ),
+        options.option(
+            "second_opinion",
+            bool,
+            False,
+            "Ask FLOP, BOSS and PC about the same table, PCMCI+ about a series, where they are installed: where "
+            "they agree, where not, and what each assumes.",
+            "--second-opinion",
+        ),
+        options.option("seed", int, 0, options.SEED_HELP, min=0, max=options.MAX_SEED),
+    ),
+    build=dict,
 )
 
 
@@ -86,42 +110,8 @@ def discover(
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
     settings: Mapping[str, Any] = options.SETTINGS,
-    graphs: Annotated[
-        int | None,
-        typer.Option(
-            help="Draw this many graphs for the probabilities of indirect causes.",
-            min=1,
-            max=options.MAX_DRAWS,
-            show_default=False,
-        ),
-    ] = None,
-    bootstrap: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of bootstrap resamples used to assess how stable each edge is.",
-            min=1,
-            max=options.MAX_DRAWS,
-            show_default=False,
-        ),
-    ] = None,
+    asked: Mapping[str, Any] = QUESTIONS,
     workers: Mapping[str, Any] = WORKERS,
-    falsify: Annotated[
-        bool,
-        typer.Option(
-            "--falsify",
-            help="Test the graph against the data thoroughly, and put the result into the JSON too; the summary has a "
-            "quick test for up to 60 variables anyway.",
-        ),
-    ] = False,
-    second_opinion: Annotated[
-        bool,
-        typer.Option(
-            "--second-opinion",
-            help="Ask FLOP, BOSS and PC about the same table, PCMCI+ about a series, where they are installed: where "
-            "they agree, where not, and what each assumes.",
-        ),
-    ] = False,
-    seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
     series: SeriesOptions = options.SERIES,
     knowledge: Knowledge = options.KNOWLEDGE,
@@ -136,59 +126,44 @@ def discover(
     """
     started = time.perf_counter()
     if series.are_given:
-        refuse_for_series(graphs=graphs, bootstrap=bootstrap, falsify=falsify)
+        refuse_for_series(**{name: asked[name] for name in ("graphs", "bootstrap", "falsify")})
         destination = Destination(output, overwrite)
         answer_of_series = options.series_discovery(table, settings, knowledge, reading, series)
         seconds = time.perf_counter() - started
-        opinion = answer_of_series.second_opinion() if second_opinion else None
+        opinion = answer_of_series.second_opinion() if asked["second_opinion"] else None
         destination.write(answer_of_series.answer)
         if as_json:
             content = json.loads(answer_of_series.to_json())
-            print(_json(content if opinion is None else {**content, "second_opinion": opinion.to_dict()}))
+            options.print_json(content if opinion is None else {**content, "second_opinion": opinion.to_dict()})
             return
         print_series(answer_of_series, options.table_name(table), show)
         _print_opinion(opinion)
         names = [] if output is None else destination.names
         _print_footer(output, names, f"{seconds:.1f} s with {answer_of_series.answer.model}")
         return
-    where, names = _destination(output, table, overwrite, graphs, bootstrap, second_opinion)
+    where, names = _destination(output, table, overwrite, asked)
     if where is not None:
         check_output(where, names, overwrite)
-
-    from causal_arrow.discovery.effects.falsification import why_not_tested
-
     if workers != WORKERS.defaults:
-        _check_workers(bootstrap, workers)
+        _check_workers(asked["bootstrap"], workers)
 
     found = options.discovery(table, settings, knowledge, reading)
-    answer = found.answer
     seconds = time.perf_counter() - started
-    extras = Extras()
-    if falsify or not as_json:
-        extras.falsification = found.compatibility(thorough=falsify)
-    if falsify and extras.falsification is None:
-        extras.not_tested = why_not_tested(found.table)
-    if graphs is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ArrowWarning)  # the summary says it
-            extras.graphs, extras.ancestors = graphs, found.ancestor_probabilities(graphs, seed).to_numpy()
-    if bootstrap is not None:
-        extras.stability = found.stability(bootstrap, seed, **workers)
-    if second_opinion:
-        extras.opinion = found.second_opinion()
+    extras = _extras(found, asked, workers, quick_test=not as_json)
+    answer = found.answer
 
     if where is not None:
         with written_together(where, names, overwrite) as unfinished:
             if where == output:
-                _write(unfinished, answer, extras, falsify)
+                _write(unfinished, answer, extras)
             else:
-                _write_one(unfinished / names[0], answer, extras, falsify)
+                _write_one(unfinished / names[0], answer, extras)
     if as_json:
-        print(_as_text(answer, extras, falsify))
+        options.print_json(_as_dict(answer, extras))
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_opinion(extras.opinion)
-    _print_footer(output, names, f"{seconds:.1f} s with {found.answer.model}")
+    _print_footer(output, names, f"{seconds:.1f} s with {answer.model}")
     if where is not None and where != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
@@ -196,7 +171,7 @@ def discover(
 
 
 def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:
-    """ConfigurationError for workers that have nothing to do, or that there are not."""
+    """ConfigurationError for workers without work, or workers that do not exist."""
     from causal_arrow.many.workers import check_backend
 
     if bootstrap is None:
@@ -206,51 +181,58 @@ def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:
     check_backend(workers["backend"], workers["cluster"])
 
 
-EXAMPLES = {
-    "discover": (
-        "causal-arrow discover table.csv",
-        "causal-arrow discover table.csv --output answer",
-        "causal-arrow discover table.csv --output graph.png",
-        'causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"',
-        "causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop",
-        "causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large",
-        "causal-arrow discover table.csv --interventions target --environments site",
-        "causal-arrow discover series.csv --lags 3 --time date --unit patient",
-        "causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify",
-        "causal-arrow discover table.csv --second-opinion",
-        "causal-arrow discover table.csv --bootstrap 1000 --jobs 4",
-        "causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'",
-    ),
-}
-"""Commands to show in the help."""
-
-
 @dataclass
 class Extras:
-    """What there is beside the answer: whether its graph fits the table, and what was asked for."""
+    """Answers to further questions, for the summary and the files."""
 
+    thorough: bool
+    """Whether a test of the graph was asked for, so that files hold it too."""
     falsification: Falsification | None = None
     not_tested: str = ""
-    """Why not, where that was asked for."""
-
+    """Why the test that was asked for is missing."""
     graphs: int = 0
     ancestors: NDArray[np.float64] | None = None
     stability: EdgeStability | None = None
     opinion: SecondOpinion | None = None
 
 
+def _extras(found: Discovery, asked: Mapping[str, Any], workers: Mapping[str, Any], quick_test: bool) -> Extras:
+    from causal_arrow.discovery.effects.falsification import why_not_tested
+
+    thorough, graphs, bootstrap = asked["falsify"], asked["graphs"], asked["bootstrap"]
+    extras = Extras(thorough)
+    if thorough or quick_test:
+        extras.falsification = found.compatibility(thorough=thorough)
+    if thorough and extras.falsification is None:
+        extras.not_tested = why_not_tested(found.table)
+    if graphs is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ArrowWarning)  # the summary has it
+            extras.graphs = graphs
+            extras.ancestors = found.ancestor_probabilities(graphs, asked["seed"]).to_numpy()
+    if bootstrap is not None:
+        extras.stability = found.stability(bootstrap, asked["seed"], **workers)
+    if asked["second_opinion"]:
+        extras.opinion = found.second_opinion()
+    return extras
+
+
 # Files
 
 
 def _destination(
-    output: Path | None, table: Path, overwrite: bool, graphs: int | None, bootstrap: int | None, opinion: bool
+    output: Path | None, table: Path, overwrite: bool, asked: Mapping[str, Any]
 ) -> tuple[Path | None, list[str]]:
     """The folder to write to, and the names of the files: one where `output` names a file, else all."""
-    if output is not None and _is_one_file(output, table, overwrite):
+    if output is None:
+        return None, []
+    if _is_one_file(output, table, overwrite):
         return output.parent, [output.name]
-    if output is not None:
-        _refuse_other_endings(output)
-    return output, [*_file_names(graphs, bootstrap), *([OPINION_PICTURE] if opinion else [])]
+    _refuse_other_endings(output)
+    names = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
+    names += ["ancestors.csv"] if asked["graphs"] is not None else []
+    names += ["stability.csv"] if asked["bootstrap"] is not None else []
+    return output, [*names, *PICTURES, *([OPINION_PICTURE] if asked["second_opinion"] else [])]
 
 
 def _refuse_other_endings(output: Path) -> None:
@@ -258,11 +240,10 @@ def _refuse_other_endings(output: Path) -> None:
     ending = output.suffix.lower()
     letters = ending.removeprefix(".")
     near = [known for known in BY_ENDING if len(letters) >= MIN_ENDING and one_slip_apart(letters, known[1:])]
-    other = any(ending in endings for endings in OTHER_ENDINGS.values())
     try:
-        if not (near or other) or output.is_dir():
+        if not (near or OTHER_ENDING.fullmatch(ending)) or output.is_dir():
             return
-    except OSError:  # whatever is wrong with the name is said where folders are checked
+    except OSError:  # reported where folders are checked
         return
     hint = f" Did you mean '{output.with_suffix(near[0]).name}'?" if near else ""
     raise ConfigurationError(
@@ -271,13 +252,13 @@ def _refuse_other_endings(output: Path) -> None:
 
 
 def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
-    """Whether the output is a file. ConfigurationError where it would take the place of one that nobody gave away."""
+    """Whether the output is a file; ConfigurationError if it would replace another without permission."""
     try:
         if output.suffix.lower() not in BY_ENDING or output.is_dir():
             return False
         there = output.exists()
         itself = there and table.exists() and output.samefile(table)
-    except OSError:  # whatever is wrong with the name is said where folders are checked
+    except OSError:  # reported where folders are checked
         return False
     if itself:
         raise ConfigurationError(f"'{output}' is the table itself: name another file for the output.")
@@ -286,17 +267,11 @@ def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
     return True
 
 
-def _file_names(graphs: int | None, bootstrap: int | None) -> list[str]:
-    text = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
-    extra = [name for name, asked in (("ancestors.csv", graphs), ("stability.csv", bootstrap)) if asked is not None]
-    return [*text, *extra, *PICTURES]
-
-
-def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
+def _write(folder: Path, answer: Answer, extras: Extras) -> None:
     from causal_arrow.discovery import exports, pictures
 
     for name in exports.TEXT_FORMATS:
-        _write_text(name, folder / name, answer, extras, falsify)
+        _write_one(folder / name, answer, extras)
     if extras.ancestors is not None:
         with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -311,40 +286,24 @@ def _write(folder: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
         extras.opinion.draw(folder / OPINION_PICTURE)
 
 
-def _write_text(name: str, path: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
-    """One of the files that are text, under any path."""
-    from causal_arrow.discovery import exports
-
-    if name == "graph.json":  # which also holds the extras
-        path.write_text(_as_text(answer, extras, falsify) + "\n", encoding="utf-8")
-    else:
-        path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
-
-
-def _write_one(path: Path, answer: Answer, extras: Extras, falsify: bool) -> None:
-    """The one file that its ending asks for."""
+def _write_one(path: Path, answer: Answer, extras: Extras) -> None:
+    """Write the file that the ending asks for; graph.json also holds the extras."""
     from causal_arrow.discovery import exports, pictures
 
     name = BY_ENDING[path.suffix.lower()]
-    if name in exports.TEXT_FORMATS:
-        _write_text(name, path, answer, extras, falsify)
+    if name == "graph.json":
+        path.write_text(options.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
+    elif name in exports.TEXT_FORMATS:
+        path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
     else:
         pictures.save_graph(answer, path)
 
 
-def _as_text(answer: Answer, extras: Extras, falsify: bool) -> str:
-    return _json(_as_dict(answer, extras, falsify))
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
+def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
     from causal_arrow.discovery.answer import DIGITS
 
     content = answer.to_dict()
-    if falsify and extras.falsification is not None:
+    if extras.thorough and extras.falsification is not None:
         content["falsification"] = extras.falsification.to_dict()
     elif extras.not_tested:
         content["falsification"] = {"tests": 0, "sentence": extras.not_tested}
@@ -352,10 +311,8 @@ def _as_dict(answer: Answer, extras: Extras, falsify: bool) -> dict[str, Any]:
         content["graphs"] = extras.graphs
         content["ancestor_probabilities"] = extras.ancestors.tolist()
     if extras.stability is not None:
-        content["bootstrap"] = {
-            "resamples": extras.stability.resamples,
-            "edges": extras.stability.to_frame().round(DIGITS).to_dict("records"),
-        }
+        edges = extras.stability.to_frame().round(DIGITS).to_dict("records")
+        content["bootstrap"] = {"resamples": extras.stability.resamples, "edges": edges}
     if extras.opinion is not None:
         content["second_opinion"] = extras.opinion.to_dict()
     return content
@@ -434,3 +391,22 @@ def _print_footer(output: Path | None, names: list[str], timing: str) -> None:
     if output is not None:
         what = f"{len(names)} files to " if len(names) > 1 else ""
         screen.print(f"Wrote {what}{escape(str(output))}")
+
+
+EXAMPLES = {
+    "discover": (
+        "causal-arrow discover table.csv",
+        "causal-arrow discover table.csv --output answer",
+        "causal-arrow discover table.csv --output graph.png",
+        'causal-arrow discover table.csv --require "smoking -> cancer" --forbid "cancer -> age"',
+        "causal-arrow discover table.csv --tiers tiers.txt --drop id,name --missing drop",
+        "causal-arrow discover table.csv --kind zip=category --ordered size=small,medium,large",
+        "causal-arrow discover table.csv --interventions target --environments site",
+        "causal-arrow discover series.csv --lags 3 --time date --unit patient",
+        "causal-arrow discover table.csv --graphs 1000 --bootstrap 100 --falsify",
+        "causal-arrow discover table.csv --second-opinion",
+        "causal-arrow discover table.csv --bootstrap 1000 --jobs 4",
+        "causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'",
+    ),
+}
+"""Commands to show in the help."""

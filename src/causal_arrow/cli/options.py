@@ -111,8 +111,12 @@ def option(name: str, kind: Any, default: Any, help: str, *flags: str, **looks: 
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
 
 
-# Draws and workers
+def count(name: str, help: str) -> inspect.Parameter:
+    """An option for how many of something to draw; by default none."""
+    return option(name, int | None, None, help, min=1, max=MAX_DRAWS)
 
+
+# Draws and workers
 
 DRAWS: Any = OptionList(
     (
@@ -406,9 +410,14 @@ def print_warnings(warnings: Iterable[str]) -> None:
         console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 
 
+def json_text(content: Any) -> str:
+    """JSON as commands print and write it."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+
+
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
-    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_text(content))
 
 
 def _announce_if_large(work: Workload) -> None:
