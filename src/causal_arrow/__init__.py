@@ -12,6 +12,7 @@ from causal_arrow._version import __version__
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
+    from causal_arrow.discovery.causes import causes_of
     from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.estimator import Arrow
     from causal_arrow.discovery.pipeline import discover
@@ -37,6 +38,7 @@ _HOME = {
     "ReadOptions": "causal_arrow.tables.options",
     "SeriesDiscovery": "causal_arrow.series.discovery",
     "Settings": "causal_arrow.discovery.settings",
+    "causes_of": "causal_arrow.discovery.causes",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.many.run",
     "load_example": "causal_arrow.examples",
@@ -56,6 +58,7 @@ __all__ = [
     "SeriesDiscovery",
     "Settings",
     "__version__",
+    "causes_of",
     "discover",
     "discover_many",
     "load_example",

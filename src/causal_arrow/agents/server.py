@@ -260,7 +260,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
             "randomized": randomized,
         }
         reading |= {"interventions": interventions, "environments": environments}
-        reading["decode"] = None if decode == "map" else decode  # type: ignore[assignment]
+        reading["decode"] = None if decode == "map" else decode
         opened, settings, call = desk.open(path, **reading)
         used = len(set(columns or [column.name for column in opened.columns]) - set(drop or ()))
         LIMITS.check_used(used)

@@ -47,6 +47,7 @@ PROGRAM = Program(
         "discover": "causal_arrow.cli.discover",
         "discover-many": "causal_arrow.cli.discover_many",
         "effect": "causal_arrow.cli.effect",
+        "causes": "causal_arrow.cli.causes",
         "response": "causal_arrow.cli.series",
         "next-experiment": "causal_arrow.cli.next_experiment",
         "check": "causal_arrow.cli.reports",
