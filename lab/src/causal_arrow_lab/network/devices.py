@@ -91,5 +91,5 @@ _on_hopper._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def save_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Any) -> None:
-    """What autograd keeps of our operators: their inputs, and nothing computed on the way."""
+    """Keep for the backward pass only the inputs of our operators, and nothing computed on the way."""
     ctx.save_for_backward(*inputs)

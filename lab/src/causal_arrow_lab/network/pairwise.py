@@ -220,7 +220,7 @@ class PooledOrderHead(nn.Module):
 
 
 class PotentialOrderHead(PooledOrderHead):
-    """Score of each variable, larger is earlier: the potential that best explains what pairs say of their direction.
+    """Score of each variable, larger is earlier: the potential that best explains the evidence of pairs on their direction.
 
     Each pair gives evidence e_jk = −e_kj that j comes before k, with a weight w_jk = w_kj. The scores minimize
     Σ w_jk (s_j − s_k − e_jk)² + Σ s_j², the weighted projection of the evidence on differences of a potential (the

@@ -1,4 +1,4 @@
-"""What `python -m causal_arrow_lab.network` checks and times: token-wise layers, mixing, and triangles."""
+"""Checks and timings of `python -m causal_arrow_lab.network`: token-wise layers, mixing, and triangles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether kernels are right, and how fast they are: what the checks of all families share.
 
-`python -m causal_arrow_lab.network` runs it on a GPU; the module `checks` of each family says what there is to check.
+`python -m causal_arrow_lab.network` runs it on a GPU; the module `checks` of each family lists its checks.
 Right means: by the kernels, as close to a float64 reference as plain bfloat16 torch is, every element written, the same
 bits twice, the same bits from compiled code under autocast, and no trouble beyond 2³¹ elements.
 """
@@ -195,7 +195,7 @@ def _report(operation: Operation, what: str, result: str, verdicts: Mapping[str,
 
 
 class Ceilings(NamedTuple):
-    """What this device reaches."""
+    """The rates that this device reaches."""
 
     bytes_a_second: float
     operations_a_second: float

@@ -48,7 +48,7 @@ def gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor
 
 
 def plain_gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
-    """What `gated_feed_forward` means, operation by operation: the path of CPUs, of float32 and of other GPUs."""
+    """Compute `gated_feed_forward` operation by operation: the path of CPUs, of float32 and of other GPUs."""
     with torch.autocast(x.device.type, enabled=False):
         weights = [weight.to(x.dtype) for weight in (w_gate, w_value, w_out)]
         tokens = x.numel() // x.shape[-1]
@@ -80,7 +80,7 @@ def norm_linear(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def plain_norm_linear(x: Tensor, weight: Tensor) -> Tensor:
-    """What `norm_linear` means, operation by operation."""
+    """Compute `norm_linear` operation by operation."""
     with torch.autocast(x.device.type, enabled=False):
         return functional.linear(rms_norm(x), weight.to(x.dtype))
 

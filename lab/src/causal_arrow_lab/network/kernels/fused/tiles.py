@@ -1,4 +1,4 @@
-"""What the fused kernels share: reading and writing tiles of tokens, the norm of a token, how a kernel is launched."""
+"""Parts that the fused kernels share: reading and writing tiles of tokens, the norm of a token, how a kernel is launched."""
 # The jitted bodies are Triton's language, not Python: types say nothing there.
 # mypy: ignore-errors
 

@@ -41,7 +41,7 @@ def mix_cells(value_and_gate: Tensor, weights: Tensor) -> Tensor:
 
 
 def plain_mix_cells(value_and_gate: Tensor, weights: Tensor) -> Tensor:
-    """What `mix_cells` means, operation by operation: the path of CPUs, of float32 and of other GPUs."""
+    """Compute `mix_cells` operation by operation: the path of CPUs, of float32 and of other GPUs."""
     observations, heads = value_and_gate.shape[1], weights.shape[1]
     value, gate = value_and_gate.chunk(2, dim=-1)  # (B, N, P, D)
     head = value.shape[-1] // heads

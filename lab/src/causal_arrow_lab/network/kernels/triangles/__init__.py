@@ -46,14 +46,14 @@ def normed_pairs(products: Tensor) -> Tensor:
 
 
 def plain_gated_channels(sides: Tensor) -> tuple[Tensor, Tensor]:
-    """What `gated_channels` means."""
+    """Compute `gated_channels` operation by operation."""
     values, gates = sides.chunk(2, dim=-1)
     left, right = (values * gates.sigmoid()).permute(0, 3, 1, 2).chunk(2, dim=1)
     return left, right
 
 
 def plain_normed_pairs(products: Tensor) -> Tensor:
-    """What `normed_pairs` means."""
+    """Compute `normed_pairs` operation by operation."""
     return rms_norm(products.permute(0, 2, 3, 1))
 
 
