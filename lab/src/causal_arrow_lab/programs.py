@@ -1,4 +1,4 @@
-"""What the programs of bare machines share: errors in one sentence."""
+"""Helpers of the programs for bare machines: errors in one sentence."""
 
 from __future__ import annotations
 

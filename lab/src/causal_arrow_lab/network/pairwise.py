@@ -119,7 +119,7 @@ class CellBlock(nn.Module):
 
 
 class OuterProduct(nn.Module):
-    """What cells of two variables have in common: outer products of projections, summed over observations and divided
+    """The common part of the cells of two variables: outer products of projections, summed over observations and divided
     by `count`, so that chunks of observations add up to a mean.  (B, P, P, W²)
     """
 
@@ -162,7 +162,7 @@ class PairBlock(nn.Module):
 
 
 def pair_blocks(config: PairwiseConfig) -> nn.ModuleList:
-    """The pair blocks of a stage, outgoing and incoming by turns."""
+    """The pair blocks of a stage, alternately outgoing and incoming."""
     return nn.ModuleList(PairBlock(config.pair_width, incoming=index % 2 == 1) for index in range(config.pair_blocks))
 
 
@@ -220,7 +220,7 @@ class PooledOrderHead(nn.Module):
 
 
 class PotentialOrderHead(PooledOrderHead):
-    """Score of each variable, larger is earlier: the potential that best explains the evidence of pairs on their direction.
+    """Score of each variable, larger is earlier: the potential that best explains the evidence of pairs.
 
     Each pair gives evidence e_jk = −e_kj that j comes before k, with a weight w_jk = w_kj. The scores minimize
     Σ w_jk (s_j − s_k − e_jk)² + Σ s_j², the weighted projection of the evidence on differences of a potential (the
@@ -377,7 +377,7 @@ class PairwiseEncoder(Encoder):
             return self._update(pairs.to(dtype), channels, observations_per_chunk, progress)
 
     def answer(self, pairs: Tensor) -> EncoderOutput:
-        """What the heads read off the pairs."""
+        """Read the answers of the heads off the pairs."""
         with torch.autocast(pairs.device.type, enabled=False):
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)

@@ -81,7 +81,7 @@ class Norm(nn.LayerNorm):
 
 
 class Attention(nn.Module):
-    """What each query gathers from the entries of its own sequence.  (S, L, D)"""
+    """The values that each query gathers from the entries of its own sequence.  (S, L, D)"""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()

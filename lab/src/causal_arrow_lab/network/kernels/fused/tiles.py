@@ -1,4 +1,4 @@
-"""Parts that the fused kernels share: reading and writing tiles of tokens, the norm of a token, how a kernel is launched."""
+"""Shared parts of the fused kernels: reading and writing tiles of tokens, the norm of a token, launching a kernel."""
 # The jitted bodies are Triton's language, not Python: types say nothing there.
 # mypy: ignore-errors
 
