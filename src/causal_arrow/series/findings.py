@@ -1,4 +1,4 @@
-"""What a series has that may mislead: random walks, seasons, few effective rows, gaps, short panels, slow sampling."""
+"""Warnings about a series: random walks, seasons, few effective rows, gaps, short panels, slow sampling."""
 
 # T steps, P variables, L lags
 
@@ -19,17 +19,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MIN_STEPS = 40
-"""Of a series that is tested for random walks and seasons."""
+"""Shorter series are not tested for random walks and seasons."""
 SEASON_LEVEL = 0.001
 NEIGHBORS = 8
-"""Frequencies on either side that a season is compared with."""
+"""Frequencies on either side with which a season is compared."""
 MIN_EFFECTIVE_ROWS = 50
 MUCH_MEMORY = 0.8
 """Share of the rows below which memory, and not the length of the series, makes effective rows few."""
 MUCH_IN_GAPS = 0.05
 MIN_UNITS_OF_CLUSTERS = 20
 MAX_PERIOD = 400
-"""Steps after which a column of the calendar repeats itself."""
+"""Longest period, in steps, of a column that counts like a calendar."""
 
 
 def findings_of_series(
@@ -39,10 +39,7 @@ def findings_of_series(
     differenced: Collection[str] = (),
     ignore: Collection[str] = (),
 ) -> list[Finding]:
-    """What may mislead about a series as it is analyzed. `rows` is a window of it.
-
-    `differenced` names the variables whose changes are analyzed, `ignore` those that are not tested.
-    """
+    """Warnings about a series as it is analyzed. `rows` is a window of it, `ignore` names variables not to test."""
     names = [column.name for column in columns]
     series = [_longest(values, rows, variable) for variable in rows.lagged]
     called = [names[variable] for variable in rows.lagged]
@@ -50,52 +47,50 @@ def findings_of_series(
     if (missing := float((rows.index < 0).mean())) > MUCH_IN_GAPS:
         message = f"Time has gaps: {in_percent(missing)} of the cells of the window are missing for that reason."
         found.append(Finding("gaps_in_time", "warning", (), message))
-    long_enough = [
-        index
-        for index, variable in enumerate(rows.lagged)
-        if len(series[index]) >= MIN_STEPS and columns[variable].kind == "number" and called[index] not in ignore
-    ]
-    walks = tuple(
-        called[index] for index in long_enough if unit_root(series[index]) > critical_value(len(series[index]))
-    )
+    tested = {
+        name: cells
+        for name, cells, variable in zip(called, series, rows.lagged, strict=True)
+        if len(cells) >= MIN_STEPS and columns[variable].kind == "number" and name not in ignore
+    }
+    walks = tuple(name for name, cells in tested.items() if unit_root(cells) > critical_value(len(cells)))
     levels = tuple(name for name in walks if name not in differenced)
     if levels:
-        a_walk = _verb(levels, "a random walk", "random walks")
-        message = f"{listed(levels)} may be {a_walk}: such series seem related although nothing joins them."
+        walk = _verb(levels, "a random walk", "random walks")
+        message = f"{listed(levels)} may be {walk}: random walks look related even where nothing relates them."
         found.append(Finding("random_walk", "warning", levels, message, (Remedy("difference", levels),)))
     if changes := tuple(name for name in walks if name in differenced):
-        message = f"Even the changes of {listed(changes)} wander like random walks: do not rely on their edges."
+        message = f"Even the changes of {listed(changes)} look like random walks: do not rely on their edges."
         found.append(Finding("random_walk", "warning", changes, message))
     trends = tuple(names[variable] for variable in rows.trends if names[variable] not in (*walks, *ignore))
     if trends:
-        has = _verb(trends, "has", "have")
-        message = f"{listed(trends)} {has} a trend, perhaps: time is read as a possible cause."
+        message = f"{listed(trends)} may have a trend: time is read as a possible cause."
         found.append(Finding("trend", "note", trends, message, (Remedy("difference", trends),)))
-    seasons = {called[index]: season(series[index]) for index in long_enough}
+    seasons = {name: season(cells) for name, cells in tested.items()}
     for period in sorted(set(seasons.values()) - {0}):
         names_of = tuple(name for name in called if seasons.get(name) == period)
-        message = f"A season of about {period} steps in {listed(names_of)} acts like a hidden cause of what shares it."
+        has = _verb(names_of, "has", "have")
+        message = f"{listed(names_of)} {has} a season of about {period} steps, which acts like a hidden common cause."
         found.append(Finding("season", "warning", names_of, message, (Remedy("season", names_of, str(period)),)))
     apart = {*walks, *ignore}
     return found + _effective(values, rows, [(i, name) for i, name in enumerate(called) if name not in apart])
 
 
 def findings_of_columns(series: Series) -> list[Finding]:
-    """What looks like time or like units, and was not given as such: calendars, and labels of stacked units."""
+    """Warnings about columns that look like times or units but were not given as such."""
     order = np.lexsort((series.tick, series.unit))
     longest = order[series.unit[order] == np.bincount(series.unit).argmax()]
     columns = [(column, series.table.values[longest, index]) for index, column in enumerate(series.table.columns)]
     found = []
     if calendar := tuple(column.name for column, cells in columns if column.kind == "number" and _repeats(cells)):
         message = (
-            f"{listed(calendar)} {_verb(calendar, 'counts', 'count')} time like a calendar, and {_verb(calendar)} read "
-            "as any other variable."
+            f"{listed(calendar)} {_verb(calendar, 'counts', 'count')} time like a calendar, but {_verb(calendar)} read "
+            "like any other variable."
         )
         found.append(Finding("calendar", "warning", calendar, message, (Remedy("drop", calendar),)))
     if series.units == 1:
         for column, cells in columns:
             if column.kind != "number" and 2 <= np.count_nonzero(np.diff(cells)) == len(column.levels) - 1:
-                message = f"{column.name!r} changes only between blocks of rows, as the units of a stacked panel do."
+                message = f"{column.name!r} changes only between blocks of rows, like the units of a stacked panel."
                 found.append(Finding("stacked_units", "warning", (column.name,), message, (Remedy("unit"),)))
     return found
 
@@ -117,13 +112,13 @@ def _verb(names: Sequence[str], one: str = "is", more: str = "are") -> str:
 
 
 def finding_of_sampling(graph: Bools) -> Finding | None:
-    """A sentence if all causes act within one step: the series may be sampled more slowly than effects act."""
+    """A warning if all causes act within one step: the series may be sampled more slowly than effects act."""
     apart = ~np.eye(graph.shape[1], dtype=bool)
     now, later = int(graph[0].sum()), int((graph[1:] & apart).sum())
     if now < 2 or later:
         return None
     message = (
-        f"All {now} edges between variables are at lag 0: effects act faster than the series is sampled, so that time "
+        f"All {now} edges between variables are at lag 0: effects act faster than the series is sampled, so time "
         "hardly helps with directions. Sample more often if you can."
     )
     return Finding("slow_sampling", "warning", (), message)
@@ -150,7 +145,7 @@ def unit_root(series: Floats) -> float:
 
 
 def critical_value(steps: int) -> float:
-    """Of `unit_root` at the level 0.05, by MacKinnon's response surface."""
+    """The critical value of `unit_root` at the level 0.05, by MacKinnon's response surface."""
     return -3.4126 - 4.039 / steps - 17.83 / steps**2
 
 
@@ -180,7 +175,7 @@ def season(series: Floats) -> int:
 
 
 def effective_rows(series: Floats) -> float:
-    """Independent rows that say as much about the mean of products of two series like this: N (1 − ρ²) / (1 + ρ²)."""
+    """Number of independent rows with as much information on products of two such series: N (1 − ρ²) / (1 + ρ²)."""
     now, before = series[1:], series[:-1]
     seen = ~np.isnan(now) & ~np.isnan(before)
     if seen.sum() < 3 or not np.ptp(now[seen]) or not np.ptp(before[seen]):
@@ -218,15 +213,15 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
         found.append(Finding("few_units", "warning", (), message))
     if constant:
         message = (
-            f"{listed(constant)} {_verb(constant)} constant within each unit, and compared among "
-            f"{counted(units, 'unit')}: as many observations as there are units, however many rows."
+            f"{listed(constant)} {_verb(constant)} constant within each unit: "
+            f"{_verb(constant, 'it has', 'they have')} {counted(units, 'observation')}, one per unit."
         )
         found.append(Finding("constant_in_units", "note", tuple(constant), message))
     return found
 
 
 def _effective(values: Floats, rows: Window, variables: Sequence[tuple[int, str]]) -> list[Finding]:
-    """Few independent rows, by the variable with the strongest memory among some of the window."""
+    """A warning about few independent rows, by the variable with the strongest memory."""
     if not variables:
         return []
     cells = values
@@ -238,8 +233,8 @@ def _effective(values: Floats, rows: Window, variables: Sequence[tuple[int, str]
     if effective >= MIN_EFFECTIVE_ROWS:
         return []
     message = (
-        f"{counted(len(rows.index), 'row')}, which say about as much as {max(1, round(effective))} independent ones, "
-        f"since {name!r} changes slowly: rely on strong edges alone, or observe for longer."
+        f"The {counted(len(rows.index), 'row')} are worth about {max(1, round(effective))} independent ones, since "
+        f"{name!r} changes slowly: rely on strong edges alone, or observe for longer."
         if effective < MUCH_MEMORY * len(rows.index)
         else f"Only {counted(len(rows.index), 'row')}: rely on strong edges alone, or observe for longer."
     )

@@ -31,6 +31,7 @@ from causal_arrow.discovery.pictures.scene import (
     paint_box,
     paint_text,
     save_figure,
+    text_size,
 )
 from causal_arrow.errors import check_choice
 from causal_arrow.series.answer import LaggedEdge, SeriesAnswer, by_pair
@@ -44,21 +45,23 @@ Floats = NDArray[np.float64]
 
 GRAPHS = ("summary", "window")
 MAX_EDGES = 120
-"""Edges drawn, the most probable first: beyond that a picture shows nothing."""
+"""Edges drawn, the most probable first: with more, nothing can be seen."""
 BOX_HEIGHT, BOX_PADDING = 34.0, 9.0
 ROW, COLUMN, NODE = 44.0, 118.0, 8.0
 MARGIN, TITLE = 14.0, 26.0
 SMALL = 9.0
+ALONG = 0.4
+"""Where on a line its lags are written: nearer to the cause, so that lines that cross in the middle do not collide."""
 
 
 def draw(answer: SeriesAnswer, what: str = "summary", ax: Axes | None = None) -> Axes:
     """Draw the summary graph or the window graph; without `ax` a pyplot figure of the right size is made."""
-    scene = _scene(answer, what)
+    picture = _picture(answer, what)
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=scene.inches).add_axes((0, 0, 1, 1))
-    scene.paint(ax)
+        ax = plt.figure(figsize=picture.inches).add_axes((0, 0, 1, 1))
+    picture.paint(ax)
     return ax
 
 
@@ -66,9 +69,9 @@ def save(answer: SeriesAnswer, *paths: str | Path, what: str = "summary", dpi: i
     """Write the picture of a graph to files, by their endings: .png, .svg (with text as text), .pdf."""
     from matplotlib.figure import Figure
 
-    scene = _scene(answer, what)
-    figure = Figure(figsize=scene.inches)
-    scene.paint(figure.add_axes((0, 0, 1, 1)))
+    picture = _picture(answer, what)
+    figure = Figure(figsize=picture.inches)
+    picture.paint(figure.add_axes((0, 0, 1, 1)))
     save_figure(figure, paths, dpi, adapts)
 
 
@@ -95,7 +98,7 @@ def _written(write: Callable[[Path], None]) -> str:
     return text[text.index("<svg") :]
 
 
-def _scene(answer: SeriesAnswer, what: str) -> _Summary | _Columns:
+def _picture(answer: SeriesAnswer, what: str) -> _Picture:
     check_choice("what", what, GRAPHS)
     return _Summary(answer) if what == "summary" else _Columns(answer)
 
@@ -105,22 +108,21 @@ class _Picture:
 
     width: float
     height: float
+    title: str
 
     def __init__(self, answer: SeriesAnswer) -> None:
         self.answer = answer
         self.edges = sorted(answer.edges, key=lambda edge: edge.probability)[-MAX_EDGES:]
-        names = [*answer.names, *(name for name in answer.context if self._acts(name))]
+        acting = {edge.source for edge in answer.context_edges}
+        names = [*answer.names, *(name for name in answer.context if name in acting)]
         self.labels = dict(zip(names, Labels.of(names, lines=1, length=22).safe, strict=True))
-
-    def _acts(self, name: str) -> bool:
-        return any(edge.source == name for edge in self.answer.context_edges)
 
     @property
     def inches(self) -> tuple[float, float]:
         return (self.width + 2 * MARGIN) / 72, (self.height + 2 * MARGIN + TITLE) / 72
 
-    def _open(self, ax: Axes, title: str) -> float:
-        """Set up the axes and paint the title; how much larger than life everything is."""
+    def paint(self, ax: Axes) -> None:
+        self.ax = ax
         ax.set_axis_off()
         ax.set_aspect("equal")
         ax.set_xlim(-MARGIN, self.width + MARGIN)
@@ -128,55 +130,53 @@ class _Picture:
         page = ax.get_figure(root=True)
         assert page is not None
         extent, (width, height) = ax.get_window_extent(), self.inches
-        scale = min(extent.width / width, extent.height / height) / page.dpi
-        how: dict[str, Any] = {"ha": "center", "va": "top", "color": TEXT_COLOR, "weight": "bold"}
-        paint_text(ax, title, self.width / 2, self.height + TITLE, FONT_SIZE * scale, **how)
-        return scale
+        self.scale = min(extent.width / width, extent.height / height) / page.dpi
+        self.write(self.title, (self.width / 2, self.height + TITLE), va="top", weight="bold")
+        self.paint_graph()
+
+    def paint_graph(self) -> None:
+        raise NotImplementedError
+
+    def write(self, text: str, where: Any, size: float = FONT_SIZE, **how: Any) -> None:
+        look = {"ha": "center", "va": "center", "color": TEXT_COLOR, **how}
+        paint_text(self.ax, text, where[0], where[1], size * self.scale, **look)
+
+    def arrow(self, start: Floats, end: Floats, bend: float, shown: LaggedEdge | float, shrink: float = 0.0) -> None:
+        """An edge, or a hidden cause of some probability, as an arrow that ends `shrink` points before its points."""
+        from matplotlib.patches import FancyArrowPatch
+
+        look: dict[str, Any]
+        if isinstance(shown, LaggedEdge):
+            probability = shown.probability
+            look = {"color": REQUIRED_COLOR if shown.required else EDGE_COLOR, "alpha": 0.25 + 0.7 * probability}
+            look |= {"linestyle": DASHED if shown.direction == "weak" else "-", "arrowstyle": "-|>", "zorder": 2}
+            width = 0.8 + 1.6 * probability
+        else:
+            look = {"color": HIDDEN_COLOR, "alpha": 0.25 + 0.6 * shown, "linestyle": DASHED}
+            look |= {"arrowstyle": "<|-|>", "zorder": 1}
+            width = 0.8 + shown
+        ends = [(float(x), float(y)) for x, y in (start, end)]
+        gap = shrink * self.scale
+        look |= {"shrinkA": gap, "shrinkB": gap, "mutation_scale": 11 * self.scale}
+        arrow = FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", **look)
+        arrow.set_linewidth(width * self.scale)
+        self.ax.add_patch(arrow)
 
 
-def _arrow(ax: Axes, start: Floats, end: Floats, look: dict[str, Any], scale: float) -> None:
-    """An arrow between two points, which ends `shrink` points before them."""
-    from matplotlib.patches import FancyArrowPatch
-
-    width, shrink = look.pop("width"), look.pop("shrink", 0.0) * scale
-    ends = [(float(x), float(y)) for x, y in (start, end)]
-    arrow = FancyArrowPatch(ends[0], ends[1], shrinkA=shrink, shrinkB=shrink, mutation_scale=11 * scale, **look)
-    arrow.set_linewidth(width * scale)
-    ax.add_patch(arrow)
-
-
-def _look(edge: LaggedEdge) -> dict[str, Any]:
-    """Color, width and darkness of an edge by its probability, dashes for a weak direction."""
-    return {
-        "color": REQUIRED_COLOR if edge.required else EDGE_COLOR,
-        "width": 0.8 + 1.6 * edge.probability,
-        "alpha": 0.25 + 0.7 * edge.probability,
-        "linestyle": DASHED if edge.direction == "weak" else "-",
-        "arrowstyle": "-|>",
-    }
-
-
-def _hidden_look(probability: float) -> dict[str, Any]:
-    return {
-        "color": HIDDEN_COLOR,
-        "width": 0.8 + probability,
-        "alpha": 0.25 + 0.6 * probability,
-        "linestyle": DASHED,
-        "arrowstyle": "<|-|>",
-    }
+def _aside(start: Floats, end: Floats, bend: float) -> Floats:
+    """The control point of a bent line."""
+    along = end - start
+    return np.asarray((start + end) / 2 + bend * np.array([along[1], -along[0]]))
 
 
 class _Summary(_Picture):
-    """Boxes on an ellipse, so that no line between two of them crosses a third."""
+    """Boxes on an ellipse; edges are bent towards its center and hidden causes away from it, clear of other boxes."""
 
     def __init__(self, answer: SeriesAnswer) -> None:
         super().__init__(answer)
-        from causal_arrow.discovery.pictures.scene import text_size
-
-        own: dict[str, list[int]] = {}
-        for edge in answer.own_past:
-            own.setdefault(edge.source, []).append(edge.lag)
-        self.own = {name: "own past: " + ", ".join(map(str, sorted(lags))) for name, lags in own.items()}
+        self.title = f"{len(answer.names)} variables, edges with their lags in steps"
+        pasts = by_pair(answer.own_past).items()
+        self.own = {name: "own past: " + ", ".join(str(edge.lag) for edge in some) for (name, _), some in pasts}
         self.widths = {
             name: max(text_size(label)[0], text_size(self.own.get(name, ""), SMALL)[0]) + 2 * BOX_PADDING
             for name, label in self.labels.items()
@@ -187,48 +187,42 @@ class _Summary(_Picture):
         across = radius + 0.55 * widest
         angles = np.pi / 2 - 2 * np.pi * np.arange(count) / count
         self.width, self.height = 2 * across + widest, 2 * radius + BOX_HEIGHT
-        center = np.array([self.width / 2, self.height / 2])
-        points = center + np.column_stack([across * np.cos(angles), radius * np.sin(angles)])
+        self.center = np.array([self.width / 2, self.height / 2])
+        points = self.center + np.column_stack([across * np.cos(angles), radius * np.sin(angles)])
         self.points: dict[str, Floats] = dict(zip(order, points, strict=True))
 
-    def paint(self, ax: Axes) -> None:
+    def paint_graph(self) -> None:
         answer = self.answer
-        edges = tuple(self.edges) + answer.context_edges
+        edges = (*self.edges, *answer.context_edges)
         pairs = by_pair(edges)
-        scale = self._open(ax, f"{len(answer.names)} variables, edges with their lags in steps")
         for pair in answer.hidden_causes[:MAX_EDGES]:
-            start, end = self._ends(pair.first, pair.second, -0.35)
-            look = {**_hidden_look(pair.probability), "connectionstyle": "arc3,rad=-0.35", "zorder": 1}
-            _arrow(ax, start, end, look, scale)
+            start, end, bend = self._bent(pair.first, pair.second, -0.35)
+            self.arrow(start, end, bend, pair.probability)
         for (source, target), some in pairs.items():
-            strongest = max(some, key=lambda edge: edge.probability)
-            bend = 0.16 if (target, source) in pairs else 0.06
-            start, end = self._ends(source, target, bend)
-            _arrow(ax, start, end, {**_look(strongest), "connectionstyle": f"arc3,rad={bend}", "zorder": 2}, scale)
-            along = end - start
-            # The middle of a quadratic curve whose control point lies beside the middle of the line.
-            x, y = (start + end) / 2 + bend / 2 * np.array([along[1], -along[0]])
-            frame = {"boxstyle": "round,pad=0.12", "facecolor": BACKGROUND, "edgecolor": "none"}
-            lags = ", ".join(str(edge.lag) for edge in some) if source not in answer.context else ""
-            if lags:
-                how = {"ha": "center", "va": "center", "zorder": 3, "color": TEXT_COLOR, "bbox": frame}
-                paint_text(ax, lags, x, y, SMALL * scale, **how)
+            # Of two edges between the same boxes one is bent more, so that both are seen.
+            much = (target, source) in pairs and source > target
+            start, end, bend = self._bent(source, target, 0.26 if much else 0.06)
+            self.arrow(start, end, bend, max(some, key=lambda edge: edge.probability))
+            if source not in answer.context:
+                where = (1 - ALONG) ** 2 * start + 2 * ALONG * (1 - ALONG) * _aside(start, end, bend) + ALONG**2 * end
+                frame = {"boxstyle": "round,pad=0.12", "facecolor": BACKGROUND, "edgecolor": "none"}
+                self.write(", ".join(str(edge.lag) for edge in some), where, SMALL, zorder=3, bbox=frame)
         linked = {name for edge in edges for name in (edge.source, edge.target)}
         for name, (x, y) in self.points.items():
             style = BOX_STYLES["linked" if name in linked else "lonely"]
-            paint_box(ax, (x, y), (self.widths[name], BOX_HEIGHT), style, scale)
+            paint_box(self.ax, (x, y), (self.widths[name], BOX_HEIGHT), style, self.scale)
             own = self.own.get(name)
-            how = {"ha": "center", "va": "center", "zorder": 4}
-            paint_text(ax, self.labels[name], x, y + (6.0 if own else 0.0), FONT_SIZE * scale, color=style.text, **how)
+            self.write(self.labels[name], (x, y + (6.0 if own else 0.0)), color=style.text, zorder=4)
             if own:
-                paint_text(ax, own, x, y - 8.0, SMALL * 0.9 * scale, color=QUIET_COLOR, **how)
+                self.write(own, (x, y - 8.0), SMALL * 0.9, color=QUIET_COLOR, zorder=4)
 
-    def _ends(self, source: str, target: str, bend: float) -> tuple[Floats, Floats]:
-        """Where a bent line leaves one box and reaches the other."""
+    def _bent(self, source: str, target: str, bend: float) -> tuple[Floats, Floats, float]:
+        """Where a line that is bent towards the center leaves one box and reaches the other, and its bend."""
         start, end = self.points[source], self.points[target]
-        along = end - start
-        control = (start + end) / 2 + bend * np.array([along[1], -along[0]])
-        return self._border(source, control), self._border(target, control)
+        inwards = (self.center - (start + end) / 2) @ (_aside(start, end, 1.0) - (start + end) / 2)
+        bend = bend if inwards > -1e-6 else -bend
+        control = _aside(start, end, bend)
+        return self._border(source, control), self._border(target, control), bend
 
     def _border(self, name: str, towards: Floats) -> Floats:
         center, half = self.points[name], np.array([self.widths[name] / 2, BOX_HEIGHT / 2])
@@ -242,44 +236,43 @@ class _Columns(_Picture):
 
     def __init__(self, answer: SeriesAnswer) -> None:
         super().__init__(answer)
-        from causal_arrow.discovery.pictures.scene import text_size
-
+        self.title = f"{len(answer.edges)} edges between {len(answer.names)} variables, by time"
         self.left = max(text_size(self.labels[name])[0] for name in answer.names) + 22.0
         self.width = self.left + COLUMN * answer.lags + 60.0
         self.height = ROW * len(answer.names)
-        self.row = {name: self.height - ROW * (index + 0.9) for index, name in enumerate(answer.order)}
+        self.row = {name: index for index, name in enumerate(answer.order)}
 
     def _point(self, name: str, lag: int) -> Floats:
-        return np.array([self.left + COLUMN * (self.answer.lags - lag), self.row[name]])
+        x = self.left + COLUMN * (self.answer.lags - lag)
+        return np.array([x, self.height - ROW * (self.row[name] + 0.9)])
 
-    def paint(self, ax: Axes) -> None:
-        answer = self.answer
-        scale = self._open(ax, f"{len(answer.edges)} edges between {len(answer.names)} variables, by time")
-        for edge in (*answer.own_past, *self.edges):
-            start, end = self._point(edge.source, edge.lag), self._point(edge.target, 0)
-            look = {**_look(edge), "shrink": NODE, "zorder": 2}
-            if edge.lag == 0:
-                # Lines at lag 0 bulge to the right of the newest column.
-                look["connectionstyle"] = f"arc3,rad={-0.42 if end[1] < start[1] else 0.42}"
-            elif edge.source == edge.target:
-                look["connectionstyle"] = f"arc3,rad={-0.12 * (edge.lag - 1)}"
-            _arrow(ax, start, end, look, scale)
-        for pair in answer.hidden_causes[:MAX_EDGES]:
-            first, second = sorted((pair.first, pair.second), key=lambda name: -self.row[name])
-            look = {**_hidden_look(pair.probability), "connectionstyle": "arc3,rad=-0.6", "shrink": NODE, "zorder": 1}
-            _arrow(ax, self._point(first, 0), self._point(second, 0), look, scale)
+    def _bend(self, edge: LaggedEdge) -> float:
+        """How far to bend an edge so that it passes beside the nodes between its ends."""
+        down = self.row[edge.target] - self.row[edge.source]
+        if edge.lag == 0:  # a bulge to the right of the newest column
+            return -0.42 if down > 0 else 0.42
+        if down == 0:
+            return -0.12 * (edge.lag - 1)
+        passes = any(down * step % edge.lag == 0 for step in range(1, edge.lag))
+        return -0.16 if passes else 0.0
+
+    def paint_graph(self) -> None:
         from matplotlib.patches import Circle
 
+        answer = self.answer
+        for edge in (*answer.own_past, *self.edges):
+            start, end = self._point(edge.source, edge.lag), self._point(edge.target, 0)
+            self.arrow(start, end, self._bend(edge), edge, shrink=NODE)
+        for pair in answer.hidden_causes[:MAX_EDGES]:
+            first, second = sorted((pair.first, pair.second), key=self.row.__getitem__)
+            self.arrow(self._point(first, 0), self._point(second, 0), -0.6, pair.probability, shrink=NODE)
         for name in answer.names:
             for lag in range(answer.lags + 1):
-                point = self._point(name, lag)
-                circle = Circle((point[0], point[1]), NODE, facecolor=BOX_COLOR, edgecolor=QUIET_COLOR, zorder=3)
-                circle.set_linewidth(0.9 * scale)
-                ax.add_patch(circle)
-            x = self.left - NODE - 8.0
-            how = {"ha": "right", "va": "center", "color": TEXT_COLOR}
-            paint_text(ax, self.labels[name], x, self.row[name], FONT_SIZE * scale, **how)
+                x, y = self._point(name, lag)
+                circle = Circle((x, y), NODE, facecolor=BOX_COLOR, edgecolor=QUIET_COLOR, zorder=3)
+                circle.set_linewidth(0.9 * self.scale)
+                self.ax.add_patch(circle)
+            self.write(self.labels[name], (self.left - NODE - 8.0, y), ha="right")
         for lag in range(answer.lags + 1):
             x = self.left + COLUMN * (answer.lags - lag)
-            text = f"t−{lag}" if lag else "t"
-            paint_text(ax, text, x, self.height - 4.0, SMALL * scale, ha="center", va="center", color=QUIET_COLOR)
+            self.write(f"t−{lag}" if lag else "t", (x, self.height - 4.0), SMALL, color=QUIET_COLOR)

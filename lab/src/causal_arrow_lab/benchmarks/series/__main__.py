@@ -83,12 +83,13 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     for name, tasks in suites.items():
         pairs = [(task, solve(task)) for task in tasks()]
         answers = [measures(task, estimate) for task, estimate in pairs]
-        content[name] = {
-            column: float(np.nanmean([answer[column] for answer in answers]))  # nan where a truth has no such edge
-            for column in COLUMNS
-            if all(column in answer for answer in answers)
-        } | {"tasks": len(pairs)}
-        stated = [(task, found.probabilities) for task, found in pairs if found.probabilities is not None]
+        found = {column: [answer[column] for answer in answers] for column in COLUMNS if column in answers[0]}
+        # nan where a truth has no such edge
+        content[name] = {column: float(np.nanmean(values)) for column, values in found.items()} | {
+            "tasks": len(pairs),
+            "errors": {column: _standard_error(values) for column, values in found.items()},
+        }
+        stated = [(task, each.probabilities) for task, each in pairs if each.probabilities is not None]
         claims = [(task.window[1:], probabilities[1:]) for task, probabilities in stated]
         if claims:
             content[name]["ece"] = reliability(claims).error
@@ -103,6 +104,14 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             for column in (*COLUMNS, "ece")
             if any(column in family for family in simulated)
         }
+        errors = [family["errors"] for family in simulated]
+        content["mean"]["errors"] = {
+            column: float(
+                np.sqrt(sum(each.get(column, 0.0) ** 2 for each in errors)) / sum(column in each for each in errors)
+            )
+            for column in COLUMNS
+            if column in content["mean"]
+        }
         _print_line("mean", content["mean"])
     if calibrated:
         content["reliability"] = asdict(reliability(calibrated))
@@ -111,6 +120,12 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             print(f"    stated {low_end:.2f} to {high_end:.2f}: mean {mean:.3f}, true {share:.3f} ({count})")
         print(f"    expected calibration error {content['reliability']['error']:.3f}")
     return content
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    """Of the mean of the values that are there."""
+    there = np.array(values)[~np.isnan(values)]
+    return float(there.std(ddof=1) / np.sqrt(len(there))) if len(there) > 1 else float("nan")
 
 
 def _print_line(name: str, values: Mapping[str, float]) -> None:
