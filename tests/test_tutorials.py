@@ -104,6 +104,37 @@ def test_the_hidden_temperature_is_detected_and_the_trial_settles_what_the_recor
     assert trial_rows[0] <= truth <= trial_rows[1]
 
 
+def test_time_gives_the_graph_of_the_greenhouse_and_fails_as_the_page_says() -> None:
+    right, plain, sure, curve, course, missed, lags, weekly, blind, informed, walks = results(
+        "time-series",
+        "lagged_edges(found) == truth",
+        "sorted((e.source, e.target) for e in shuffled.answer.edges if e.direction == 'strong')",
+        "('watering', 'growth') in {(e.source, e.target) for e in shuffled.answer.edges}",
+        "list(curve.estimate)",
+        "list(course)",
+        "sorted(truth - lagged_edges(short))",
+        "chosen.answer.lags",
+        "[[e.lag, e.direction] for e in weekly.answer.edges]",
+        "sorted(lagged_edges(blind) - truth)",
+        "len(lagged_edges(informed) - truth)",
+        "[[len(each.answer.edges), [finding.kind for finding in each.answer.findings]] for each in (wandering, changes)]",
+    )
+    assert right
+    assert not plain  # "no direction is sure"
+    assert sure  # "such as watering → growth"
+    assert min(curve[1:3]) > 0 > max(curve[3:6])  # "wetter for two days", then "drier than before"
+    assert max(abs(found - true) for found, true in zip(curve, course, strict=True)) < 0.15
+    assert missed == [["soil", "growth", 2]]
+    assert lags == 2
+    assert sum(lag == 0 for lag, _ in weekly) > len(weekly) / 2  # "most edges are now at lag 0"
+    assert "strong" not in [direction for _, direction in weekly]
+    assert blind == [["temperature", "growth", 1]]
+    assert informed == 0
+    (edges_of_walks, warned), (edges_of_changes, _) = walks
+    assert edges_of_walks > 0 == edges_of_changes
+    assert {"random_walk", "effective_rows"} <= set(warned)
+
+
 def test_the_graph_gives_the_effect_that_neither_means_nor_a_regression_on_everything_gives() -> None:
     plain, everything, interval, of_data_alone, covered, first, trial, precise, truth = results(
         "from-graph-to-effect",
