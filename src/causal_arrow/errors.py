@@ -68,6 +68,7 @@ def _filled(template: str) -> Words:
             name=as_option_value(first),
             names=",".join(map(as_option_value, columns)),
             value=as_option_value(setting),
+            text=shlex.quote(setting),
             kind=shlex.quote(f"{first}={setting}"),
             roots=" ".join(f"--roots {as_option_value(each)}" for each in columns),
             edges=" ".join(f"--require {shlex.quote(edge)}" for edge in columns),
@@ -130,7 +131,7 @@ _TEMPLATES = {
     "difference": ("analyze changes with ", "difference={columns!r}", "--difference {names}"),
     "fewer lags": ("choose fewer with ", "lags=...", "--lags"),
     "roots": ("", "give knowledge={{'roots': {columns!r}}}", "add {roots}"),
-    "sheet": ("name another sheet with ", "read_table(path, sheet={setting!r})", "--sheet {value}"),
+    "sheet": ("name another sheet with ", "read_table(path, sheet={setting!r})", "--sheet {text}"),
 }
 """For each action the words that Python and the command line share, and how each goes on."""
 
