@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from causal_arrow.discovery.effects import falsification
 from causal_arrow.discovery.effects.falsification import (
     Falsification,
     Functions,
@@ -375,3 +377,19 @@ def test_incomplete_observations_and_those_of_experiments_are_left_out() -> None
     holes[30:, 2] = np.nan
     with pytest.raises(ArrowError, match=r"Only 30 of 300 observations .* at least 50 are needed"):
         falsify(graph, numbered(holes), 10, random)
+
+
+def test_printing_twice_tests_the_graph_once(
+    table: pd.DataFrame, small_model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested: list[bool] = []
+
+    def counted(*arguments: Any) -> Falsification | None:
+        tested.append(True)
+        return compatibility(*arguments)
+
+    monkeypatch.setattr(falsification, "compatibility", counted)
+    fresh = Arrow(small_model).fit(table)
+    assert str(fresh) == str(fresh)
+    assert fresh._repr_html_() == fresh._repr_html_()
+    assert len(tested) == 1
