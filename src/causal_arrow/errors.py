@@ -1,7 +1,7 @@
-"""What goes wrong for a user, by kind. Everything we raise on purpose is an ArrowError.
+"""Errors that users can put right, by kind: everything raised on purpose is an ArrowError.
 
-Each message is one sentence or two: what was expected, what came, what to do. What to do depends on where the user is:
-a `Remedy` says it once, and each surface, Python or the command line, has its own words for it.
+Each message is one sentence or two: what was expected, what came, what to do. A `Remedy` names what to do, and each
+surface, Python or the command line, has its own words for it.
 """
 
 from __future__ import annotations
@@ -180,25 +180,12 @@ class ArrowError(Exception):
         return self.worded(PYTHON)
 
     def worded(self, wording: Wording) -> str:
-        """The message with its remedies, in the words of a surface.
-
-        Parameters
-        ----------
-        wording
-            `PYTHON` or `COMMAND_LINE`; `str(error)` has the words for Python.
-
-        Examples
-        --------
-        >>> from causal_arrow.errors import COMMAND_LINE
-        >>> from causal_arrow.errors import Remedy
-        >>> ArrowError("Too many columns.", [Remedy("choose")]).worded(COMMAND_LINE)
-        'Too many columns. To go on: name the columns to use with --columns.'
-        """
+        """The message with its remedies, in the words of `PYTHON`, as in `str(error)`, or `COMMAND_LINE`."""
         return " ".join([self.message, *advice(self.remedies, wording)])
 
 
 def advice(remedies: Sequence[Remedy], wording: Wording) -> list[str]:
-    """One sentence with the ways to go on for each thing that the remedies are about; none of those without words."""
+    """For each thing that the remedies are about, one sentence with the ways to go on."""
     remedies = [remedy for remedy in remedies if remedy.action in wording]
     sentences = []
     for about in dict.fromkeys(remedy.about for remedy in remedies):

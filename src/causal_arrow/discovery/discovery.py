@@ -193,14 +193,7 @@ class Discovery:
 
     @property
     def probabilities(self) -> pd.DataFrame:
-        """Probability that the variable of the row is a direct cause of the variable of the column.
-
-        Examples
-        --------
-        >>> found.probabilities.round(1).loc[["drug"], ["day3", "stay"]]
-              day3  stay
-        drug   1.0   0.0
-        """
+        """Probability that the variable of the row is a direct cause of the variable of the column."""
         return self._square(self.answer.edge_probabilities)
 
     @property
@@ -317,12 +310,6 @@ class Discovery:
         """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
 
         Hidden common causes are no paths. Where some variables probably share one, an ArrowWarning says so.
-
-        Examples
-        --------
-        >>> causes = found.ancestor_probabilities(n_graphs=100)
-        >>> causes.loc["stay", "age"].item()  # age is a root
-        0.0
         """
         graphs, _ = self._draw(n_graphs, random_state)
         _warn_if(uncertainty.hidden_causes_sentence(self.answer.hidden_causes))
@@ -336,11 +323,6 @@ class Discovery:
         Given the network's output, edges of the skeleton are drawn independently of each other. So these sets cannot
         express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
         quarter of the graphs has both edges, and another quarter neither.
-
-        Examples
-        --------
-        >>> found.parent_set_frequencies("stay", n_graphs=100)["parents"][0]
-        ('ward', 'day3')
         """
         index = self.answer.index_of(variable)
         graphs, _ = self._draw(n_graphs, random_state)
@@ -377,12 +359,6 @@ class Discovery:
 
         `backend`, `jobs` and `cluster` are those of `discover_many`: with jobs=4, four processes share the work, and
         the result is the same.
-
-        Examples
-        --------
-        >>> stability = found.stability(n_resamples=4, progress=False)
-        >>> stability.resamples
-        4
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
         parts = self.answer, self.network, self.table
@@ -632,13 +608,7 @@ class Discovery:
     # In words and pictures
 
     def summary(self) -> str:
-        """What was found, as plain text: edges, order, whether the data contradict the graph, and warnings.
-
-        Examples
-        --------
-        >>> print(found.summary().splitlines()[0])
-        800 observations of 7 variables, read by arrow-base
-        """
+        """What was found, as plain text: edges, order, whether the data contradict the graph, and warnings."""
         return summary.to_text(summary.summarize(self.answer, self.compatibility()))
 
     def __str__(self) -> str:
@@ -683,10 +653,6 @@ class Discovery:
         """Save everything to one .causal file that `Discovery.load` reads.
 
         Without the table, questions about the data cannot be answered later.
-
-        Examples
-        --------
-        >>> found.save("hospital.causal")
         """
         saved.write(Path(path), self.answer, self.settings, self.report, self.table if table else None, overwrite)
 
@@ -699,6 +665,7 @@ class Discovery:
         Examples
         --------
         >>> from causal_arrow import Discovery
+        >>> found.save("hospital.causal")
         >>> again = Discovery.load("hospital.causal")
         >>> again.effect("drug", "stay").median == found.effect("drug", "stay").median
         True

@@ -259,13 +259,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def edges_(self) -> list[DirectedEdge]:
-        """The edges of the graph, the most probable first, each with how sure it and its direction are.
-
-        Examples
-        --------
-        >>> ("drug", "day3") in [(edge.source, edge.target) for edge in arrow.edges_]
-        True
-        """
+        """The edges of the graph, the most probable first, each with how sure it and its direction are."""
         return list(self.answer_.edges)
 
     @property

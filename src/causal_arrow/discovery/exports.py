@@ -119,26 +119,14 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_gml(answer: Answer) -> str:
-    """Write the graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text.
-
-    Examples
-    --------
-    >>> found.to_gml().startswith("graph [")
-    True
-    """
+    """Write the graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     import networkx as nx
 
     return "\n".join(nx.generate_gml(_writable_networkx(answer))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
-    """Write the graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text.
-
-    Examples
-    --------
-    >>> "<graphml" in found.to_graphml()
-    True
-    """
+    """Write the graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     import networkx as nx
 
     return "\n".join(nx.generate_graphml(_writable_networkx(answer))) + "\n"
@@ -160,11 +148,6 @@ def to_dot(answer: Answer) -> str:
     """Write the graph for Graphviz: probability as width, a weak direction dashed with an open head.
 
     A dashed line with heads at both ends is a hidden common cause.
-
-    Examples
-    --------
-    >>> found.to_dot().startswith("digraph")
-    True
     """
     styles = {"strong": "solid", "moderate": "solid", "weak": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
@@ -188,13 +171,7 @@ def to_dot(answer: Answer) -> str:
 
 
 def to_dagitty(answer: Answer) -> str:
-    """Write the graph for DAGitty (dagitty.net and the R package), with the positions of our pictures.
-
-    Examples
-    --------
-    >>> found.to_dagitty().startswith("dag {")
-    True
-    """
+    """Write the graph for DAGitty (dagitty.net and the R package), with the positions of our pictures."""
     layout = layout_of(answer)
     right, top = max(layout.width, 1.0), max(layout.height, 1.0)
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
@@ -230,11 +207,6 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
     """Make the graph for `dowhy.CausalModel(graph=...)` and `dowhy.gcm`.
 
     Without attributes: DoWhy puts its own on the graph it is given.
-
-    Examples
-    --------
-    >>> sorted(found.to_dowhy().successors("drug"))
-    ['day3']
     """
     import networkx as nx
 
@@ -243,13 +215,7 @@ def to_dowhy(answer: Answer) -> nx.DiGraph[str]:
 
 
 def to_pgmpy(answer: Answer) -> Any:
-    """Make the graph as a `pgmpy.base.DAG`; pgmpy must be installed.
-
-    Examples
-    --------
-    >>> len(found.to_pgmpy().edges())
-    7
-    """
+    """Make the graph as a `pgmpy.base.DAG`; pgmpy must be installed."""
     return _filled(_package("pgmpy.base", "pgmpy").DAG(), answer, "to_pgmpy")
 
 
@@ -262,13 +228,7 @@ def _filled(graph: Any, answer: Answer, export: str) -> Any:
 
 
 def to_causallearn(answer: Answer) -> Any:
-    """Make the graph as a causal-learn `Dag`, which is also a `GeneralGraph`; causal-learn must be installed.
-
-    Examples
-    --------
-    >>> found.to_causallearn().get_num_edges()
-    7
-    """
+    """Make the graph as a causal-learn `Dag`, which is also a `GeneralGraph`; causal-learn must be installed."""
     node_type = _package("causallearn.graph.GraphNode", "causal-learn").GraphNode
     nodes = {name: node_type(name) for name in answer.names}
     graph = _package("causallearn.graph.Dag", "causal-learn").Dag(list(nodes.values()))
@@ -279,13 +239,7 @@ def to_causallearn(answer: Answer) -> Any:
 
 
 def to_lingam(answer: Answer) -> NDArray[np.float64]:
-    """Make the graph as lingam keeps it, transposed: [k, j] is 1 where variable j causes variable k.
-
-    Examples
-    --------
-    >>> bool((found.to_lingam().T == found.graph).all(axis=None))
-    True
-    """
+    """Make the graph as lingam keeps it, transposed: [k, j] is 1 where variable j causes variable k."""
     _mention_left_out(answer, "to_lingam")
     return np.asarray(answer.adjacency.T, dtype=np.float64)
 

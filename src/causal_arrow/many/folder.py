@@ -166,14 +166,8 @@ def _parsed(line: bytes) -> Record | None:
 class ManyAnswers(Mapping[str, Answer]):
     """The answers for many tables by name, each read from the disk when it is asked for.
 
-    A mapping: `answers["name"]` is an `Answer`. Tables that failed are not in it.
-
-    Parameters
-    ----------
-    folder
-        The folder that `discover_many` wrote to.
-    names
-        The tables to look for in it.
+    A mapping from the folder that `discover_many` wrote to: `answers["name"]` is an `Answer`. Tables that failed are
+    not in it.
 
     Examples
     --------

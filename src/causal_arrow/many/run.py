@@ -63,8 +63,6 @@ def discover_many(
         own settings; a list of files and folders; or a mapping of names to whatever `read_table` takes.
     output
         The folder for answers, records and the summary.
-    settings
-        For all tables, as for `discover`; a manifest may override them.
     backend
         Where the work runs: "loky", processes of this machine; "ray" or "dask", the workers of a cluster.
     jobs
@@ -73,10 +71,9 @@ def discover_many(
         The address of a Ray or Dask cluster; by default one is started on this machine.
     retry
         Also repeat what failed before.
-    progress
-        Whether to show a bar on standard error; by default only on a terminal.
     **changes
-        Settings and reading options (`ReadOptions`) by name, for all tables; they override those of `settings`.
+        Settings and reading options (`ReadOptions`) by name, for all tables; they override those of `settings`, and
+        are overridden by those of a manifest.
 
     Examples
     --------
@@ -112,8 +109,7 @@ class ManyRun:
         retry: bool,
         surface: str = "python",
     ) -> None:
-        if not isinstance(settings.model, str | Path):
-            raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
+        settings.to_dict()  # refuses a model that is an object
         if jobs is not None:
             check_count("jobs", jobs)
         check_backend(backend, cluster)
