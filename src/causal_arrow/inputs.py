@@ -1,16 +1,25 @@
-"""Read what comes from outside with care: regular files, JSON and TOML of finite numbers, archives of bounded size."""
+"""Check what comes from outside: arguments of public functions, files, JSON and TOML, and the size of archives."""
 
 from __future__ import annotations
 
 import errno
 import importlib
+import inspect
 import json
 import math
+import numbers
 import os
 import re
 import stat
 import zipfile
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, BinaryIO, TypeVar, cast
+
+from causal_arrow.errors import ConfigurationError
+from causal_arrow.text import shown
+
+Checked = TypeVar("Checked")
 
 MAX_BYTES = 2**30
 """No file of settings, knowledge, graphs or answers is larger than this."""
@@ -109,3 +118,179 @@ def is_zip_bomb(file: BinaryIO, ratio: int) -> bool:
     finally:
         file.seek(0)
     return is_bomb(packed, unpacked, ratio)
+
+
+# Arguments
+
+
+def checked(function: Checked) -> Checked:
+    """The function, or the class with its public methods, with a check of every argument against its annotation.
+
+    A value of another kind is a ConfigurationError; numpy's numbers become Python's. Annotations have to be strings, as
+    after `from __future__ import annotations`.
+    """
+    if inspect.isclass(function):
+        for name, member in list(vars(function).items()):
+            wrapper, plain = (type(member), member.__func__) if isinstance(member, classmethod) else (None, member)
+            if inspect.isfunction(plain) and (name == "__init__" or not name.startswith("_")):
+                setattr(function, name, wrapper(checked(plain)) if wrapper else checked(plain))
+        return cast(Checked, function)
+    call = cast(Callable[..., Any], function)
+    signature = inspect.signature(call)
+    kinds = {
+        parameter.name: _alternatives(parameter.annotation, call)
+        for parameter in signature.parameters.values()
+        if isinstance(parameter.annotation, str)
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
+
+    @wraps(call)
+    def checking(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options)
+        except TypeError:
+            return call(*args, **options)  # Python's own words for an argument too many or too few
+        for name, value in given.arguments.items():
+            if alternatives := kinds.get(name):
+                given.arguments[name] = _admitted(name, value, alternatives, signature.parameters[name].default)
+        return call(*given.args, **given.kwargs)
+
+    return cast(Checked, checking)
+
+
+class _Unfit(Exception):
+    """A value is not of the kind."""
+
+
+Kind = tuple[str, Callable[[Any], Any]]
+"""A kind in words, and what makes a value of it or raises `_Unfit`."""
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or abs(int(value)) >= 2**63:
+        raise _Unfit
+    return int(value)
+
+
+def _finite(value: Any) -> float:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise _Unfit
+    try:
+        return check_finite(cast(float, value))
+    except ValueError:
+        raise _Unfit from None
+
+
+def _truth(value: Any) -> bool:
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise _Unfit
+    return bool(value)
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """The entries of a list, a tuple, a set, an array, a column or another collection; None for anything else."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        return None
+    try:
+        return list(value.to_list() if hasattr(value, "to_list") else value)
+    except Exception:  # an array without dimensions, an object that fails to give its entries
+        return None
+
+
+def _list(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return value
+    if (entries := as_list(value)) is None:
+        raise _Unfit
+    return entries
+
+
+def _names(value: Any) -> Any:
+    value = _list(value)
+    if not all(isinstance(name, str) for name in value):
+        raise _Unfit
+    return value
+
+
+def _path(value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike):
+        raise _Unfit
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        raise _Unfit from None
+    return value
+
+
+def _seed(value: Any) -> Any:
+    if type(value).__name__ in ("NoneType", "Generator", "RandomState"):
+        return value
+    if _whole(value) < 0:
+        raise _Unfit
+    return int(value)
+
+
+def _instance_of(*classes: type) -> Callable[[Any], Any]:
+    def admit(value: Any) -> Any:
+        if not isinstance(value, classes):
+            raise _Unfit
+        return value
+
+    return admit
+
+
+def _named_class(name: str) -> Callable[[Any], Any]:
+    def admit(value: Any) -> Any:
+        if name not in (each.__name__ for each in type(value).__mro__):
+            raise _Unfit
+        return value
+
+    return admit
+
+
+_KINDS: Mapping[str, Kind] = {
+    "int": ("a whole number", _whole),
+    "float": ("a number", _finite),
+    "bool": ("True or False", _truth),
+    "str": ("text", _instance_of(str)),
+    "None": ("None", _instance_of(type(None))),
+    "path": ("a path", _path),
+    "RandomState": ("None, a numpy generator or a whole number from 0 to 2**63 - 1", _seed),
+    "Sequence[str]": ("a list of names", _names),
+    "Sequence": ("a list", _list),
+    "Iterable": ("a list", _list),
+    "tuple": ("a tuple", _instance_of(tuple, list)),
+    "Mapping": ("a mapping", _instance_of(Mapping)),
+    "Callable": ("a function", lambda value: value if callable(value) else _named_class("function")(value)),
+}
+_UNCHECKED = frozenset({"Any", "Network", "Progress"})
+"""Names in annotations that are protocols or stand for anything; so do all aliases."""
+
+
+def _alternatives(annotation: str, function: Callable[..., Any]) -> tuple[Kind, ...]:
+    """The kinds that an annotation names; none if anything may come."""
+    annotation = re.sub(r"\bstr \| (Path|os\.PathLike\[str\])", "path", annotation)
+    found: list[Kind] = []
+    for part in re.split(r" \| (?![^\[]*\])", annotation):
+        name = part if part in _KINDS else part.split("[")[0]
+        if name in _UNCHECKED or not (name in _KINDS or _is_class(name, function)):
+            return ()
+        found.append(_KINDS.get(name, (f"{'an' if name[0] in 'AEIOU' else 'a'} {name}", _named_class(name))))
+    return tuple(found)
+
+
+def _is_class(name: str, function: Callable[..., Any]) -> bool:
+    """Whether a name in an annotation is a class; one that only type checkers import is taken for one."""
+    there = function.__globals__.get(name)
+    return "." not in name and (there is None or inspect.isclass(there))
+
+
+def _admitted(name: str, value: Any, alternatives: tuple[Kind, ...], default: Any) -> Any:
+    for _, admit in alternatives:
+        try:
+            return admit(value)
+        except _Unfit:
+            continue
+    words = " or ".join(dict.fromkeys(words for words, _ in alternatives))
+    example = f", such as {default!r}," if isinstance(default, str | int | float) and default != "" else ","
+    raise ConfigurationError(f"Expected {name} to be {words}{example} got {shown(value)}.")

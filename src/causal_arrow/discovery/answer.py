@@ -44,6 +44,7 @@ from causal_arrow.graphs.decoding import (
 from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
+from causal_arrow.inputs import checked
 from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Column, Finding
@@ -177,6 +178,7 @@ def why_uncaused(answer: Answer, name: str) -> str:
     return "was set in every observation" if led and name in answer.always_set else ""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A distribution over causal graphs on named variables, and the graph that a decoding rule takes from it.

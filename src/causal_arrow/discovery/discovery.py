@@ -27,6 +27,7 @@ from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings
 from causal_arrow.errors import ArrowError, ConfigurationError, warn
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
@@ -46,7 +47,6 @@ Bools = NDArray[np.bool_]
 Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
 
-MAX_SEED = 2**63 - 1
 MAX_KEPT_BYTES = 2**28
 """Of drawn graphs that are kept for the next question."""
 
@@ -67,6 +67,7 @@ def _of_answer(
     return method
 
 
+@checked
 class Discovery:
     """The graph that was found in a table, and everything that can be asked about it.
 
@@ -372,6 +373,7 @@ class Discovery:
         The network runs as the distributions are asked for; `edge_stability` counts over them.
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
+        passes = check_count("passes", passes)
         return uncertainty.resampled_distributions(
             self.answer, self.network, self.table, count, random, self.settings, passes
         )
@@ -735,16 +737,11 @@ def _warn_if(sentence: str | None) -> None:
         warn(sentence)
 
 
+@checked
 def random_generator(random_state: RandomState) -> np.random.Generator:
     """The generator that a user of scikit-learn means by a random state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
-    whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if random_state is not None and (not whole or not 0 <= int(random_state) <= MAX_SEED):
-        raise ConfigurationError(
-            f"Expected random_state to be None, a numpy generator, or a whole number from 0 to 2**63 - 1, "
-            f"got {random_state!r}."
-        )
-    return np.random.default_rng(None if random_state is None else int(random_state))
+    return np.random.default_rng(random_state)

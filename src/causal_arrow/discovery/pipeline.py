@@ -25,6 +25,7 @@ from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
+from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.tables.options import ReadOptions
@@ -55,6 +56,7 @@ def discover(
 ) -> Discovery: ...
 
 
+@checked
 def discover(
     source: Any,
     settings: Settings | None = None,

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError, check_choice
+from causal_arrow.inputs import checked
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.series import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.frames import FRAMES, library_of
 from causal_arrow.tables.options import READ_OPTIONS, ReadOptions, check_names
 from causal_arrow.tables.table import MIN_ROWS
+from causal_arrow.text import shown
 
 if TYPE_CHECKING:
     from causal_arrow.graphs.knowledge import Knowledge
@@ -54,6 +56,7 @@ def _setting(default: Any, help: str, *choices: str, kind: Any = None) -> Any:
     return field(default=default, metadata={"help": help, "choices": choices, "kind": kind or type(default)})
 
 
+@checked
 @dataclass(frozen=True)
 class Settings:
     """How to go from a table to an answer; invalid settings are refused here, before any work.
@@ -125,9 +128,9 @@ class Settings:
         named = isinstance(self.model, str | Path) and str(self.model)
         if not (named or isinstance(self.model, Network)):
             raise ConfigurationError(
-                f"Expected model to be the name of a bundled model, a path, or a network, got {self.model!r}."
+                f"Expected model to be the name of a bundled model, a path, or a network, got {shown(self.model)}."
             )
-        if not isinstance(self.device, str) or not self.device:
+        if not self.device:
             raise ConfigurationError(f"Expected device to be auto, cpu, cuda or cuda:1, got {self.device!r}.")
         for entry in fields(self):
             if choices := entry.metadata.get("choices"):
@@ -213,5 +216,5 @@ def check_count(name: str, value: Any, most: float = math.inf, least: int = 1) -
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
     if not whole or not least <= int(value) <= most:
         limit = f"{least} or more" if math.isinf(most) else f"from {least} to {most:,.0f}"
-        raise ConfigurationError(f"Expected {name} to be a whole number, {limit}, got {value!r}.")
+        raise ConfigurationError(f"Expected {name} to be a whole number, {limit}, got {shown(value)}.")
     return int(value)

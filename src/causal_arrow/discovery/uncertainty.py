@@ -22,6 +22,7 @@ from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.tables.report import groups_of_copies
@@ -178,6 +179,7 @@ class EdgeStability:
         return frame.sort_values(["frequency", "source", "target"], ascending=[False, True, True], ignore_index=True)
 
 
+@checked
 def bootstrap(
     answer: Answer,
     model: Network,

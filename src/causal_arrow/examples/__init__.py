@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.text import closest, listed
+from causal_arrow.inputs import checked
+from causal_arrow.text import closest, listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ Bools = NDArray[np.bool_]
 _DATA = resources.files("causal_arrow.examples") / "data"
 
 
+@checked
 def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
@@ -52,10 +54,10 @@ def load_example(name: str) -> pd.DataFrame:
     >>> round(table.attrs["effects"]["drug -> stay"], 1)
     -1.8
     """
-    if not isinstance(name, str) or name not in EXAMPLES:
-        near = closest(name, EXAMPLES) if isinstance(name, str) else None
+    if name not in EXAMPLES:
+        near = closest(name, EXAMPLES)
         hint = f"expected one of {listed(list(EXAMPLES))}." if near is None else f"did you mean {near!r}?"
-        raise ConfigurationError(f"There is no example {name!r}: {hint}")
+        raise ConfigurationError(f"There is no example {shown(name)}: {hint}")
     frame, known = EXAMPLES[name]()
     frame.attrs.update(known)
     return frame

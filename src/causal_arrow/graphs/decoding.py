@@ -23,7 +23,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
 from causal_arrow.graphs.orders import most_probable_order, rearranged_order
 from causal_arrow.graphs.races import precedence_probabilities, sample_orders
+from causal_arrow.text import shown
 
 # P variables
 
@@ -105,8 +106,8 @@ def decode(
 
 def check_threshold(value: Any, name: str = "a threshold") -> None:
     """ConfigurationError unless a threshold lies between 0 and 1."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise ConfigurationError(f"Expected {name} between 0 and 1, got {value!r}.")
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < cast(float, value) < 1:
+        raise ConfigurationError(f"Expected {name} between 0 and 1, got {shown(value)}.")
 
 
 def sample_graphs(

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import KnowledgeError, Remedy
 from causal_arrow.graphs.beliefs import Belief, Leaning, read_beliefs
 from causal_arrow.graphs.dag import transitive_closure
-from causal_arrow.inputs import parse_json, parse_toml, read_bytes
+from causal_arrow.inputs import as_list, parse_json, parse_toml, read_bytes
 from causal_arrow.text import closest, shown
 
 # P variables
@@ -517,7 +517,11 @@ def _is_name(value: Any) -> bool:
     """Whether a value can name a variable: text, or a number, since data frames have columns called 0, 1, 2."""
     if isinstance(value, str):
         return bool(value)
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    return (
+        isinstance(value, numbers.Real)
+        and not isinstance(value, bool | np.bool_)
+        and abs(cast(float, value)) < math.inf
+    )
 
 
 def _tiers(entries: list[Any], kind: str) -> tuple[tuple[str, ...], ...]:
@@ -544,14 +548,9 @@ def _entries(value: Any, kind: str) -> list[Any]:
 
 
 def _members(value: Any) -> list[Any] | None:
-    """The entries of a list, a tuple, a set, an array or another collection; None for anything else."""
-    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-        return None
-    try:
-        # Sets have no order of their own: sorted, so that the same knowledge is the same object on every run.
-        return sorted(value, key=str) if isinstance(value, set | frozenset) else list(value)
-    except (TypeError, RecursionError):  # an array without dimensions, names nested beyond reason
-        return None
+    """The entries of a collection; None for anything else."""
+    # Sets have no order of their own: sorted, so that the same knowledge is the same object on every run.
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else as_list(value)
 
 
 def _check(knowledge: Knowledge) -> None:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from causal_arrow._version import __version__
 from causal_arrow.discovery.inference import ready_model, tables_per_pass, workload
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
-from causal_arrow.inputs import parse_json, read_bytes
+from causal_arrow.inputs import as_list, parse_json, read_bytes
 from causal_arrow.many.folder import DIED, FAILED, Record
 from causal_arrow.network.checkpoint import find_model
 from causal_arrow.network.protocol import Network
@@ -77,7 +77,7 @@ def _absolute(source: Any) -> Any:
 def _paths(tables: Any) -> list[Path]:
     if isinstance(tables, str | os.PathLike):
         tables = [tables]
-    several = list(tables) if isinstance(tables, Iterable) else []
+    several = as_list(tables) or []
     if not several or not all(isinstance(one, str | os.PathLike) and str(one) for one in several):
         raise TableError(
             f"Expected a folder, a manifest, a list of files, or a mapping of names to tables, got {shown(tables)}."

@@ -26,10 +26,11 @@ from causal_arrow.discovery.pipeline import ReadyTable, prepare
 from causal_arrow.discovery.settings import Settings, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.inputs import checked
 from causal_arrow.many import plan
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder
 from causal_arrow.many.plan import NamedTable, named_tables
-from causal_arrow.many.workers import Job, Workers, check_backend, sentence_of, started
+from causal_arrow.many.workers import MAX_JOBS, Job, Workers, check_backend, sentence_of, started
 from causal_arrow.output import check_folder
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.text import reason
@@ -39,6 +40,7 @@ MAX_FRUITLESS = 3  # attempts in a row that finish nothing
 SECONDS_BETWEEN_LOOKS = 0.3
 
 
+@checked
 def discover_many(
     tables: Any,
     output: str | os.PathLike[str],
@@ -111,7 +113,7 @@ class ManyRun:
     ) -> None:
         settings.to_dict()  # refuses a model that is an object
         if jobs is not None:
-            check_count("jobs", jobs)
+            check_count("jobs", jobs, MAX_JOBS)
         check_backend(backend, cluster)
         if not isinstance(output, str | os.PathLike) or not str(output):
             raise ConfigurationError(f"Expected the path of a folder for output, got {output!r}.")

@@ -20,6 +20,7 @@ from typing import Any
 
 import joblib
 
+from causal_arrow.discovery.settings import check_count
 from causal_arrow.errors import SURFACES, ArrowError, ConfigurationError, Remedy, check_choice, is_out_of_memory
 from causal_arrow.text import reason
 
@@ -66,6 +67,7 @@ def end_with(parent: int) -> None:
 
 RESTARTS = 3  # of a dead Ray worker, which gets its work again; Dask has the same limit built in
 CONNECT_SECONDS = 10
+MAX_JOBS = 10_000
 MAX_ATTEMPTS = 3  # at work that was lost with a process
 
 Start = Callable[[int | None, str | None, str], AbstractContextManager["Workers"]]
@@ -137,6 +139,8 @@ def started(backend: str, jobs: int | None, cluster: str | None, device: str) ->
     device    As in the settings: workers on GPUs ask Ray for one each.
     """
     check_backend(backend, cluster)
+    if jobs is not None:
+        check_count("jobs", jobs, MAX_JOBS)
     return BACKENDS[backend](jobs, cluster, device)
 
 

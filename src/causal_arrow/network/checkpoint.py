@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError, check_choice
-from causal_arrow.inputs import check_regular, parse_json
+from causal_arrow.inputs import check_regular, checked, parse_json
 from causal_arrow.network import bundled_models
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.network.pairwise import PairwiseNetwork
@@ -46,6 +46,7 @@ DTYPES = {
 """Types of weights in a file: their names in torch, and the numpy types that hold their bytes."""
 
 
+@checked
 def load_model(source: str | Path, device: str = "auto", precision: str = "auto") -> Network:
     """A network with its weights, ready to read tables.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.errors import ConfigurationError, Remedy
+from causal_arrow.inputs import checked
 from causal_arrow.text import shown
 
 AUTO = "auto"
@@ -20,6 +21,7 @@ def _about(help: str) -> dict[str, str]:
     return {"help": help}
 
 
+@checked
 @dataclass(frozen=True)
 class SeriesOptions:
     """How to read a time series or a panel. `Arrow` and `discover` take these options by name.

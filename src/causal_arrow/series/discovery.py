@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.discovery import RandomState, random_generator
 from causal_arrow.discovery.inference import abilities, ready_model, training_range
 from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
 from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.series import SeriesOptions, exports
@@ -36,12 +38,12 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.second_opinion import SecondOpinion
 
 Bools = NDArray[np.bool_]
-Seed = int | np.random.Generator
 
 GRAPHS = 1000
 HORIZON = 10
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SeriesDiscovery:
     """An answer about a series, the series it is about, its report card, and the network that gave it.
@@ -184,7 +186,7 @@ class SeriesDiscovery:
         settings = self.settings.changed(**given)  # refuses invalid values
         return replace(self, answer=self.answer.refine(**given), settings=settings)
 
-    def sample(self, n_graphs: int = GRAPHS, random_state: Seed = 0) -> Bools:
+    def sample(self, n_graphs: int = GRAPHS, random_state: RandomState = 0) -> Bools:
         """Window graphs drawn from the distribution, none of which contradicts the knowledge.  (n, L + 1, P, P)
 
         Parameters
@@ -199,7 +201,7 @@ class SeriesDiscovery:
         >>> found.sample(20).shape
         (20, 3, 5, 5)
         """
-        return self.answer.sample(check_count("n_graphs", n_graphs), np.random.default_rng(random_state))
+        return self.answer.sample(check_count("n_graphs", n_graphs), random_generator(random_state))
 
     def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
         """Run PCMCI+ on the same series and compare: where it agrees with the answer, where not, and what it assumes.
@@ -228,7 +230,7 @@ class SeriesDiscovery:
         *,
         kind: str = "pulse",
         n_graphs: int = GRAPHS,
-        random_state: Seed = 0,
+        random_state: RandomState = 0,
     ) -> Curve:
         """What happens to one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
 
@@ -327,7 +329,7 @@ class SeriesDiscovery:
         candidates: Sequence[str] | None = None,
         rows: int | None = None,
         n_graphs: int = GRAPHS,
-        random_state: Seed = 0,
+        random_state: RandomState = 0,
     ) -> ExperimentPlan:
         """Advise which variable to randomize at every step, or which hidden cause to measure, to learn most.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.inputs import as_list
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.window import codes, ticks
@@ -140,7 +141,9 @@ def _labels(raw: RawFrame, given: Any, option: str) -> tuple[pd.Series | None, s
     if isinstance(given, str | int) and not isinstance(given, bool):
         (index,) = raw.indices([given], option)
         return raw.cells(index).reset_index(drop=True), raw.names[index]
-    labels = pd.Series(given).reset_index(drop=True)
+    if (entries := as_list(given)) is None:
+        raise TableError(f"Expected {option} as one label for each row or the name of a column, got {shown(given)}.")
+    labels = pd.Series(given if isinstance(given, pd.Series) else entries).reset_index(drop=True)
     if len(labels) != len(raw):
         raise TableError(f"Expected {option} as one label for each of {len(raw):,} rows, got {len(labels):,}.")
     return labels, None

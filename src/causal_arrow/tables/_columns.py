@@ -153,7 +153,10 @@ class _Cells:
     @cached_property
     def missing(self) -> Bools:
         """Where the source has no cell, without the texts that count as missing.  (N,)"""
-        return np.asarray(self.column.isna().to_numpy(dtype=bool))
+        try:
+            return np.asarray(self.column.isna().to_numpy(dtype=bool))
+        except ArithmeticError:  # a signaling NaN may not be compared
+            return np.array([isinstance(cell, Decimal) and cell.is_nan() for cell in self.column], dtype=bool)
 
     @cached_property
     def _words(self) -> tuple[NDArray[Any], Bools]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.inputs import as_list
 from causal_arrow.tables._columns import MAX_LEVELS, USUAL_MARKERS, Problem, problem_sentences
 from causal_arrow.tables._raw import RawFrame
 from causal_arrow.tables.table import Finding, Table
@@ -99,16 +100,15 @@ def _is_table_of_truth(labels: Any) -> bool:
         rows = [row for row in labels if isinstance(row, list | tuple | np.ndarray)]
         cells = [cell for row in rows for cell in row]
         return bool(cells) and len(rows) == len(labels) and all(isinstance(cell, _TRUTH) for cell in cells)
-    shape = np.shape(labels)
+    shape: tuple[int, ...] = getattr(labels, "shape", ())
     return len(shape) == 2 and (shape[-1] != 1 or hasattr(labels, "columns"))
 
 
 def _cells(labels: Any) -> list[Any]:
-    if hasattr(labels, "to_list"):
-        return list(labels.to_list())
-    if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
+    cells = as_list(np.ravel(labels) if isinstance(labels, np.ndarray) else labels)
+    if cells is None:
         raise TableError(f"{EXPECTED}, got {shown(labels)}.")
-    return list(np.ravel(labels)) if isinstance(labels, np.ndarray) else list(labels)
+    return cells
 
 
 def _from_labels(
@@ -251,11 +251,11 @@ def with_environments(raw: RawFrame, labels: Any) -> RawFrame:
         raise TableError(
             f"The table has a column {ENVIRONMENT!r} already: give its name as the environments, or rename it."
         )
-    if isinstance(labels, str | bytes) or not hasattr(labels, "__len__") or np.ndim(labels) > 1:
+    cells = as_list(labels)
+    if cells is None or getattr(labels, "ndim", 1) > 1 or any(isinstance(cell, list | tuple) for cell in cells):
         raise TableError(
             f"Expected environments as one label for each observation or as the name of a column, got {shown(labels)}."
         )
-    cells = list(labels.to_list()) if hasattr(labels, "to_list") else list(labels)
     if len(cells) != len(raw):
         raise _wrong_length("environments", len(cells), len(raw))
     return replace(raw, frame=raw.frame.assign(**{ENVIRONMENT: cells}))

@@ -88,15 +88,16 @@ class RawFrame:
 
     def indices(self, asked: Iterable[Any], option: str = "") -> list[int]:
         """The indices of the columns of these names, each once; a name may be as given or as used."""
-        known: dict[Any, int] = {}
-        for names in (self.names, map(str, self.given_names), self.given_names):
+        known: dict[str, int] = {}
+        for names in (self.names, map(name_as_text, self.given_names)):
             for index, name in enumerate(names):
                 known.setdefault(name, index)
         found = []
         for name in asked:
-            form = next((form for form in (name, str(name), str(name).strip()) if form in known), None)
+            text = name_as_text(name)
+            form = next((form for form in (text, text.strip()) if form in known), None)
             if form is None:
-                near = closest(str(name), self.names)
+                near = closest(text, self.names)
                 hint = f"its columns are {listed(self.names, 10)}." if self.names else "it has no columns."
                 hint = f"did you mean {near!r}?" if near else hint
                 remedies = [Remedy("name", setting=option)] if option else []
@@ -147,12 +148,25 @@ class RawFrame:
 def _as_text(name: Any) -> str:
     """A name as text without outer blanks; empty for none."""
     parts = name if isinstance(name, tuple) else [name]
-    return ".".join(str(part).strip() for part in parts if not _is_nothing(part))
+    return ".".join(name_as_text(part).strip() for part in parts if not _is_nothing(part))
+
+
+def name_as_text(name: Any) -> str:
+    """The name of a column as text; TableError for an object that cannot be a name."""
+    try:
+        hash(name)
+        return str(name)
+    except Exception:
+        raise TableError(f"Expected a name of a column as text, got {shown(name)}.") from None
 
 
 def _is_nothing(name: Any) -> bool:
     """Whether a name is None, NaN, or blank."""
-    return name is None or (isinstance(name, float) and np.isnan(name)) or (isinstance(name, str) and not name.strip())
+    import pandas as pd
+
+    if isinstance(name, str):
+        return not name.strip()
+    return name is None or name is pd.NA or name is pd.NaT or (isinstance(name, float) and np.isnan(name))
 
 
 def check_duplicates(names: Sequence[str], where: str) -> None:

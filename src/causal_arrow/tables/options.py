@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from causal_arrow.errors import ConfigurationError, TableError, check_choice
+from causal_arrow.inputs import as_list, checked
 from causal_arrow.text import closest, shown
 
 Kind = Literal["number", "binary", "ordered", "category"]
@@ -14,6 +15,9 @@ Kind = Literal["number", "binary", "ordered", "category"]
 Missing = Literal["auto", "model", "error", "drop", "impute"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MISSING_CHOICES: tuple[str, ...] = get_args(Missing)
+
+Several = Sequence[Any]
+"""One value or several: `one_or_several` makes a list of them."""
 
 Form = Literal["text", "flag", "names", "column", "missing", "kinds", "orders"]
 """What the value of an option is: text, true or false, several values, the name of a column (in Python also a label for
@@ -41,6 +45,7 @@ def _about(form: Form, help: str, **flag: str) -> dict[str, str]:
     return {"form": form, "help": help, **flag}
 
 
+@checked
 @dataclass(frozen=True)
 class ReadOptions:
     """How to read a table. `read_table`, `discover` and `discover_many` take these options by name, or as one object.
@@ -87,10 +92,8 @@ class ReadOptions:
     6
     """
 
-    columns: Sequence[Any] | None = field(
-        default=None, metadata=_about("names", "Use only these columns, in this order.")
-    )
-    drop: Sequence[Any] | None = field(default=None, metadata=_about("names", "Leave out these columns."))
+    columns: Several | None = field(default=None, metadata=_about("names", "Use only these columns, in this order."))
+    drop: Several | None = field(default=None, metadata=_about("names", "Leave out these columns."))
     missing: str = field(
         default="auto",
         metadata=_about(
@@ -100,7 +103,7 @@ class ReadOptions:
             "them, else error.",
         ),
     )
-    na: Sequence[Any] | None = field(
+    na: Several | None = field(
         default=None,
         metadata=_about(
             "names",
@@ -223,22 +226,14 @@ def one_or_several(values: Any, option: str) -> list[Any]:
         return []
     if isinstance(values, str | bytes | int | float):
         return [values]
-    try:
-        several = list(values)
-        hash(tuple(several))
-    except TypeError:
-        raise TableError(f"Expected {option} to be a list of names, got {shown(values)}.") from None
+    several = as_list(values)
+    if several is None or not all(isinstance(value, Hashable) for value in several):
+        raise TableError(f"Expected {option} to be a list of names, got {shown(values)}.")
     return several
 
 
 def check_declared(kinds: Any, ordered: Any) -> None:
     """TableError unless kinds are a mapping to KINDS, and orders a mapping to two or more different levels."""
-    for setting, value, example in (
-        ("kinds", kinds, "{'zip': 'category'}"),
-        ("ordered", ordered, "{'size': ['small', 'large']}"),
-    ):
-        if value is not None and not isinstance(value, Mapping):
-            raise TableError(f"Expected {setting} as a mapping such as {example}, got {shown(value)}.")
     for name, kind in (kinds or {}).items():
         check_choice(f"the kind of {shown(name)}", kind, KINDS)
     for name, levels in (ordered or {}).items():
@@ -260,7 +255,10 @@ def cell_text(cell: Any) -> str:
     # A whole number may have become a float by a gap in its column.
     if isinstance(cell, float) and cell.is_integer() and abs(cell) <= MAX_EXACT:
         return str(int(cell))
-    return (cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)).strip()
+    try:
+        return (cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)).strip()
+    except Exception:  # an object that fails to describe itself
+        return shown(cell)
 
 
 def _one_sign(delimiter: str | None) -> str | None:

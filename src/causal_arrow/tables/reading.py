@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
+from causal_arrow.inputs import checked
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.storage import room_for
 from causal_arrow.tables._columns import (
@@ -52,6 +53,7 @@ MAX_VARIABLES = 5000
 """The network keeps something for each pair of variables: more do not fit into the memory of any machine we know."""
 
 
+@checked
 def read_table(
     source: Any,
     options: ReadOptions | None = None,

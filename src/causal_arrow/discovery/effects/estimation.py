@@ -38,7 +38,7 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import is_number, same_level
 from causal_arrow.tables.options import cell_text
 from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import closest, counted, in_digits, in_percent, listed
+from causal_arrow.text import closest, counted, in_digits, in_percent, listed, shown
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -800,10 +800,10 @@ def _extrapolation(column: Column, between: Between, values: Floats) -> list[str
 def _as_number(name: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
-        raise ConfigurationError(f"Expected a number as a value of {name!r}, got {value!r}.")
+        raise ConfigurationError(f"Expected a number as a value of {name!r}, got {shown(value)}.")
     return number
 
 
