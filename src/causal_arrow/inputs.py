@@ -251,10 +251,10 @@ def _named_class(name: str) -> Callable[[Any], Any]:
 _KINDS: Mapping[str, Kind] = {
     "int": ("a whole number", _whole),
     "float": ("a number", _finite),
-    "bool": ("True or False", _truth),
+    "bool": ("true or false", _truth),
     "str": ("text", _instance_of(str)),
     "None": ("None", _instance_of(type(None))),
-    "path": ("a path", _path),
+    "path": ("text or a path", _path),
     "RandomState": ("None, a numpy generator or a whole number from 0 to 2**63 - 1", _seed),
     "Sequence[str]": ("a list of names", _names),
     "Sequence": ("a list", _list),

@@ -50,7 +50,7 @@ def plan_for_series(
     answer: SeriesAnswer,
     series: Series,
     graphs: NDArray[np.bool_],
-    target: str | None,
+    target: str | tuple[str, str] | None,
     budget: int,
     candidates: Sequence[str] | None,
     rows: int | None,

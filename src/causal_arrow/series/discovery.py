@@ -323,7 +323,7 @@ class SeriesDiscovery:
 
     def next_experiment(
         self,
-        target: str | None = None,
+        target: str | tuple[str, str] | None = None,
         budget: int = 1,
         *,
         candidates: Sequence[str] | None = None,
