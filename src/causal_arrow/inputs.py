@@ -282,7 +282,7 @@ def _alternatives(annotation: str, function: Callable[..., Any]) -> tuple[Kind, 
 def _is_class(name: str, function: Callable[..., Any]) -> bool:
     """Whether a name in an annotation is a class; one that only type checkers import is taken for one."""
     there = function.__globals__.get(name)
-    return "." not in name and (there is None or inspect.isclass(there))
+    return "." not in name and there is not Any and (there is None or inspect.isclass(there))
 
 
 def _admitted(name: str, value: Any, alternatives: tuple[Kind, ...], default: Any) -> Any:
