@@ -17,7 +17,6 @@ from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, disco
 from causal_arrow.cli.reports import _facts_of
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.inference import abilities
-from causal_arrow.discovery.pictures import graph
 from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.files import read_graph
 from causal_arrow.network.checkpoint import load_model
@@ -817,7 +816,7 @@ def test_hidden_causes_are_in_words_on_every_surface(
 
 def test_pictures_have_an_arc_for_each_hidden_cause_that_ends_at_its_boxes(confounded: Arrow, tmp_path: Path) -> None:
     answer = confounded.answer_
-    drawing = graph._drawing(answer, pictures.MAX_EDGES)
+    drawing = pictures._drawing(answer, pictures.MAX_EDGES)
     assert [pair for pair, _ in drawing.arcs] == list(answer.hidden_causes)
     for pair, points in drawing.arcs:
         for name in (pair.first, pair.second):

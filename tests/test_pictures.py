@@ -18,7 +18,7 @@ from matplotlib.path import Path as Curve
 from causal_arrow import Arrow, Discovery
 from causal_arrow.discovery import exports, pictures
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures import graph, scene
+from causal_arrow.discovery.pictures import scene
 from causal_arrow.discovery.pictures.scene import shortened
 from causal_arrow.errors import ConfigurationError, GraphError, KnowledgeError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
@@ -286,12 +286,12 @@ def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without
         "missing: only in the truth (1)",
         "extra: only in the answer (1)",
     }
-    looks = graph.VERDICTS.values()
+    looks = pictures.VERDICTS.values()
     assert len({(str(look.line), look.filled_head, look.head, look.crossed_out) for look in looks}) == 4
 
 
 def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
-    drawn = graph._comparison(small_answer(), ["a -> b", "c -> b"], None, 1.4)
+    drawn = pictures._comparison(small_answer(), ["a -> b", "c -> b"], None, 1.4)
     height = {name: drawn.boxes.layout.centers[place, 1] for place, name in enumerate("abcde")}
     assert height["a"] > height["b"]
     assert height["c"] > height["b"]  # by the truth
@@ -300,7 +300,7 @@ def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
 
 
 def test_an_extra_edge_against_the_truth_is_drawn_upwards() -> None:
-    drawn = graph._comparison(small_answer(), ["d -> c", "c -> a"], None, 1.4)
+    drawn = pictures._comparison(small_answer(), ["d -> c", "c -> a"], None, 1.4)
     heads = {(route.source, route.target): stroke.head for route, stroke in drawn.lines}
     assert heads[3, 0] == "above"  # a → d, while the truth leads from d to a
     assert heads[0, 1] == "below"

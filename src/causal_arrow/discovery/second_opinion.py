@@ -327,7 +327,7 @@ class SecondOpinion:
         --------
         >>> opinion.draw("both.svg", method="pc")
         """
-        from causal_arrow.discovery.pictures.graph import save_two_graphs
+        from causal_arrow.discovery.pictures import save_two_graphs
 
         names = [each.method for each in self.opinions]
         check_choice("method", names[0] if method is None else method, names)

@@ -12,10 +12,10 @@ import socket
 import threading
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from causal_arrow.many import plan
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder
 from causal_arrow.many.plan import NamedTable, named_tables
 from causal_arrow.many.workers import MAX_JOBS, Job, Workers, check_backend, sentence_of, started
+from causal_arrow.network.protocol import Network
 from causal_arrow.output import check_folder
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.text import reason
@@ -111,7 +112,8 @@ class ManyRun:
         retry: bool,
         surface: str = "python",
     ) -> None:
-        settings.to_dict()  # refuses a model that is an object
+        if not isinstance(settings.model, str | Path):
+            raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
         if jobs is not None:
             check_count("jobs", jobs, MAX_JOBS)
         check_backend(backend, cluster)
@@ -302,10 +304,12 @@ def discover_together(tables: Sequence[NamedTable]) -> Iterator[Outcome]:
     for index, table in enumerate(tables):
         try:
             ready = prepare(table.source, table.settings)
+        except Exception as error:
+            clock.charge(index)
+            yield Outcome(index, error, clock.seconds[index])
+        else:
             groups.setdefault((id(ready.network), ready.settings.observations_per_chunk), {})[index] = ready
             clock.charge(index)
-        except Exception as error:
-            yield clock.outcome(index, error)
     for group in groups.values():
         yield from _read(group, clock)
 
@@ -315,17 +319,22 @@ class _Clock:
 
     def __init__(self) -> None:
         self.last = time.perf_counter()
-        self.seconds: dict[int, float] = {}
+        self.seconds: dict[int, float] = defaultdict(float)
 
     def charge(self, *indices: int) -> None:
         """Share the time since the last call among these tables."""
         now = time.perf_counter()
         for index in indices:
-            self.seconds[index] = self.seconds.get(index, 0.0) + (now - self.last) / len(indices)
+            self.seconds[index] += (now - self.last) / len(indices)
         self.last = now
 
-    def outcome(self, index: int, result: Discovery | Exception) -> Outcome:
-        """The outcome for a table, which also takes the time since the last call."""
+    def outcome(self, index: int, work: Callable[[], Discovery]) -> Outcome:
+        """The outcome of the last piece of work for a table, which also takes the time since the last call."""
+        result: Discovery | Exception
+        try:
+            result = work()
+        except Exception as error:
+            result = error
         self.charge(index)
         return Outcome(index, result, self.seconds[index])
 
@@ -344,19 +353,12 @@ def _read(group: Mapping[int, ReadyTable], clock: _Clock) -> Iterator[Outcome]:
                 index, way = ways[number]
                 found[index][way] = distribution
                 if len(found[index]) == len(group[index].ways):
-                    yield clock.outcome(index, _conclusion(waiting.pop(index), found[index]))
+                    in_order = [found[index][each] for each in range(len(found[index]))]
+                    yield clock.outcome(index, partial(waiting.pop(index).conclude, in_order))
     except (MemoryError, RuntimeError):  # together they may need more memory than there is
         for index, table in waiting.items():
-            try:
-                alone = {way: infer(network, values, chunk) for way, values in enumerate(table.ways)}
-            except Exception as error:
-                yield clock.outcome(index, error)
-            else:
-                yield clock.outcome(index, _conclusion(table, alone))
+            yield clock.outcome(index, partial(_alone, table, network, chunk))
 
 
-def _conclusion(table: ReadyTable, found: Mapping[int, GraphDistribution]) -> Discovery | Exception:
-    try:
-        return table.conclude([found[way] for way in range(len(table.ways))])
-    except Exception as error:
-        return error
+def _alone(table: ReadyTable, network: Network, chunk: int | None) -> Discovery:
+    return table.conclude([infer(network, values, chunk) for values in table.ways])
