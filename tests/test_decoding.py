@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError, KnowledgeError
-from causal_arrow.graphs import arrival_times, races
+from causal_arrow.graphs import races
 from causal_arrow.graphs.dag import is_acyclic, transitive_closure
 from causal_arrow.graphs.decoding import (
     DECODING_RULES,
@@ -507,7 +507,7 @@ def test_edge_probabilities_under_knowledge_are_conditional_marginals():
 @pytest.mark.parametrize(("way", "tolerance"), [("times", 0.03), ("moves", 0.02)])
 def test_approximate_edge_probabilities_are_near_the_conditional_marginals(way, tolerance, monkeypatch):
     monkeypatch.setattr(races, "EXACT_SETS", 0)
-    monkeypatch.setattr(arrival_times, "MAX_TIMED", 8 if way == "times" else 0)
+    monkeypatch.setattr(races, "MAX_TIMED", 8 if way == "times" else 0)
     for seed in range(10):
         distribution, constraints = random_distribution(5, seed, 2.0, 1.0), random_constraints(5, seed + 40)
         exact = conditional_marginals(distribution, constraints)

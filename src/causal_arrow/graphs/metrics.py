@@ -2,8 +2,7 @@
 
 Every function takes the truth first and the estimate second, (P, P) matrices with 1 at [j, k] when j → k (`dag.py`). An
 estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with such graphs and
-must still be measured. A measure without a meaning for two graphs is nan, never a number made up: whoever takes the
-mean leaves nans out and says how many there were.
+must still be measured. A measure that two graphs do not define is nan: leave nans out of means, and say how many.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ def shd(truth: Matrix, estimate: Matrix) -> int:
     >>> shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     1
     """
-    truth, estimate = _two_graphs(truth, estimate)
-    return _differing_pairs(truth, estimate)
+    return _differing_pairs(*_two_graphs(truth, estimate))
 
 
 def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
@@ -53,10 +51,7 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
     >>> normalized_shd([[0, 1], [0, 0]], [[0, 0], [0, 0]])
     1.0
     """
-    return _normalized_shd(*_two_graphs(truth, estimate))
-
-
-def _normalized_shd(truth: BoolMatrix, estimate: BoolMatrix) -> float:
+    truth, estimate = _two_graphs(truth, estimate)
     true_edges = _differing_pairs(truth, np.zeros_like(truth))
     return _differing_pairs(truth, estimate) / true_edges if true_edges else math.nan
 
@@ -72,8 +67,7 @@ def f1(truth: Matrix, estimate: Matrix) -> float:
     >>> f1([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0.0
     """
-    truth, estimate = _two_graphs(truth, estimate)
-    return _f1(truth, estimate)
+    return _f1(*_two_graphs(truth, estimate))
 
 
 def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
@@ -100,10 +94,7 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
     >>> orientation_accuracy([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0.0
     """
-    return _orientation_accuracy(*_two_graphs(truth, estimate))
-
-
-def _orientation_accuracy(truth: BoolMatrix, estimate: BoolMatrix) -> float:
+    truth, estimate = _two_graphs(truth, estimate)
     j, k = np.nonzero(np.triu(skeleton_of(truth) & skeleton_of(estimate)))
     right = (truth[j, k] == estimate[j, k]) & (truth[k, j] == estimate[k, j])
     return float(right.mean()) if right.size else math.nan
@@ -121,11 +112,7 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
     >>> average_precision([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]])
     1.0
     """
-    return _average_precision(dag.ensure_graph(truth), scores)
-
-
-def _average_precision(truth: BoolMatrix, scores: Matrix) -> float:
-    outcomes, pair_scores = ordered_pairs(truth, scores)
+    outcomes, pair_scores = ordered_pairs(dag.ensure_graph(truth), scores)
     if not outcomes.any():
         return math.nan
     above = pair_scores > pair_scores.min()  # the others, most of the pairs of a sparse graph, enter together
@@ -247,11 +234,11 @@ def evaluate(truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None) -
         "estimated_edges": float(estimate.sum()),
         "acyclic": float(acyclic),
         "shd": float(_differing_pairs(truth, estimate)),
-        "nshd": _normalized_shd(truth, estimate),
+        "nshd": normalized_shd(truth, estimate),
         "f1": _f1(truth, estimate),
-        "ap": _average_precision(truth, estimate if scores is None else scores),
+        "ap": average_precision(truth, estimate if scores is None else scores),
         "skeleton_f1": _f1(skeleton_of(truth), skeleton_of(estimate)),
-        "orientation_accuracy": _orientation_accuracy(truth, estimate),
+        "orientation_accuracy": orientation_accuracy(truth, estimate),
         "cpdag_shd": float(cpdag_shd(truth, estimate)) if two_dags else math.nan,
         "sid": float(sid(truth, estimate)) if two_dags and len(truth) <= MAX_VARIABLES_SID else math.nan,
     }
