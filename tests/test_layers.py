@@ -32,6 +32,7 @@ PACKAGE = Package.of(
         "examples": 6,
         "web": 7,
         "agents": 8,
+        "notebook": 8,
         "cli": 9,
         "__main__": 10,
     },

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from causal_arrow.many.folder import ManyAnswers
     from causal_arrow.many.run import discover_many
     from causal_arrow.network.checkpoint import load_model
+    from causal_arrow.notebook import explore
     from causal_arrow.series.discovery import SeriesDiscovery
     from causal_arrow.tables.options import ReadOptions
     from causal_arrow.tables.reading import read_table
@@ -41,6 +42,7 @@ _HOME = {
     "causes_of": "causal_arrow.discovery.causes",
     "discover": "causal_arrow.discovery.pipeline",
     "discover_many": "causal_arrow.many.run",
+    "explore": "causal_arrow.notebook",
     "load_example": "causal_arrow.examples",
     "load_model": "causal_arrow.network.checkpoint",
     "read_table": "causal_arrow.tables.reading",
@@ -61,6 +63,7 @@ __all__ = [
     "causes_of",
     "discover",
     "discover_many",
+    "explore",
     "load_example",
     "load_model",
     "read_table",

@@ -7,7 +7,8 @@ const WIDTHS = [1.2, 5];
 const MARGIN = 28; // pixels around a graph
 const MAX_FIT = 1.6; // a small graph is not blown up further
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+let paletteOf = document.documentElement; // where the colors come from: in a notebook the page has others
+const color = (name) => getComputedStyle(paletteOf).getPropertyValue(`--${name}`).trim();
 const idOfEdge = (source, target) => JSON.stringify(["edge", source, target]);
 const idOfArc = (one, other) => JSON.stringify(["hidden", ...[one, other].sort()]);
 const idOfNode = (name) => JSON.stringify(["node", name]);
@@ -65,6 +66,7 @@ function bendData(points, from, to) {
 
 export class GraphPicture {
   constructor(container, { onEdge, onNode, onNothing, onDrag = (/** @type {Map<string, any>} */ _moved) => {} }) {
+    paletteOf = container;
     this.moved = new Map(); // where a person has dragged boxes to: they stay there
     this.cy = cytoscape({ container, style: styles(), minZoom: 0.1, maxZoom: 3, boxSelectionEnabled: false,
       selectionType: "single" });
