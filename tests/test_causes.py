@@ -42,11 +42,11 @@ def wide() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def causes(wide: pd.DataFrame) -> module.Causes:
+def causes(wide: pd.DataFrame) -> module.ProbableCauses:
     return causes_of(wide, "y", keep=25, progress=False)
 
 
-def test_screening_keeps_lines_squares_levels_and_causes_that_mask_each_other(causes: module.Causes) -> None:
+def test_screening_keeps_lines_squares_levels_and_causes_that_mask_each_other(causes: module.ProbableCauses) -> None:
     assert {"line", "square", "level", "masked", "hidden"} <= set(causes.names)
     assert len(causes.names) == 25
     assert causes.screened == NOISE + 6
@@ -54,7 +54,7 @@ def test_screening_keeps_lines_squares_levels_and_causes_that_mask_each_other(ca
     assert {"line", "masked"} <= set(causes.names[:8])
 
 
-def test_a_direct_cause_is_a_cause_and_the_most_probable_come_first(causes: module.Causes) -> None:
+def test_a_direct_cause_is_a_cause_and_the_most_probable_come_first(causes: module.ProbableCauses) -> None:
     frame = causes.to_frame()
     assert (frame.cause_probability >= frame.direct).all()
     assert frame.cause_probability.round(3).is_monotonic_decreasing
@@ -64,7 +64,7 @@ def test_a_direct_cause_is_a_cause_and_the_most_probable_come_first(causes: modu
         assert "is not ruled out as a cause" in text
 
 
-def test_the_order_of_columns_makes_no_difference(causes: module.Causes, wide: pd.DataFrame) -> None:
+def test_the_order_of_columns_makes_no_difference(causes: module.ProbableCauses, wide: pd.DataFrame) -> None:
     other = causes_of(wide[sorted(wide.columns)], "y", keep=25, progress=False)
     assert set(other.names) == set(causes.names)
     assert dict(zip(other.names, other.direct, strict=True)) == pytest.approx(

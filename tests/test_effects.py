@@ -533,7 +533,7 @@ def test_words_say_one_thing_per_line_and_open_with_the_size(medical: Table) -> 
     assert said[4].startswith("Estimand: the average effect")
     assert said[5].startswith("A hidden cause would have to explain ")
     assert max(map(len, said)) < 250
-    assert effect._repr_html_().startswith("<strong>health changes by 1.8")
+    assert effect._repr_html_().startswith("<div><p><b>health changes by 1.8")
     assert "&lt; 0.001" in effect._repr_html_()
 
 

@@ -1,4 +1,4 @@
-"""The widget in a real browser, with the real Python behind it: only the notebook between the two is a few lines here."""
+"""The widget in a real browser, with the real Python behind it; the notebook between the two is a few lines here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ pytest.importorskip("anywidget", reason="the widget needs the extra 'notebook'")
 pytest.importorskip("pydantic", reason="the widget needs the extra 'notebook'")
 
 from causal_arrow import Arrow, ArrowWarning, Discovery, discover, explore, load_example
-from causal_arrow import notebook as package
 from causal_arrow.errors import ConfigurationError, KnowledgeError
-from causal_arrow.notebook import script, style
+from causal_arrow.notebook.bundle import script, style
 from causal_arrow.notebook.widget import GraphWidget
 
 if TYPE_CHECKING:
@@ -201,7 +200,7 @@ def test_a_front_end_without_widgets_gets_the_picture(found: Discovery, monkeypa
 
 def test_the_widget_is_one_module_without_imports() -> None:
     assert not re.search(r"(?m)^\s*(import|export) (?!default \{ render \})", script())
-    assert package.style().count(":root") == 0
+    assert style().count(":root") == 0
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ PUBLIC = sorted(set(causal_arrow.__all__) - {"__version__"})
 RESULTS = (
     "discovery.answer.DirectedEdge",
     "discovery.answer.HiddenCause",
-    "discovery.causes.Causes",
+    "discovery.causes.ProbableCauses",
     "discovery.effects.effect.Effect",
     "discovery.effects.effect.Effects",
     "discovery.effects.experiments.Experiment",

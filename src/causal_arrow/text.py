@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -98,3 +99,12 @@ def shown(value: Any, most: int = 60) -> str:
 def visible(text: str, hidden: re.Pattern[str] = UNPRINTABLE) -> str:
     r"""The text with its unprintable characters written out, as "\x07" or "\udc80"."""
     return hidden.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\x80" else f"\\u{ord(match[0]):04x}", text)
+
+
+class InNotebooks:
+    """Gives a class the lines of its text as HTML: the first in bold, indented ones as a list."""
+
+    def _repr_html_(self) -> str:
+        first, *rest = map(html.escape, str(self).split("\n"))
+        parts = [f"<ul><li>{line.strip()}</li></ul>" if line.startswith("  ") else f"<p>{line}</p>" for line in rest]
+        return f"<div><p><b>{first}</b></p>{''.join(parts).replace('</ul><ul>', '')}</div>"

@@ -234,7 +234,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
                     "from causal_arrow.tables.report import inspect_table",
                     f"table = read_table({call}, strict=False)",
                     "report = inspect_table(table)",
-                    "print(report.title, *(finding.message for finding in report.findings), sep='\\n')",
+                    "print(report)",
                 ]
             ),
         }

@@ -50,7 +50,7 @@ NETWORK = "Reading what is left"
 
 
 @dataclass(frozen=True, eq=False)
-class Causes:
+class ProbableCauses:
     """The probable causes of one variable; `print` says it in words.
 
     Examples
@@ -160,7 +160,7 @@ def causes_of(
     random_state: int = 0,
     progress: bool | None = None,
     **changes: Any,
-) -> Causes:
+) -> ProbableCauses:
     """Find the probable causes of one variable, in a table of up to 20,000 columns.
 
     Parameters
@@ -236,7 +236,7 @@ def causes_of(
     )
     causes = np.maximum(causes, direct)
     order = [j for j in np.lexsort((found.names, -direct.round(3), -causes.round(3))).tolist() if j != target]
-    return Causes(
+    return ProbableCauses(
         outcome,
         tuple(found.names[j] for j in order),
         tuple(float(direct[j]) for j in order),

@@ -27,7 +27,7 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
-from causal_arrow.text import first_few
+from causal_arrow.text import InNotebooks, counted, counted_share, first_few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,8 +141,12 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
 # Stability
 
 
+MAX_SHOWN = 40
+"""Edges of a stability that its text lists."""
+
+
 @dataclass(frozen=True, eq=False)
-class EdgeStability:
+class EdgeStability(InNotebooks):
     """How often each edge occurred when the observations were drawn again: the result of `stability`.
 
     Examples
@@ -162,6 +166,13 @@ class EdgeStability:
     """Mean of the edge probabilities.  (P, P)"""
     resamples: int
     """How many tables were drawn."""
+
+    def __str__(self) -> str:
+        rows = self.to_frame().head(MAX_SHOWN).itertuples(index=False)
+        lines = [f"  {row.source} → {row.target}: {counted_share(row.frequency)}" for row in rows]
+        return "\n".join(
+            [f"Edges in {counted(self.resamples, 'resampled table')}, by the share that has them:", *lines]
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """The edges that occurred at least once, the most frequent first.

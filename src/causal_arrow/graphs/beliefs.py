@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError
-from causal_arrow.text import shown
+from causal_arrow.text import InNotebooks, shown
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -108,7 +108,7 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class WeighedBelief:
+class WeighedBelief(InNotebooks):
     """A belief next to what the data say about its statement.
 
     Examples

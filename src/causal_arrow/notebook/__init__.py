@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from causal_arrow.discovery.discovery import Discovery
@@ -16,9 +13,6 @@ if TYPE_CHECKING:
 
 NEEDED = ("anywidget", "pydantic")
 INSTALL = 'pip install "causal-arrow[notebook]"'
-HERE, PAGE = Path(__file__).parent, Path(__file__).parents[1] / "web" / "static"
-JOINED = ("dom.js", "argument.js", "graph.js")
-"""Modules of the page that the widget uses."""
 
 
 def explore(found: Discovery) -> GraphWidget | Discovery:
@@ -47,34 +41,6 @@ def explore(found: Discovery) -> GraphWidget | Discovery:
     from causal_arrow.notebook.widget import GraphWidget
 
     return GraphWidget(found)
-
-
-@cache
-def script() -> str:
-    """The widget as one module: Cytoscape, the modules of the page that it uses, and itself."""
-    library = (PAGE / "vendor" / "cytoscape.esm.min.js").read_text(encoding="utf-8")
-    body, name = re.fullmatch(r"(?s)(.*)export\{(\w+) as default\};?\s*", library).groups()  # type: ignore[union-attr]
-    parts = [f"const cytoscape = (() => {{\n{body}\nreturn {name};\n}})();"]
-    for module in JOINED:
-        text = (PAGE / module).read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^import [^;]*;\n", "", text)
-        exported = re.findall(r"(?m)^export (?:async )?(?:const|function|class) (\w+)", text)
-        text = re.sub(r"(?m)^export ", "", text)
-        parts.append(
-            f"const {{ {', '.join(exported)} }} = (() => {{\n{text}\nreturn {{ {', '.join(exported)} }};\n}})();"
-        )
-    return "\n".join([*parts, (HERE / "widget.js").read_text(encoding="utf-8")])
-
-
-@cache
-def style() -> str:
-    """The colors of the page, for the widget alone, and its own style."""
-    page = (PAGE / "style.css").read_text(encoding="utf-8")
-    colors = page[: page.index("* {")].replace(":root", ".causal-arrow-widget")
-    return "\n".join([colors, *((folder / name).read_text(encoding="utf-8") for folder, name in _STYLES)])
-
-
-_STYLES = ((PAGE, "graph.css"), (HERE, "widget.css"))
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 // The graph of the page in a notebook: choose, require, forbid, ask. Python has the state; this draws it and asks for changes.
-// Joined by notebook/__init__.py with graph.js, argument.js and dom.js of the page, whose names are used here.
+// Joined by bundle.py with graph.js, argument.js and dom.js of the page, whose names are used here.
 
 function render({ model, el }) {
   const canvas = element("div", { class: "graph", role: "application", "aria-label": "Causal graph" });

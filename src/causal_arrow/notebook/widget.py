@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.effects.effect import Effect
 from causal_arrow.errors import ArrowError, ConfigurationError
-from causal_arrow.notebook import script, style
+from causal_arrow.notebook.bundle import script, style
 from causal_arrow.web.messages import Argument
 from causal_arrow.web.views import argued, graph_of, places_of
 

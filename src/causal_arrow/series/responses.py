@@ -26,7 +26,7 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.series.distribution import summary
 from causal_arrow.series.window import SHORT_PANEL, Window, window, without_means
-from causal_arrow.text import counted_share, in_digits, visible
+from causal_arrow.text import InNotebooks, counted_share, in_digits, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(InNotebooks):
     """What happens to one variable after another was raised by one, step by step.
 
     Examples
@@ -141,7 +141,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class Curves(InNotebooks):
     """The effects over time of several variables on one, the largest first (per standard deviation of the cause).
 
     Examples

@@ -23,7 +23,7 @@ from causal_arrow.tables._facts import (
 from causal_arrow.tables._labels import SEPARATOR
 from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table, in_safe_units
-from causal_arrow.text import counted, first_few, in_percent, listed
+from causal_arrow.text import InNotebooks, counted, first_few, in_percent, listed
 
 NOTHING = "Nothing stands out."
 SEVERITIES = ("problem", "warning", "note")  # the most serious first
@@ -70,7 +70,7 @@ class TrainingRange:
 
 
 @dataclass(frozen=True)
-class TableReport:
+class TableReport(InNotebooks):
     """The size of a table, what its columns hold, and the findings about it, the most serious first.
 
     Examples
@@ -88,6 +88,9 @@ class TableReport:
     """What each variable is."""
     findings: tuple[Finding, ...]
     """What was noticed, the most serious first."""
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {each.severity}: {each.worded()}" for each in self.findings)])
 
     @property
     def variables(self) -> int:

@@ -4,7 +4,7 @@
     python -m causal_arrow_lab.benchmarks.causes --rows 1000 --columns 20000 --tables 5
 
 Each table has modules of 100 variables. A variable has about two parents, most of them in its module, with effects that
-are lines, bends or products of an odd power; its noise explains a fifth to four fifths of it. The outcome has two to
+are lines, bends, kinks or roots; its noise explains a fifth to four fifths of it. The outcome has two to
 eight parents. The partial correlation of a parent with the outcome is given the other parents, over 5,000 further rows.
 """
 
@@ -37,7 +37,7 @@ MECHANISMS: dict[str, Callable[[Floats], Floats]] = {
     "line": lambda x: x,
     "bend": np.tanh,
     "kink": lambda x: np.where(x > 0, x, 0.2 * x),
-    "power": lambda x: np.sign(x) * np.abs(x) ** 1.5,
+    "root": lambda x: np.sign(x) * np.sqrt(np.abs(x)),
 }
 NOISES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "normal": lambda random, rows: random.normal(size=rows),

@@ -7,7 +7,6 @@ for. Many graphs are possible, so each of their adjustment sets is used, weighte
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from causal_arrow.discovery.effects import pictures, sensitivity
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.text import closest, counted, counted_share, in_digits, in_percent, listed
+from causal_arrow.text import InNotebooks, closest, counted, counted_share, in_digits, in_percent, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +86,7 @@ class RowEffects:
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class Effect(InNotebooks):
     """The effect of a treatment on an outcome over many possible graphs. `print(effect)` says it in words.
 
     Numbers are per unit of the treatment or, where it goes from one value to another, for that change.
@@ -529,10 +528,6 @@ class Effect:
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
-    def _repr_html_(self) -> str:
-        first, *rest = (html.escape(line) for line in self.lines)
-        return f"<strong>{first}</strong><br>" + "<br>".join(rest)
-
     @property
     def sentence(self) -> str:
         """The headline: the size of the effect, or what speaks against using it.
@@ -785,7 +780,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
+class Effects(InNotebooks):
     """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
     Those that most graphs do not identify come last: their numbers are those of few graphs.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from causal_arrow.discovery.effects import pictures
-from causal_arrow.text import counted, in_digits, in_percent, listed
+from causal_arrow.text import InNotebooks, counted, in_digits, in_percent, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, eq=False)
-class ExperimentPlan:
+class ExperimentPlan(InNotebooks):
     """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words.
 
     Examples

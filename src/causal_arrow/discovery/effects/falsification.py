@@ -28,7 +28,7 @@ from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import counted, counted_share, listed
+from causal_arrow.text import InNotebooks, counted, counted_share, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ MIN_COMPLETE = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Falsification:
+class Falsification(InNotebooks):
     """What the independences of a graph say about it. `print(...)` says it in words.
 
     Examples
