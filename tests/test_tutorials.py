@@ -117,7 +117,7 @@ def test_time_gives_the_graph_of_the_greenhouse_and_fails_as_the_page_says() -> 
         "[[e.lag, e.direction] for e in weekly.answer.edges]",
         "sorted(lagged_edges(blind) - truth)",
         "len(lagged_edges(informed) - truth)",
-        "[[len(each.answer.edges), [finding.kind for finding in each.answer.findings]] for each in (wandering, changes)]",
+        "[[len(each.answer.edges), [it.kind for it in each.answer.findings]] for each in (wandering, changes)]",
     )
     assert right
     assert not plain  # "no direction is sure"

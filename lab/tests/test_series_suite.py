@@ -13,19 +13,25 @@ from causal_arrow.discovery.inference import ready_model
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.benchmarks.series.__main__ import main
-from causal_arrow_lab.benchmarks.series.arrow import solve as solve_by_arrow
-from causal_arrow_lab.benchmarks.series.cdml import cdml_tasks
-from causal_arrow_lab.benchmarks.series.coverage import coverage
-from causal_arrow_lab.benchmarks.series.families import FAMILIES, Edge, Family, Process, SeriesTask, draw_task
+from causal_arrow_lab.benchmarks.series.families import (
+    FAMILIES,
+    Edge,
+    Family,
+    Process,
+    SeriesTask,
+    cdml_tasks,
+    draw_task,
+)
 from causal_arrow_lab.benchmarks.series.measures import (
     SeriesEstimate,
     auroc,
     average_precision,
+    coverage,
     f1,
     measures,
     reliability,
 )
-from causal_arrow_lab.benchmarks.series.peers import PEERS, solve
+from causal_arrow_lab.benchmarks.series.peers import PEERS, solve, solve_by_arrow
 from docs_scripts import load_script
 
 

@@ -21,12 +21,9 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.series.cdml import cdml_tasks
-from causal_arrow_lab.benchmarks.series.coverage import coverage
-from causal_arrow_lab.benchmarks.series.families import FAMILIES, SeriesTask
-from causal_arrow_lab.benchmarks.series.measures import SeriesEstimate, measures, reliability
-from causal_arrow_lab.benchmarks.series.peers import PEERS
-from causal_arrow_lab.benchmarks.series.peers import solve as solve_by_peer
+from causal_arrow_lab.benchmarks.series.families import FAMILIES, SeriesTask, cdml_tasks
+from causal_arrow_lab.benchmarks.series.measures import coverage, measures, reliability
+from causal_arrow_lab.benchmarks.series.peers import PEERS, solver
 from causal_arrow_lab.programs import run_program
 
 STEPS_OF_CALIBRATION = (300, 1000)
@@ -83,13 +80,12 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     for name, tasks in suites.items():
         pairs = [(task, solve(task)) for task in tasks()]
         answers = [measures(task, estimate) for task, estimate in pairs]
-        found = {column: [answer[column] for answer in answers] for column in COLUMNS if column in answers[0]}
-        # nan where a truth has no such edge
-        content[name] = {column: float(np.nanmean(values)) for column, values in found.items()} | {
-            "tasks": len(pairs),
-            "errors": {column: _standard_error(values) for column, values in found.items()},
-        }
-        stated = [(task, each.probabilities) for task, each in pairs if each.probabilities is not None]
+        content[name] = {
+            column: float(np.nanmean([answer[column] for answer in answers]))  # nan where a truth has no such edge
+            for column in COLUMNS
+            if all(column in answer for answer in answers)
+        } | {"tasks": len(pairs)}
+        stated = [(task, found.probabilities) for task, found in pairs if found.probabilities is not None]
         claims = [(task.window[1:], probabilities[1:]) for task, probabilities in stated]
         if claims:
             content[name]["ece"] = reliability(claims).error
@@ -104,14 +100,6 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             for column in (*COLUMNS, "ece")
             if any(column in family for family in simulated)
         }
-        errors = [family["errors"] for family in simulated]
-        content["mean"]["errors"] = {
-            column: float(
-                np.sqrt(sum(each.get(column, 0.0) ** 2 for each in errors)) / sum(column in each for each in errors)
-            )
-            for column in COLUMNS
-            if column in content["mean"]
-        }
         _print_line("mean", content["mean"])
     if calibrated:
         content["reliability"] = asdict(reliability(calibrated))
@@ -122,28 +110,9 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     return content
 
 
-def _standard_error(values: Sequence[float]) -> float:
-    """Of the mean of the values that are there."""
-    there = np.array(values)[~np.isnan(values)]
-    return float(there.std(ddof=1) / np.sqrt(len(there))) if len(there) > 1 else float("nan")
-
-
 def _print_line(name: str, values: Mapping[str, float]) -> None:
     cells = "".join(f"{values[column]:11.3f}" if column in values else f"{'–':>11}" for column in (*COLUMNS, "ece"))
     print(f"{name:18}{cells}", flush=True)
-
-
-def solver(method: str) -> Callable[[SeriesTask], SeriesEstimate]:
-    """A method that is ready to work."""
-    if method in PEERS:
-        return partial(solve_by_peer, method)
-    if method != "arrow":
-        raise BenchmarkError(f"There is no method {method!r}: expected some of arrow, {', '.join(PEERS)}.")
-    from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.network import DEFAULT_MODEL
-    from causal_arrow_lab.benchmarks.series.arrow import solve
-
-    return partial(solve, ready_model(DEFAULT_MODEL, "cpu"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How good a window graph and its probabilities are. Lagged edges and those at lag 0 are measured apart."""
+"""Measures of window graphs, of their probabilities and of effects over time. Lag 0 is measured apart."""
 
 # L lags, P variables
 
@@ -12,7 +12,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow_lab.benchmarks.series.families import SeriesTask
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.series.responses import Steps, response
+from causal_arrow_lab.benchmarks.series.families import Family, SeriesTask
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -20,11 +22,14 @@ Bools = NDArray[np.bool_]
 STATED_FROM = 0.05
 """Calibration counts pairs stated with this probability or more: the many clear absences would hide the rest."""
 BINS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+HORIZON = 8
+PAIRS_PER_TASK = 4
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesEstimate:
-    """What a method says about a series."""
+    """The answer of a method for a series."""
 
     graph: Bools  # (L + 1, P, P), [lag, j, k]
     scores: Floats  # (L + 1, P, P), the larger the surer
@@ -36,11 +41,8 @@ class SeriesEstimate:
 def measures(task: SeriesTask, estimate: SeriesEstimate) -> dict[str, float]:
     """All measures of one answer; nan where there is nothing to measure."""
     lagged, truth = estimate.scores[1:].ravel(), task.window[1:].ravel()
-    graph = (
-        estimate.graph
-        if task.contemporaneous
-        else np.concatenate([np.zeros_like(estimate.graph[:1]), estimate.graph[1:]])
-    )
+    graph = estimate.graph.copy()
+    graph[0] &= task.contemporaneous
     apart = ~np.eye(graph.shape[1], dtype=bool)
     found = {
         "auroc": auroc(truth, lagged),
@@ -62,24 +64,16 @@ def measures(task: SeriesTask, estimate: SeriesEstimate) -> dict[str, float]:
 
 def auroc(truth: Bools, scores: Floats) -> float:
     """Probability that an edge has a larger score than a pair without one, ties counting one half."""
-    positive = int(truth.sum())
-    negative = truth.size - positive
-    if not positive or not negative:
-        return math.nan
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return float((ranks[place][truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, scores)) if 0 < truth.sum() < truth.size else math.nan
 
 
 def average_precision(truth: Bools, scores: Floats) -> float:
     """Mean precision over the edges, equal scores taken together."""
-    if not truth.any():
-        return math.nan
-    order = np.argsort(-scores, kind="stable")
-    hits = np.cumsum(truth[order])
-    last = np.append(scores[order][1:] != scores[order][:-1], True)  # the end of each run of equal scores
-    precision, recall = hits[last] / (np.flatnonzero(last) + 1), hits[last] / hits[-1]
-    return float((np.diff(recall, prepend=0.0) * precision).sum())
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(truth, scores)) if truth.any() else math.nan
 
 
 def f1(truth: Bools, graph: Bools) -> float:
@@ -97,7 +91,7 @@ class LaggedReliability:
 
 
 def reliability(answers: Iterable[tuple[Bools, Floats]]) -> LaggedReliability:
-    """Of pairs of truth and stated probabilities, of any shape."""
+    """The reliability of pairs of truth and stated probabilities, of any shape."""
     truth, stated = (np.concatenate([np.ravel(part) for part in side]) for side in zip(*answers, strict=True))
     bins = []
     for low, high in pairwise(BINS):
@@ -107,3 +101,45 @@ def reliability(answers: Iterable[tuple[Bools, Floats]]) -> LaggedReliability:
     pairs = sum(count for _, _, count, _, _ in bins)
     error = sum(count * abs(mean - share) for _, _, count, mean, share in bins) / pairs if pairs else math.nan
     return LaggedReliability(error, tuple(bins))
+
+
+# Effects over time
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of 90% intervals that hold the truth, graphs known: pairs with a path, steps 0 to HORIZON."""
+
+    raised_once: float
+    held: float
+    width: float  # of the intervals for a cause that is raised once
+    error: float  # absolute, of its estimates
+
+
+def coverage(family: Family, indices: Iterable[int], development: bool) -> Coverage:
+    """The coverage for some pairs of each task; a season is declared where a family has one."""
+    inside: dict[bool, list[NDArray[np.bool_]]] = {False: [], True: []}
+    widths, errors = [], []
+    for index in indices:
+        task = family.task(index, development=development)
+        assert task.process is not None
+        random = np.random.default_rng(index)
+        steps = Steps(task.values, unit=task.unit, period=task.process.period if family.seasonal else None)
+        pairs = pairs_with_paths(task)
+        for cause, effect in pairs[random.permutation(len(pairs))[:PAIRS_PER_TASK]].tolist():
+            for held in (False, True):
+                true = task.process.response(cause, effect, HORIZON, random, held=held)
+                found = response(
+                    steps, task.window[None], cause, effect, HORIZON, random, kind="step" if held else "pulse"
+                )
+                inside[held].append((found.low - ROUNDING <= true) & (true <= found.high + ROUNDING))
+                if not held:
+                    widths.append(found.high - found.low)
+                    errors.append(np.abs(found.estimate - true))
+    return Coverage(*(float(np.mean(each)) for each in (inside[False], inside[True], widths, errors)))
+
+
+def pairs_with_paths(task: SeriesTask) -> NDArray[np.intp]:
+    """Pairs of different variables with a directed path from the first to the second.  (pairs, 2)"""
+    reached = transitive_closure(np.asarray(task.window.any(axis=0)))
+    return np.argwhere(reached & ~np.eye(len(reached), dtype=bool))
