@@ -119,7 +119,7 @@ class CellBlock(nn.Module):
 
 
 class OuterProduct(nn.Module):
-    """The common part of the cells of two variables: outer products of projections, summed over observations and divided
+    """Outer products of the projected cells of two variables, summed over observations and divided
     by `count`, so that chunks of observations add up to a mean.  (B, P, P, W²)
     """
 
