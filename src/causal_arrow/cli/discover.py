@@ -353,14 +353,18 @@ def _print_opinion(opinion: SecondOpinion | None) -> None:
 
 def _edge_table(answer: Answer, said: Summary, stability: EdgeStability | None) -> Grid:
     """One line per edge, with whether its direction is compelled, and how stable it is if that is known."""
+    from causal_arrow.discovery.summary import decided_by
+
     cause, effect, *others = said.headings
     headings = [cause, "", effect, *others, "compelled", *(["stability"] if stability else [])]
     table = grid(*headings, right=("probability", "adjacent", "stability"))
-    for edge, (_, _, *cells) in zip(answer.edges, said.rows, strict=False):
-        row = [edge.source, "→", edge.target, *cells, "yes" if edge.compelled else "no"]
+    for edge, (_, _, *cells, direction) in zip(answer.edges, said.rows, strict=False):
+        weak = edge.direction == "weak" and decided_by(answer, edge.source, edge.target) is None
+        marked = f"[yellow]{escape(direction)}[/yellow]" if weak else escape(direction)
+        row = [*map(escape, (edge.source, "→", edge.target, *cells)), marked, "yes" if edge.compelled else "no"]
         if stability:
             row.append(f"{stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]:.2f}")
-        table.add_row(*(f"[yellow]{cell}[/yellow]" if cell.startswith("weak (") else escape(cell) for cell in row))
+        table.add_row(*row)
     return table
 
 

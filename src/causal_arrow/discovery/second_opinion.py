@@ -139,19 +139,20 @@ def chosen_methods(
     ConfigurationError for a name that is unknown or not installed, or if no method is left.
     """
     asked = [asked] if isinstance(asked, str) else asked
-    left_out = []
+    chosen, left_out = {}, []
     for name in known if asked is None else asked:
-        if name not in known:
+        method = known.get(name)
+        if method is None:
             raise ConfigurationError(f"There is no method {name!r}: expected some of {', '.join(known)}.")
-        if not known[name].is_installed:
-            left_out.append(f"{known[name].title} is not installed: {INSTALL}.")
-        elif asked is None and variables > known[name].most:
+        if not method.is_installed:
+            left_out.append(f"{method.title} is not installed: {INSTALL}.")
+        elif asked is None and variables > method.most:
             left_out.append(
-                f"{known[name].title} was left out: with more than {known[name].most} variables it may take very long. "
-                f"To wait for it, ask for {name!r} by name."
+                f"{method.title} was left out: with more than {method.most} variables it may take very long. To wait "
+                f"for it, ask for {name!r} by name."
             )
-    titles = {sentence.split(" ", 1)[0] for sentence in left_out}
-    chosen = {name: known[name] for name in (asked or known) if known[name].title not in titles}
+        else:
+            chosen[name] = method
     if not chosen or (asked is not None and left_out):
         raise ConfigurationError(" ".join(left_out) or "Expected the name of one method or more, got none.")
     return chosen, left_out
@@ -335,17 +336,19 @@ class SecondOpinion:
         save_two_graphs(self.names, self.edges, other.edges, other.title, *paths)
 
     def __str__(self) -> str:
+        return "\n".join(self._lines(lists=True))
+
+    def _lines(self, lists: bool) -> list[str]:
+        """The sentences, with or without the lists of agreed edges and conflicts below them."""
         titles = ", ".join(each.title for each in self.opinions)
+        agreed, conflicts = [f"{source} → {target}" for source, target in self.agreed], self.conflicts
         count = counted(len(self.edges), "edge")
-        lines = [f"Second opinion of {titles}: {len(self.agreed)} of {count} in all of their graphs."]
-        lines += [f"  {source} → {target}" for source, target in self.agreed[:MAX_CONFLICTS]]
-        lines += _cut(len(self.agreed))
-        conflicts = self.conflicts
+        lines = [f"Second opinion of {titles}: {len(agreed)} of {count} in all of their graphs."]
+        lines += _first_lines(agreed) if lists else []
         lines.append(f"{counted(len(conflicts), 'conflict')}{':' if conflicts else '.'}")
-        lines += [f"  {sentence}" for sentence in conflicts[:MAX_CONFLICTS]] + _cut(len(conflicts))
+        lines += _first_lines(conflicts) if lists else []
         lines += [f"{each.title} assumes: {each.assumes}." for each in self.opinions]
-        lines += ["Agreement is no proof: methods that share an assumption are wrong together.", *self.remarks]
-        return "\n".join(lines)
+        return [*lines, "Agreement is no proof: methods that share an assumption are wrong together.", *self.remarks]
 
     def _repr_html_(self) -> str:
         """The sentences and the table, for notebooks."""
@@ -354,7 +357,7 @@ class SecondOpinion:
             [*pair, f"{probability:.2f}", *(each.on(*pair) for each in self.opinions)]
             for pair, probability in zip(self._pairs, self._probabilities, strict=True)
         ]
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in str(self).split("\n") if not line.startswith("  "))
+        words = "".join(f"<p>{html.escape(line)}</p>" for line in self._lines(lists=False))
         return f"<div>{words}{html_table(headings, rows)}</div>"
 
     @property
@@ -371,8 +374,9 @@ class SecondOpinion:
         return (*self.probabilities, *[0.0] * (len(self._pairs) - len(self.edges)))
 
 
-def _cut(count: int) -> list[str]:
-    return [f"  ... and {count - MAX_CONFLICTS} more"] if count > MAX_CONFLICTS else []
+def _first_lines(items: Sequence[str]) -> list[str]:
+    more = [f"... and {len(items) - MAX_CONFLICTS} more"] if len(items) > MAX_CONFLICTS else []
+    return [f"  {item}" for item in [*items[:MAX_CONFLICTS], *more]]
 
 
 def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str | None, frames: str) -> SecondOpinion:
