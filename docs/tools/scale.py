@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 
 from causal_arrow.discovery.arranged import OBSERVATIONS_READ
-from causal_arrow.discovery.inference import peak_memory_gb
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
@@ -38,6 +37,7 @@ from causal_arrow.graphs.metrics import average_precision, f1
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray, unnamed
 from causal_arrow_lab.benchmarks.evaluate import WORKER_VARIABLES
+from causal_arrow_lab.programs import peak_memory_gb
 from document import Block, Cell, Grid, Heading, Paragraph, Picture
 from overview import ARROW, network_name
 

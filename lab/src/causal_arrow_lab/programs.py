@@ -20,3 +20,11 @@ def run_program(
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def peak_memory_gb() -> float:
+    """The most memory this process has held so far."""
+    import resource  # which Windows does not have
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)

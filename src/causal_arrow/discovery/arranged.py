@@ -1,12 +1,11 @@
-"""Tables in an order of their own, so that tables that differ only by a shuffle are the same input, to the last bit.
+"""Tables in a canonical order, so that shuffling rows or columns leaves the network's input the same to the last bit.
 
-Sums in floating point depend on the order of their terms, and ties on the order of columns. So a table is arranged
-first, columns and observations in an order that depends on their values alone. Columns stay in that order until an
-answer is put into words. Levels of categories are numbered by how frequent they are, whatever their names.
+Sums in floating point depend on the order of their terms, and ties on the order of columns. So columns and observations
+are sorted by their values alone, and columns stay in that order until an answer is put into words. Levels of categories
+are numbered by frequency, whatever their names.
 
-A long table stays where it is. Its columns are arranged, and the observations that the network reads one by one are
-drawn: which ones depends on ranks and frequencies, so that neither a shuffle nor other units, signs or names of levels
-change them.
+The rows of a long table are not sorted. The observations that the network reads one by one are drawn by ranks and
+frequencies, so that shuffles, units, signs and names of levels do not change which ones are drawn.
 """
 
 # N observations, M of them drawn, P variables
@@ -36,7 +35,7 @@ AnyArranged = TypeVar("AnyArranged", bound="Arranged")
 
 OBSERVATIONS_READ = 20_000
 """Observations that the network reads one by one, at most: with more, answers hardly improve (docs/evidence/scale.md).
-Its statistics of pairs are always those of all observations."""
+Statistics of pairs always use all observations."""
 
 WIDE = 256
 NEARLY_AS_MANY = 0.05
@@ -47,27 +46,27 @@ two numbers differ by less than this share of the variables, observations are le
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """The columns of a table in an order of their own: `arrangement[i]` is the column of the table that is column i."""
+    """The columns of a table in canonical order: column i is the column `arrangement[i]` of the table."""
 
     columns: tuple[Column, ...]  # (P,)
     arrangement: tuple[int, ...]  # (P,)
     copies: Mapping[int, int] = field(default_factory=dict, kw_only=True)
-    """The places of columns that the network does not read, and of which other column each is a copy."""
+    """Indices of columns that the network does not read, and of the column that each is a copy of."""
 
     @property
     def read(self) -> list[int]:
-        """The places of the columns that the network reads: all but copies."""
+        """The indices of the columns that the network reads, without copies."""
         return [index for index in range(len(self.columns)) if index not in self.copies]
 
     @property
     def read_as(self) -> list[int]:
-        """For each place the one that is read in its stead.  (P,)"""
+        """For each column the index of the one that is read for it.  (P,)"""
         return [self.copies.get(index, index) for index in range(len(self.columns))]
 
     def reading_once(self: AnyArranged, groups: Iterable[Sequence[str]]) -> AnyArranged:
-        """The same, of which only the first of each group of columns, by name, is read: the others are its copies.
+        """Read only the first of each group of columns, by name: the others are its copies.
 
-        Of a table with one column and its copies two are read: a network reads no table of one column.
+        If only one column is left, a second one is read: networks need two.
         """
         indices = {name: index for index, name in enumerate(self.names)}
         copies = {indices[name]: indices[group[0]] for group in groups for name in group[1:]}
@@ -87,14 +86,14 @@ class Arranged:
 
 @dataclass(frozen=True, eq=False)
 class ArrangedTable(Arranged):
-    """A table with its columns and observations in an order of their own."""
+    """A table with its columns and observations in canonical order."""
 
     values: Floats  # (N, P), NaN where nothing was observed
     intervened: Bools | None = None  # (N, P)
 
     @cached_property
     def checksum(self) -> str:
-        """Digits that change with any name or value, whatever the order of rows and columns."""
+        """Digits that change with any name or value, but not with the order of rows or columns."""
         digest = hashlib.sha256(repr(self.names).encode("utf-8", "surrogatepass"))
         digest.update(np.ascontiguousarray(self.values).tobytes())
         if levels := [column.levels for column in self.columns if column.kind == "category"]:
@@ -104,26 +103,26 @@ class ArrangedTable(Arranged):
         return digest.hexdigest()[:16]
 
     def with_logarithms(self, columns: Bools) -> ArrangedTable:
-        """The same with the logarithms of some columns in their place."""
+        """The table with some columns replaced by their logarithms."""
         return replace(self, values=with_logarithms(self.values, columns))
 
 
 @dataclass(frozen=True, eq=False)
 class ArrangedLongTable(Arranged):
-    """A long table with its columns in an order of their own, and the observations to read one by one."""
+    """A long table with its columns in canonical order, and the observations to read one by one."""
 
     table: Table
     drawn: NDArray[np.intp]  # (M,)
-    renumbered: dict[int, Floats]  # by the place of a category in the table: the new code of each level
+    renumbered: dict[int, Floats]  # by the index of a category in the table: the new code of each level
     checksum: str
     logarithms: Bools  # (P,) as arranged
 
     def with_logarithms(self, columns: Bools) -> ArrangedLongTable:
-        """The same with the logarithms of some columns in their place."""
+        """The table with some columns replaced by their logarithms."""
         return replace(self, logarithms=columns)
 
     def column(self, index: int) -> Floats:
-        """The values of a column, with the new codes of levels, on the scale on which they are analysed.  (N,)"""
+        """The values of a column, with new codes of levels and on the scale that is analyzed.  (N,)"""
         origin = self.arrangement[index]
         values = _renumber(_plain(self.table.values[:, origin]), self.renumbered.get(origin))
         if not self.logarithms[index]:
@@ -131,7 +130,7 @@ class ArrangedLongTable(Arranged):
         return with_logarithms(values[:, None], np.array([True]))[:, 0]
 
     def for_network(self, reads: frozenset[str]) -> LongTable:
-        """The table as a network reads it, which makes use of these parts."""
+        """The table with the parts that a network reads."""
         intervened, read = self.table.intervened, self.read
         levels = levels_of([self.columns[index] for index in read])
         return LongTable(
@@ -144,12 +143,12 @@ class ArrangedLongTable(Arranged):
         )
 
     def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:
-        """The table made of these observations, which were drawn at random."""
+        """A table of observations that were drawn at random."""
         values = room_for(self.table.values.shape, np.float64)
         for index in range(self.table.variables):
             values[:, index] = self.table.values[:, index][rows]
         intervened = None if self.table.intervened is None else self.table.intervened[rows]
-        # In random order already: the first ones are as good as any.
+        # They are in random order, so the first ones will do.
         again = replace(self.table, values=values, intervened=intervened)
         return replace(self, table=again, drawn=np.arange(len(self.drawn)))
 
@@ -160,34 +159,21 @@ def levels_of(columns: Sequence[Column]) -> NDArray[np.int64]:
 
 
 def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLongTable:
-    """The table with columns and observations sorted by their values alone (equal columns by name).
+    """Sort columns and observations by their values alone; equal columns by name.
 
-    One with more than `most` observations, OBSERVATIONS_READ by default, stays where it is, and as many are drawn.
-    Where `most` is not given, a wide table with about as many observations as variables is read without some.
+    From more than `most` observations (OBSERVATIONS_READ by default) that many are drawn. If `most` is not given, a
+    wide table with about as many observations as variables loses some (NEARLY_AS_MANY).
     """
     limit = OBSERVATIONS_READ if most is None else most
     if table.observations > limit:
         return _arrange_long(table, limit)
-    count = _worth_reading(*table.values.shape) if most is None else table.observations
-    return _arrange_whole(table if count == table.observations else _some_of(table, count))
-
-
-def _worth_reading(observations: int, variables: int) -> int:
-    """How many observations say most together; see NEARLY_AS_MANY."""
-    apart = abs(observations - variables)
-    too_near = variables > WIDE and apart < NEARLY_AS_MANY * variables
-    return int((1 - NEARLY_AS_MANY) * variables) if too_near else observations
-
-
-def _some_of(table: Table, count: int) -> Table:
-    """So many observations of a table, drawn evenly."""
-    hashes = _hashes_of_numbers(table) + _hashes_of_the_rest(table)
-    drawn = np.sort(_drawn(hashes, count))
-    return replace(
-        table,
-        values=table.values[drawn],
-        intervened=None if table.intervened is None else table.intervened[drawn],
-    )
+    n, p = table.values.shape
+    if most is None and p > WIDE and abs(n - p) < NEARLY_AS_MANY * p:
+        hashes = _hashes_of_numbers(table) + _hashes_of_the_rest(table)
+        drawn = np.sort(_drawn(hashes, int((1 - NEARLY_AS_MANY) * p)))
+        intervened = None if table.intervened is None else table.intervened[drawn]
+        table = replace(table, values=table.values[drawn], intervened=intervened)
+    return _arrange_whole(table)
 
 
 def _arrange_whole(table: Table) -> ArrangedTable:
@@ -218,7 +204,7 @@ def _plain(values: Floats) -> Floats:
 
 
 def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Gives categories other codes, in place: frequent levels first, equally frequent ones by what goes with them."""
+    """Recode categories in place: frequent levels first, equally frequent ones by the values in their rows."""
     changed = list(columns)
     if all(column.kind != "category" for column in columns):
         return columns
@@ -246,12 +232,12 @@ def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> 
 
 
 def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
-    others = [index for index, column in enumerate(table.columns) if column.kind == "category"]
     rows = _hashes_of_numbers(table)
     renumbered: dict[int, Floats] = {}
     columns = list(table.columns)
-    for index in others:
-        renumbered[index], columns[index] = _by_frequency(table.values[:, index], table.columns[index], rows)
+    for index, column in enumerate(table.columns):
+        if column.kind == "category":
+            renumbered[index], columns[index] = _by_frequency(table.values[:, index], column, rows)
     rows += _hashes_of_the_rest(table)
 
     def digits(index: int) -> int:
@@ -275,7 +261,7 @@ def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
 
 
 def _hashes_of_numbers(table: Table) -> Hashes:
-    """For each observation a number that depends on its ranks among all of them, whatever their signs.  (N,)"""
+    """A hash for each observation, of the ranks of its numbers; changes of sign do not matter.  (N,)"""
     numbers = [index for index, column in enumerate(table.columns) if column.kind != "category"]
     rows = np.zeros(table.observations, dtype=np.uint64)
     lock = threading.Lock()  # added as they come, so that few are held at once
@@ -290,7 +276,7 @@ def _hashes_of_numbers(table: Table) -> Hashes:
 
 
 def _hashes_of_the_rest(table: Table) -> Hashes:
-    """The same for categories, by how frequent their levels are, and for how many variables were set.  (N,)"""
+    """A hash for each observation, of the frequencies of its levels and of the number of variables set.  (N,)"""
     rows = np.zeros(table.observations, dtype=np.uint64)
     for index, column in enumerate(table.columns):
         if column.kind == "category":
@@ -303,13 +289,13 @@ def _hashes_of_the_rest(table: Table) -> Hashes:
 
 
 def _drawn(hashes: Hashes, count: int) -> NDArray[np.intp]:
-    """The places of so many observations, drawn evenly by the order of their hashes.  (M,)"""
+    """The indices of `count` observations, drawn evenly by the order of their hashes.  (M,)"""
     chosen = np.sort(np.random.default_rng(0).choice(len(hashes), size=count, replace=False))
     return np.argsort(hashes, kind="stable")[chosen]
 
 
 def hashes_of_ranks(column: Floats) -> Hashes:
-    """For each value a number that depends on its distance from the median alone, in ranks.  (N,)"""
+    """A hash for each value, of its distance from the median in ranks.  (N,)"""
     order = np.argsort(column)
     ordered = column[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
@@ -334,8 +320,10 @@ def mixed(numbers: Hashes) -> Hashes:
 
 
 def _by_frequency(codes: Floats, column: Column, rows: Hashes) -> tuple[Floats, Column]:
-    """New codes for the levels of a category, and the column with its levels in their order: frequent ones first,
-    equally frequent ones by the observations that have them."""
+    """New codes for the levels of a category, and the column with its levels in their order.
+
+    Frequent levels come first, equally frequent ones by the hashes of their observations.
+    """
     members = [codes == code for code in range(len(column.levels))]
     keys = [(-int(each.sum()), int(rows[each].sum(dtype=np.uint64))) for each in members]
     order = sorted(range(len(members)), key=keys.__getitem__)

@@ -1,8 +1,7 @@
-"""Copies of variables in drawn graphs: any one of them may be the one with the edges to other variables.
+"""Copies of variables in sampled graphs: any of them may be the one with the edges to other variables.
 
-The network reads one of several columns that are copies of each other. What it says holds for any of them, so that
-they share its probabilities; and in a graph that is drawn one of them, the carrier, has all edges and causes the
-others.
+The network reads one of several columns that are copies of each other. Its probabilities hold for any of them, so the
+copies share them. In a sampled graph one of them, the carrier, has all edges and causes the others.
 """
 
 # K graphs, P variables, M members of a group
@@ -27,26 +26,26 @@ class Copies:
     groups: tuple[Group, ...] = ()
 
     def shared(self, probabilities: Floats) -> Floats:
-        """Probabilities of pairs, if any of the copies may be the one that the network has read.  (P, P)"""
+        """Probabilities of pairs if each of the copies may be the one that the network has read.  (P, P)"""
         for group in self.groups:
             ways = ways_to_swap(group, len(probabilities))
             probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
         return probabilities
 
     def with_any_carrier(self, graphs: Bools, generator: np.random.Generator) -> Bools:
-        """Graphs in which the first of each group has the edges, with any member of it in its place.  (K, P, P)"""
+        """Give the edges of the first of each group to a random member of it.  (K, P, P)"""
         for group in self.groups:
             graphs = _swapped(graphs, group[0], generator.choice(group, size=len(graphs)))
         return graphs
 
     def with_carriers_of(self, graphs: Bools, pairs: Bools) -> Bools:
-        """Pairs of variables, drawn as if the first of each group carried, for the carriers of graphs.  (K, P, P)"""
+        """Pairs drawn as if the first of each group were the carrier, for the carriers of graphs.  (K, P, P)"""
         for group in self.groups:
             pairs = _swapped(pairs, group[0], _carriers(group, graphs))
         return pairs
 
     def carried_by(self, variable: int, graphs: Bools, pairs: Bools | None) -> tuple[Bools, Bools | None]:
-        """Graphs, and pairs of variables for each, in which a variable carries if it has copies.  (K, P, P) each"""
+        """Make a variable with copies the carrier, in graphs and in pairs drawn for them.  (K, P, P) each"""
         for group in self.groups:
             if variable in group:
                 carriers = _carriers(group, graphs)
@@ -56,7 +55,7 @@ class Copies:
 
 
 def ways_to_swap(group: Group, variables: int) -> Indices:
-    """The variables with any one of a group of copies in the place of its first, and it in theirs.  (M, P)"""
+    """The variables with the first of a group of copies exchanged for each of its members.  (M, P)"""
     members = np.array(group)
     ways = np.tile(np.arange(variables), (len(group), 1))
     ways[np.arange(len(group)), members] = members[0]
@@ -65,14 +64,14 @@ def ways_to_swap(group: Group, variables: int) -> Indices:
 
 
 def _carriers(group: Group, graphs: Bools) -> Indices:
-    """Which of several copies has the edges to other variables: the one that causes the other copies.  (K,)"""
+    """Which of several copies is the carrier of each graph.  (K,)"""
     members = np.array(group)
     inside = graphs[:, members[:, None], members[None, :]]
     return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
 
 
 def _swapped(matrices: Bools, one: int, others: Indices) -> Bools:
-    """Matrices of pairs (K, P, P), with one variable and another (K,) in each other's place.  (K, P, P)"""
+    """Exchange one variable for another (K,) in matrices of pairs (K, P, P)."""
     each = np.arange(len(matrices))
     indices = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)
     indices[each, others] = one

@@ -1,7 +1,7 @@
 """Which hidden causes to show: pairs that stand out from the level of their table.
 
-In many real tables nearly every pair gets nearly the same probability of a hidden common cause. That is no finding
-about pairs: such a table does not distinguish hidden causes.
+In many real tables nearly every pair gets nearly the same probability of a hidden common cause. Such a table does not
+distinguish hidden causes.
 """
 
 # N observations, P variables
@@ -36,15 +36,15 @@ MIN_PAIRS = 10
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """How probable hidden causes are in a table, and which pairs are more probable than that."""
+    """How probable hidden causes are in a table, and which pairs stand out from that."""
 
     median: float
-    """Of the probabilities of all pairs; 0 for a table of few."""
+    """Of the probabilities of all pairs; 0 if there are fewer than MIN_PAIRS."""
     standing_out: Bools  # (P, P), of any probability
 
 
 def level_of(probabilities: Floats, exempt: Bools) -> Level:
-    """The level of a table, given the probabilities of pairs (P, P), without the pairs that are `exempt`."""
+    """The level of a table, from the probabilities of pairs (P, P) that are not `exempt`."""
     pairs = np.triu(~exempt, 1)
     if pairs.sum() < MIN_PAIRS:
         return Level(0.0, ~exempt)
@@ -54,12 +54,12 @@ def level_of(probabilities: Floats, exempt: Bools) -> Level:
 
 
 def is_flagged(probabilities: Floats, threshold: float = HIDDEN_CAUSE) -> Bools:
-    """Which pairs are above a threshold, by the digits that files have."""
+    """Which pairs are above a threshold, with probabilities rounded as in files."""
     return np.asarray(np.round(probabilities, 6) > threshold)
 
 
 def log_odds(probabilities: Floats) -> Floats:
-    """The log-odds of probabilities, bounded, and to a few digits: what stands out must not depend on a processor."""
+    """The log-odds of probabilities, bounded, and rounded so that processors agree on what stands out."""
     bounded = np.clip(np.round(probabilities, 6), 1e-6, 1 - 1e-6)
     return np.asarray(np.log(bounded) - np.log1p(-bounded))
 
@@ -81,9 +81,12 @@ def read_again(
     found: GraphDistribution,
     observations_per_chunk: int | None = None,
 ) -> tuple[GraphDistribution, tuple[Finding, ...]]:
-    """The distribution with the hidden causes that survive a second reading, and what to say about it."""
+    """The distribution with the hidden causes that survive a second reading, and a note about it."""
     first = found.confounding_probabilities()
-    if first is None or not _is_read_again(first[np.ix_(arranged.read, arranged.read)]):
+    if first is None:
+        return found, ()
+    flagged = is_flagged(first[np.ix_(arranged.read, arranged.read)][np.triu_indices(len(arranged.read), 1)])
+    if flagged.sum() < MIN_FLAGGED or flagged.mean() <= MAX_FLAGGED:
         return found, ()
     second = infer(network, on_normal_scores(arranged), observations_per_chunk).confounding_probabilities()
     assert second is not None
@@ -100,19 +103,21 @@ def read_again(
     )
 
 
-def _is_read_again(probabilities: Floats) -> bool:
-    pairs = is_flagged(probabilities[np.triu_indices(len(probabilities), 1)])
-    return bool(pairs.sum() >= MIN_FLAGGED and pairs.mean() > MAX_FLAGGED)
-
-
 def on_normal_scores(arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable:
-    """The table with normal scores for all columns that have an order; ties are broken at random, always the same way.
+    """Replace columns that have an order by normal scores; ties are broken at random, always the same way.
 
-    Of a long table the observations that the network reads one by one. Signs, units, names of levels, and the order of
-    rows and columns change nothing.
+    A long table is reduced to the observations that are read one by one. Signs, units, names of levels and the order of
+    rows and columns do not matter.
     """
-    values, intervened = _values_read(arranged)
-    ordered = [index for index, column in enumerate(arranged.columns) if _has_order(column)]
+    if isinstance(arranged, ArrangedTable):
+        values, intervened = arranged.values.copy(), arranged.intervened
+    else:
+        values = np.stack([arranged.column(index)[arranged.drawn] for index in range(len(arranged.columns))], axis=1)
+        marks = arranged.table.intervened
+        intervened = None if marks is None else marks[arranged.drawn][:, list(arranged.arrangement)]
+    ordered = [
+        index for index, column in enumerate(arranged.columns) if column.kind != "category" or len(column.levels) == 2
+    ]
     ranks = np.stack([hashes_of_ranks(column) for column in values.T], axis=1)
     with np.errstate(over="ignore"):
         rows = mixed(ranks[:, arranged.read]).sum(axis=1, dtype=np.uint64)
@@ -125,22 +130,8 @@ def on_normal_scores(arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTab
     return ArrangedTable(tuple(columns), arranged.arrangement, values, intervened, copies=arranged.copies)
 
 
-def _values_read(arranged: ArrangedTable | ArrangedLongTable) -> tuple[Floats, Bools | None]:
-    """A copy of the values that the network reads one by one, and which of them experiments have set.  (N, P) each"""
-    if isinstance(arranged, ArrangedTable):
-        return arranged.values.copy(), arranged.intervened
-    drawn, order = arranged.drawn, list(arranged.arrangement)
-    values = np.stack([arranged.column(index)[drawn] for index in range(len(order))], axis=1)
-    marks = arranged.table.intervened
-    return values, None if marks is None else marks[drawn][:, order]
-
-
-def _has_order(column: Column) -> bool:
-    return column.kind != "category" or len(column.levels) == 2
-
-
 def _repeated(rows: Hashes) -> Hashes:
-    """How many times each number came before.  (N,)"""
+    """How often each number occurs earlier in the array.  (N,)"""
     order = np.argsort(rows, kind="stable")
     in_order = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
@@ -151,7 +142,7 @@ def _repeated(rows: Hashes) -> Hashes:
 
 
 def _normal_scores(column: Floats, noise: Hashes, rows: Hashes) -> Floats:
-    """Normal scores by rank; `noise` decides ties, and `rows` which end of the column counts as its upper one.  (N,)"""
+    """Normal scores by rank; `noise` breaks ties, and `rows` decides which end of the column is its upper one.  (N,)"""
     there = ~np.isnan(column)
     values = column[there]
     middle = np.median(values)

@@ -1,11 +1,9 @@
 """From a table and a network to a distribution over graphs: always the same one, in bounded memory."""
 
 # B tables, N observations, P variables
-# B tables, P variables
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,33 +24,31 @@ from causal_arrow.progress import READING_AGAIN, READING_CELLS, Progress, ignore
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.table import Abilities
 
-# What the cells of one chunk may take. Fixed, so that the same table is read in the same chunks on every machine. Two
-# million cells fit on a processor: 100,000 observations of 20 variables.
+Indices = NDArray[np.intp]
+
 CHUNK_BYTES = 2**31
-# What the pairs of variables of tables that go through the network together may take.
+"""For the cells of one chunk: 100,000 observations of 20 variables. Fixed, so that chunks are alike on every machine."""
 PAIR_BYTES_TOGETHER = 2**29
+"""For the pairs of variables of tables that go through the network together."""
 
 
 # Models
 
 
 def ready_model(source: str | Path | Network, device: str = "auto", precision: str = "auto") -> Network:
-    """The network on the device, loaded once: asking again gives the same object, unless its file has changed.
-
-    A network that comes as an object stays as it is, and with "auto" where it is; if it has to change, a copy does.
-    """
+    """Return the network on the device; a file is loaded once, and again after it changes."""
     if isinstance(source, Network):
         return source.on(device, precision)
     return _loaded(str(source), _stamps(source), device, precision)
 
 
 def model_name(source: Any) -> str:
-    """What to call a model in an answer: its name or path, or what kind of network it is."""
+    """The name of a model in an answer: its name or path, or its kind."""
     return source.title if isinstance(source, Network) else str(source)
 
 
 def abilities(source: Any, network: Network) -> Abilities:
-    """What a network can read besides numbers, and what to call it in a sentence."""
+    """What a network can read besides numbers, and its name in a sentence."""
     return Abilities("this model" if isinstance(source, Network) else f"the model {source}", network.reads)
 
 
@@ -97,9 +93,7 @@ def infer(
     if isinstance(arranged, ArrangedLongTable):
         distribution = _infer_long(network, arranged, observations_per_chunk, progress)
     else:
-        distribution = _infer_pass(
-            network, _batch(arranged, _all_rows(arranged), network.reads), observations_per_chunk
-        )
+        distribution = _infer_pass(network, _batch(network, arranged), observations_per_chunk)
     return distribution[0].with_copies(arranged.read_as)
 
 
@@ -134,10 +128,9 @@ def tables_per_pass(network: Network, observations: int, variables: int) -> int:
 def infer_together(
     network: Network, tables: Sequence[ArrangedTable | ArrangedLongTable], observations_per_chunk: int | None = None
 ) -> Iterator[dict[int, GraphDistribution]]:
-    """The answer of `infer` for each table, up to rounding, by its index, pass by pass; tables of one shape share one.
+    """Yield the answers of `infer`, up to rounding, by the indices of the tables, pass by pass.
 
-    Only tables with the same parts share a pass: a table without missing values is not read as one that has some. A
-    long table has its own.
+    Tables with the same shape and parts share a pass; a long table has one to itself.
     """
     alike: dict[tuple[object, ...], list[int]] = {}
     short: dict[int, ArrangedTable] = {}
@@ -146,16 +139,14 @@ def infer_together(
             yield {index: infer(network, table, observations_per_chunk)}
             continue
         short[index] = table
-        shape = len(table.values), len(table.read)
-        parts = (shape, bool(np.isnan(table.values).any()), table.intervened is None)
-        levels = any(column.levels for column in table.columns)
-        alike.setdefault((*parts, levels), []).append(index)
+        parts = np.isnan(table.values).any(), table.intervened is None, any(column.levels for column in table.columns)
+        alike.setdefault((len(table.values), len(table.read), *parts), []).append(index)
     for indices in alike.values():
         any_one = short[indices[0]]
         most = tables_per_pass(network, len(any_one.values), len(any_one.read))
         for start in range(0, len(indices), most):
             together = indices[start : start + most]
-            batches = [_batch(short[index], _all_rows(short[index]), network.reads) for index in together]
+            batches = [_batch(network, short[index]) for index in together]
             distributions = _infer_pass(network, concatenated(batches), observations_per_chunk)
             yield {
                 index: distributions[number].with_copies(short[index].read_as) for number, index in enumerate(together)
@@ -168,7 +159,7 @@ def resampled_rows(
     count: int,
     random: np.random.Generator,
     passes: int = 1,
-) -> Iterator[NDArray[np.intp]]:
+) -> Iterator[Indices]:
     """Observations of `count` tables drawn with replacement, those of one pass together, in at least so many passes.
 
     (B, N) each. The draws do not depend on the number of passes.
@@ -183,13 +174,13 @@ def resampled_rows(
 def infer_rows(
     network: Network,
     arranged: ArrangedTable | ArrangedLongTable,
-    rows: NDArray[np.intp],
+    rows: Indices,
     observations_per_chunk: int | None = None,
 ) -> list[GraphDistribution]:
     """The distribution for each table made of these observations (B, N), in one pass; one pass for each long table."""
     if isinstance(arranged, ArrangedLongTable):
         return [infer(network, arranged.with_rows(some), observations_per_chunk) for some in rows]
-    distributions = _infer_pass(network, _batch(arranged, rows, network.reads), observations_per_chunk)
+    distributions = _infer_pass(network, _batch(network, arranged, rows), observations_per_chunk)
     return [distributions[table].with_copies(arranged.read_as) for table in range(len(rows))]
 
 
@@ -206,13 +197,9 @@ def _infer_pass(network: Network, tables: TableBatch, observations_per_chunk: in
     return distributions
 
 
-def _all_rows(arranged: ArrangedTable) -> NDArray[np.intp]:
-    """Every observation once.  (1, N)"""
-    return np.arange(len(arranged.values))[None]
-
-
-def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str]) -> TableBatch:
-    """Tables made of these observations (B, N), as the network reads them: without parts that say nothing."""
+def _batch(network: Network, arranged: ArrangedTable, rows: Indices | None = None) -> TableBatch:
+    """The table, or tables made of these observations (B, N), with the parts that the network reads."""
+    rows = np.arange(len(arranged.values))[None] if rows is None else rows
     read = arranged.read
     columns = [arranged.columns[index] for index in read]
     values, intervened = arranged.values, arranged.intervened
@@ -221,7 +208,7 @@ def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str
     values = values[rows]  # (B, N, P)
     holes = np.isnan(values)
     levels = levels_of(columns)
-    read_levels = "levels" in reads and bool(levels.any())
+    read_levels = "levels" in network.reads and bool(levels.any())
     return TableBatch(
         np.where(holes, 0.0, values),
         observed=~holes if holes.any() else None,
@@ -233,22 +220,19 @@ def _batch(arranged: ArrangedTable, rows: NDArray[np.intp], reads: frozenset[str
 # Bystanders
 
 
-Indices = NDArray[np.intp]
-
 BYSTANDER = 0.2
-"""A column is set aside if no edge and no hidden cause that it may have is as probable as this."""
+"""A column is set aside if none of its edges and hidden causes is as probable as this."""
 MAX_SET_ASIDE = 0.1
-"""Of a table, at most, or one column of FEW or more. Where many columns stand alone, their number says how much a
-dependence means, and not all of them do: the network misses what is weak."""
+"""Share of the columns of a table that are set aside, or one column of FEW. If more look unrelated, some of them are
+not: the network misses what is weak, and their number shows how much a dependence means."""
 FEW = 4
 MAX_VARIABLES = 64
 """In wider tables one column more or less hardly matters, and reading twice takes long."""
 
 
-def bystanders(said: GraphDistribution) -> NDArray[np.bool_]:
-    """Which columns to set aside, given what a network says of whole tables.  (B, P) bool"""
-    joined = said.skeleton_probabilities()
-    hidden = said.confounding_probabilities()
+def bystanders(found: GraphDistribution) -> NDArray[np.bool_]:
+    """Which columns to set aside, given the distributions for whole tables.  (B, P) bool"""
+    joined, hidden = found.skeleton_probabilities(), found.confounding_probabilities()
     if hidden is not None:
         joined = np.maximum(joined, hidden)
     aside = joined.max(axis=-1) < BYSTANDER
@@ -258,23 +242,18 @@ def bystanders(said: GraphDistribution) -> NDArray[np.bool_]:
     return np.asarray(aside & (aside.sum(axis=-1, keepdims=True) <= most))
 
 
-def read_without(said: GraphDistribution, read: Callable[[Indices, Indices], GraphDistribution]) -> GraphDistribution:
-    """What was `said` of tables, said again of those with bystanders, without these.
+def read_without(found: GraphDistribution, read: Callable[[Indices, Indices], GraphDistribution]) -> GraphDistribution:
+    """Read tables again without their bystanders, and merge the results.
 
-    `read` is asked of the tables in some places (T,) with some of their columns (T, K).
+    `read` takes indices of tables that keep equally many columns (T,), and the indices of these columns (T, K).
     """
-    for indices, kept in _alike(~bystanders(said)):
-        said = said.with_part(indices, kept, read(indices, kept))
-    return said
-
-
-def _alike(kept: NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices]]:
-    """Tables that keep as many columns as each other, and fewer than all: their places (T,) and columns (T, K)."""
+    kept = ~bystanders(found)
     counts = kept.sum(axis=1)
-    for count in np.unique(counts).tolist():
-        if count < kept.shape[1]:
-            indices = np.flatnonzero(counts == count)
-            yield indices, np.nonzero(kept[indices])[1].reshape(len(indices), count)
+    for count in np.unique(counts[counts < kept.shape[1]]).tolist():
+        tables = np.flatnonzero(counts == count)
+        columns = np.nonzero(kept[tables])[1].reshape(len(tables), count)
+        found = found.with_part(tables, columns, read(tables, columns))
+    return found
 
 
 # Memory
@@ -293,7 +272,7 @@ class Workload:
 
 
 def workload(network: Network, observations: int, variables: int, observations_per_chunk: int | None) -> Workload:
-    """What a network takes for a table of this shape, on its device."""
+    """The memory that a network takes for a table of this shape, on its device."""
     at_once = observations_per_chunk or chunk_size(network, observations, variables) or observations
     cells = min(at_once, observations) * network.bytes_per_observation(variables)
     pairs = variables**2 * network.bytes_per_pair()
@@ -307,11 +286,3 @@ def check_memory(work: Workload, network: Network) -> None:
         raise TableError(
             f"This table needs too much memory: {work}, and {storage.in_words(free)} are free.", [Remedy("choose")]
         )
-
-
-def peak_memory_gb() -> float:
-    """The most memory this process has held so far."""
-    import resource  # which Windows does not have
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (1e9 if sys.platform == "darwin" else 1e6)

@@ -97,26 +97,28 @@ def discover(
         from causal_arrow.series.discovery import discover_series
 
         return discover_series(source, settings, before=before, progress=progress)
-    with progress_bar(progress) as tell:
-        ready = prepare(source, settings, tell)
+    with progress_bar(progress) as report:
+        ready = prepare(source, settings, report)
         if before is not None:
             before(ready.workload)
-        distributions = []
-        for index, way in enumerate(ready.ways):
-
-            def tell_of_way(stage: str, share: float, earlier: int = index) -> None:
-                tell(stage, (earlier + share) / len(ready.ways))
-
-            distributions.append(infer(ready.network, way, ready.settings.observations_per_chunk, tell_of_way))
+        distributions = [
+            infer(ready.network, way, ready.settings.observations_per_chunk, _part_of(report, index, len(ready.ways)))
+            for index, way in enumerate(ready.ways)
+        ]
     return ready.conclude(distributions)
+
+
+def _part_of(progress: Progress, index: int, count: int) -> Progress:
+    """Report the progress of one of several passes as part of the whole."""
+    return lambda stage, share: progress(stage, (index + share) / count)
 
 
 @dataclass(frozen=True, eq=False)
 class ReadyTable:
-    """A table of which only the network's word is still missing: read, inspected, arranged, its knowledge compiled.
+    """A table ready for the network: read, inspected, arranged, its knowledge compiled.
 
-    The network reads it in each of its `ways`, which differ in the columns that are on a log scale; what it says of
-    each goes to `conclude`.
+    The network reads it in each of its `ways`, which differ in the columns that are on a log scale; `conclude` takes
+    the distributions.
     """
 
     table: Table
@@ -168,12 +170,12 @@ class ReadyTable:
         return Discovery(answer, self.table, self.report, self.settings, self.network)
 
     def _chosen_way(self, distributions: Sequence[GraphDistribution]) -> tuple[int, tuple[Finding, ...]]:
-        """Which way of reading the table counts, and what there is to say about that."""
+        """Choose the raw or the log scale, and explain why."""
         if len(distributions) == 1:
             return 0, ()
-        doubts = [float(distribution.uncertainty()) for distribution in distributions]
-        chosen = chosen_reading(doubts)
-        return chosen, (_scale_finding(self.log_columns[-1], chosen, doubts),)
+        bits = [float(distribution.uncertainty()) for distribution in distributions]
+        chosen = chosen_reading(bits)
+        return chosen, (_scale_finding(self.log_columns[-1], chosen, bits),)
 
 
 def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> ReadyTable:
@@ -243,9 +245,9 @@ def _observations_finding(
 # Scales
 
 
-def _scale_finding(names: tuple[str, ...], chosen: int, doubts: Sequence[float]) -> Finding:
+def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -> Finding:
     """Which of two readings counts, and why."""
-    given, logarithms = (f"{doubt:.2f}" for doubt in doubts)
+    given, logarithms = (f"{each:.2f}" for each in bits)
     is_ = "is" if len(names) == 1 else "are"
     reason = (
         f"{is_} analysed on a log scale: uncertainty per edge is {logarithms} bits, against {given} untransformed"

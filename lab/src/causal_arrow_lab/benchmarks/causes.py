@@ -24,8 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from causal_arrow import causes_of
-from causal_arrow.discovery.inference import peak_memory_gb
-from causal_arrow_lab.programs import run_program
+from causal_arrow_lab.programs import peak_memory_gb, run_program
 
 Floats = NDArray[np.float64]
 
