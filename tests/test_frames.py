@@ -136,3 +136,24 @@ def test_narwhals_is_imported_for_frames_of_other_libraries_only(source: str) ->
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_scikit_learn_routes_labels_and_frames_through_a_pipeline(library: str) -> None:
+    """`set_output` decides in which library a table arrives, metadata routing brings the labels of its rows."""
+    from sklearn import config_context
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pytest.importorskip(library)
+    frame = everything()[["response", "visits"]].assign(third=np.random.default_rng(1).normal(size=200))
+    sites = np.repeat(["north", "south"], 100)
+    with config_context(enable_metadata_routing=True):
+        scaler = StandardScaler().set_output(transform=library)
+        pipeline = make_pipeline(scaler, Arrow().set_fit_request(environments=True)).fit(frame, environments=sites)
+        routed = pipeline[-1]
+    assert library_of(routed.adjacency_matrix_) == library
+    assert routed.answer_.environment == "environment"
+    scaled = pd.DataFrame(StandardScaler().fit_transform(frame), columns=frame.columns)
+    direct = Arrow().fit(scaled, environments=sites)
+    assert np.allclose(routed.answer_.edge_probabilities, direct.answer_.edge_probabilities)

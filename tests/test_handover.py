@@ -83,3 +83,36 @@ def test_the_snippet_of_the_page_says_so_where_the_graph_has_no_path(usual_model
     with contextlib.redirect_stdout(said):
         exec(compile(other, "guides/export.md", "exec"), {"table": load_example("hospital"), "Arrow": Arrow})
     assert said.getvalue() == "By this graph the drug has no effect on the stay.\n"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_econml_estimates_the_effect_with_the_adjustment_set_of_the_graph() -> None:
+    dml = pytest.importorskip("econml.dml")
+    table = chain_table(2.0)
+    arrow = Arrow(knowledge={"tiers": [["z"], ["x"], ["y"]]}).fit(table)
+    adjusted = arrow.adjustment_set_frequencies("x", "y")["adjustment_set"][0]
+    assert adjusted == ("z",)
+    model = dml.LinearDML(random_state=0).fit(table["y"], table["x"], X=None, W=table[list(adjusted)])
+    low, high = model.const_marginal_ate_interval(alpha=0.01)
+    assert low < 2.0 < high
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dowhy_pgmpy_and_causal_learn_take_the_graph_and_agree_on_its_edges() -> None:
+    dowhy, pgmpy = pytest.importorskip("dowhy"), pytest.importorskip("pgmpy")
+    pytest.importorskip("causallearn")
+    table = chain_table(2.0)
+    arrow = Arrow(knowledge={"required": ["z -> x", "z -> y", "x -> y"]}).fit(table)
+    model = dowhy.CausalModel(table, treatment="x", outcome="y", graph=arrow.to_dowhy())
+    estimand = model.identify_effect(proceed_when_unidentifiable=False)
+    assert estimand.get_backdoor_variables() == ["z"]
+    estimate = model.estimate_effect(estimand, method_name="backdoor.linear_regression")
+    assert abs(estimate.value - 2.0) < 0.3
+    assert pgmpy.__version__
+    assert set(arrow.to_pgmpy().edges()) == {("z", "x"), ("z", "y"), ("x", "y")}
+    learned = arrow.to_causallearn()
+    assert {(edge.get_node1().get_name(), edge.get_node2().get_name()) for edge in learned.get_graph_edges()} == {
+        ("z", "x"),
+        ("z", "y"),
+        ("x", "y"),
+    }
