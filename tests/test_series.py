@@ -250,8 +250,8 @@ def a_distribution(lags: int = 2, variables: int = 4, seed: int = 5) -> WindowDi
 def test_every_graph_is_acyclic_at_lag_0_and_obeys_the_knowledge() -> None:
     found = a_distribution()
     names = ["a", "b", "c", "d"]
-    required, forbidden = np.zeros((2, 2, 4, 4), dtype=bool)
-    required[1, 0, 1] = forbidden[0, :, 2] = True
+    required, forbidden = np.zeros((2, 3, 4, 4), dtype=bool)
+    required[2, 0, 1] = forbidden[1, :, 2] = True
     now = Knowledge(required=[("d", "a")], forbidden=[("a", "b"), ("b", "a")]).compile(names)
     known = WindowKnowledge(now, required, forbidden)
     graphs = [found.graph(known), found.graph(known, rule="f1"), *found.sample(50, np.random.default_rng(0), known)]

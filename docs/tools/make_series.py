@@ -148,9 +148,9 @@ def coverage(found: Mapping[str, Any]) -> str:
     return (
         "## Effects over time\n\nHow often 90% intervals of `response` hold the true effect at steps 0 to 8 where the "
         "graph is known,\nfor causes that are raised once and that stay higher. "
-        f"Mean over families without hidden drivers: {means['raised_once']:.2f} and {means['held']:.2f}.\nWhere a hidden "
-        "driver acts on cause and effect, no adjustment for variables of the table helps. The truth\nof curved mechanisms "
-        "is a mean slope. Width and error are those of effects of a cause that is raised once. Repeat with\n"
+        f"Mean over families without hidden drivers: {means['raised_once']:.2f} and {means['held']:.2f}.\nWhere a "
+        "hidden driver acts on cause and effect, no adjustment for variables of the table helps. The truth\nof curved "
+        "mechanisms is a mean slope. Width and error are those of effects of a cause that is raised once. Repeat with\n"
         "`python -m causal_arrow_lab.benchmarks.series --effects --count 5`.\n\n"
         + table(["Family", "Raised once", "Kept higher", "Width", "Error"], rows)
     )

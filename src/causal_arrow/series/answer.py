@@ -206,7 +206,7 @@ class SeriesAnswer:
     def _facts(self, lag: int, j: int, k: int) -> LaggedEdge:
         probability = float(self.edge_probabilities[lag, j, k])
         both = probability + (0.0 if lag else float(self.edge_probabilities[0, k, j]))
-        required = self.known.requires(lag, j, k)
+        required = bool(self.known.required[lag, j, k])
         return LaggedEdge(self.names[j], self.names[k], lag, probability, probability / (both or 1.0), required)
 
     # How sure
@@ -247,17 +247,13 @@ class SeriesAnswer:
     def confounding_probabilities(self) -> Floats | None:
         """Probability that two variables share a hidden cause at lag 0; None if the network does not say.  (P, P)"""
         found = self.distribution.now.confounding_probabilities()
-        if found is None or self.known.now is None:
-            return found
-        return np.where(self.known.now.unconfounded, 0.0, found)
+        return None if found is None else np.where(self.known.now.unconfounded, 0.0, found)
 
     def _hidden_pairs(self, which: str) -> Bools:
         probabilities = self.confounding_probabilities
         if probabilities is None or which == "none":
             return np.zeros((len(self.names), len(self.names)), dtype=bool)
-        exempt = np.eye(len(self.names), dtype=bool)
-        if self.known.now is not None:
-            exempt |= self.known.now.unconfounded
+        exempt = np.eye(len(self.names), dtype=bool) | self.known.now.unconfounded
         flagged = is_flagged(probabilities, self.hidden_threshold) & ~exempt
         return flagged if which == "all" else flagged & level_of(probabilities, exempt).standing_out
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,34 +44,22 @@ SPAN = re.compile(r"(\d+)\s*(?:to|–|-)\s*(\d+)")
 
 @dataclass(frozen=True, eq=False)
 class WindowKnowledge:
-    """What is known of edges at lag 0, from past to present, and from the context; None where nothing is."""
+    """Knowledge about edges at lag 0, `now`, and about all edges from variables and the context by lag."""
 
-    now: Constraints | None = None
-    required: Bools | None = None  # (L, P, P)
-    forbidden: Bools | None = None  # (L, P, P)
-    context_required: Bools | None = None  # (C, P)
-    context_forbidden: Bools | None = None  # (C, P)
+    now: Constraints
+    required: Bools  # (L + 1, P + C, P)
+    forbidden: Bools  # (L + 1, P + C, P)
 
     def on(self, past: Floats) -> Floats:
         """Log-odds of edges from past to present under the knowledge.  (L, P, P)"""
-        return _decided(past, self.required, self.forbidden)
-
-    def requires(self, lag: int, j: int, k: int) -> bool:
-        """Whether the edge from j to k at a lag is known to be there."""
-        if lag:
-            return self.required is not None and bool(self.required[lag - 1, j, k])
-        return self.now is not None and bool(self.now.required[j, k])
+        return self._decided(past, np.s_[1:, : past.shape[-1]])
 
     def on_context(self, context: Floats) -> Floats:
         """Log-odds of edges from the context under the knowledge.  (C, P)"""
-        return _decided(context, self.context_required, self.context_forbidden)
+        return self._decided(context, np.s_[0, context.shape[-1] :])
 
-
-def _decided(logits: Floats, required: Bools | None, forbidden: Bools | None) -> Floats:
-    """Log-odds that are infinite where an edge is known to be there, or not to be there."""
-    if forbidden is not None:
-        logits = np.where(forbidden, -np.inf, logits)
-    return logits if required is None else np.where(required, np.inf, logits)
+    def _decided(self, logits: Floats, where: Any) -> Floats:
+        return np.where(self.required[where], np.inf, np.where(self.forbidden[where], -np.inf, logits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,28 +82,30 @@ class WindowDistribution:
 
     def probabilities(self, known: WindowKnowledge | None = None) -> Floats:
         """Probability of each edge, [lag, j, k].  (L + 1, P, P)"""
-        known = known or WindowKnowledge()
-        return np.concatenate([edge_probabilities(self.now, known.now)[None], sigmoid(known.on(self.past))])
+        now, past = self._given(known)
+        return np.concatenate([edge_probabilities(self.now, now)[None], sigmoid(past)])
+
+    def _given(self, known: WindowKnowledge | None) -> tuple[Constraints | None, Floats]:
+        return (None, self.past) if known is None else (known.now, known.on(self.past))
 
     def graph(self, known: WindowKnowledge | None = None, *, rule: str = "map", threshold: float = 0.5) -> Bools:
         """One stationary graph, acyclic in the window: [lag, j, k].  (L + 1, P, P)
 
         Rules as in `graphs.decoding`; "f1" weighs the edges of all lags together.
         """
-        known = known or WindowKnowledge()
         check_threshold(threshold)
-        now = decode(self.now, known.now, rule="map" if rule == "f1" else rule, threshold=threshold)
-        past = known.on(self.past) > np.log(threshold / (1 - threshold))
-        if rule != "f1":
-            return np.concatenate([now.adjacency[None], past])
-        return _best_f1(self.probabilities(known), now.order)
+        constraints, past = self._given(known)
+        now = decode(self.now, constraints, rule="map" if rule == "f1" else rule, threshold=threshold)
+        if rule == "f1":
+            return _best_f1(self.probabilities(known), now.order)
+        return np.concatenate([now.adjacency[None], past > np.log(threshold / (1 - threshold))])
 
     def sample(self, count: int, generator: np.random.Generator, known: WindowKnowledge | None = None) -> Bools:
         """Graphs drawn independently, [graph, lag, j, k].  (count, L + 1, P, P)"""
-        known = known or WindowKnowledge()
-        now = sample_graphs(self.now, known.now, count, generator).graphs
-        past = generator.random((count, *self.past.shape)) < sigmoid(known.on(self.past))
-        return np.concatenate([now[:, None], past], axis=1)
+        constraints, past = self._given(known)
+        now = sample_graphs(self.now, constraints, count, generator).graphs
+        drawn = generator.random((count, *self.past.shape)) < sigmoid(past)
+        return np.concatenate([now[:, None], drawn], axis=1)
 
 
 def tied(found: GraphDistribution, rows: Window, lags: int) -> WindowDistribution:
@@ -238,14 +229,7 @@ def window_knowledge(
         required=[(names[j], names[k]) for j, k in np.argwhere(required[0, :count])],
         forbidden=[(names[j], names[k]) for j, k in np.argwhere(forbidden[0, :count])],
     ).compile(everything)
-    inside = now.rearranged(np.arange(count)).without_hidden_causes_of(always_set)
-    return WindowKnowledge(
-        inside,
-        required[1:, :count],
-        forbidden[1:, :count],
-        required[0, count:],
-        forbidden[0, count:],
-    )
+    return WindowKnowledge(now.rearranged(np.arange(count)).without_hidden_causes_of(always_set), required, forbidden)
 
 
 def replace_edges(known: Knowledge, required: Iterable[Edge] = (), forbidden: Iterable[Edge] = ()) -> Knowledge:

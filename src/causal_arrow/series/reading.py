@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 MAX_STEPS = 10_000_000
 """Steps that resampling may make."""
 DATES = "contains dates or times"
-"""How a table's error says that a column has dates."""
+"""Part of the error of a table whose column has dates."""
 CONTINUES = re.compile(r"(\d+)\s*(\D.*)")
 PERIODS: Mapping[str, str] = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": "Y", "YE": "Y", "T": "min", "H": "h"}
 """Other names of periods."""
@@ -97,12 +97,14 @@ def read_series(
     progress
         Called with the stage and the share of it that is done, while a long file is read.
     """
+    import pandas as pd
+
     reading = reading or ReadOptions()
     raw = as_frame(source, reading, progress)
     time, time_column = _labels(raw, options.time, "time")
     unit, unit_column = _labels(raw, options.unit, "unit")
-    if time is None and raw.lines is None:
-        time = _time_of_index(raw.frame)
+    if time is None and raw.lines is None and isinstance(raw.frame.index, pd.DatetimeIndex | pd.PeriodIndex):
+        time = raw.frame.index.to_series().reset_index(drop=True)
     apart = [name for name in (time_column, unit_column) if name is not None]
     kept = None if reading.columns is None else [name for name in reading.columns if str(name) not in apart]
     blank = reading.missing == "drop"
@@ -120,9 +122,7 @@ def read_series(
     if options.resample is not None:
         if times is None:
             raise TableError("Resampling needs times: name the column that holds them.", [Remedy("time")])
-        tick = _periods(times, options.resample)[rows]
-        series = Series(table, tick - tick.min(), unit_of[rows])
-        return _resampled(series)
+        return _resampled(Series(table, _periods(times, options.resample)[rows], unit_of[rows]))
     tick = ticks(times, unit_of)
     _refuse_repeated(tick, unit_of, raw, panel=unit is not None)
     if blank:
@@ -147,15 +147,6 @@ def _labels(raw: RawFrame, given: Any, option: str) -> tuple[pd.Series | None, s
     if len(labels) != len(raw):
         raise TableError(f"Expected {option} as one label for each of {len(raw):,} rows, got {len(labels):,}.")
     return labels, None
-
-
-def _time_of_index(frame: pd.DataFrame) -> pd.Series | None:
-    """The dates in the index of a data frame, if it has any."""
-    import pandas as pd
-
-    if isinstance(frame.index, pd.DatetimeIndex | pd.PeriodIndex):
-        return frame.index.to_series().reset_index(drop=True)
-    return None
 
 
 def _units(labels: pd.Series | None, count: int, column: str | None) -> Integers:
@@ -205,8 +196,7 @@ def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]
         warnings.simplefilter("ignore")
         dates = pd.to_datetime(labels, errors="coerce", utc=True).dt.tz_localize(None)
     if (bad := dates.isna() & labels.notna()).any():
-        row = int(np.flatnonzero(bad)[0])
-        named = f" in {column!r}" if column is not None else ""
+        row, named = int(np.flatnonzero(bad)[0]), f" in {column!r}" if column is not None else ""
         raise TableError(
             f"Expected dates or numbers as times{named}, got {shown(labels.iloc[row])} in {raw.where(row)}: correct "
             "it, or leave out this row."
@@ -245,43 +235,28 @@ def _periods(times: NDArray[Any], length: Any) -> Integers:
 
 def _resampled(series: Series) -> Series:
     """One row per unit and period: means of numbers, the last of levels, marks where any row is marked."""
-    table = series.table
-    first, last = np.full(series.units, np.iinfo(np.int64).max), np.full(series.units, np.iinfo(np.int64).min)
-    np.minimum.at(first, series.unit, series.tick)
-    np.maximum.at(last, series.unit, series.tick)
-    lengths = last - first + 1
+    import pandas as pd
+
+    table, keys = series.table, [series.unit, series.tick]
+    extent = pd.Series(series.tick).groupby(series.unit).agg(["min", "max"])
+    lengths = (extent["max"] - extent["min"] + 1).to_numpy()
     if (total := int(lengths.sum())) > MAX_STEPS:
         raise TableError(f"Resampling would make {total:,} steps: choose a longer period.")
-    start = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    cell = start[series.unit] + series.tick - first[series.unit]
+    unit = np.repeat(np.arange(series.units), lengths)
+    tick = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths - extent["min"].to_numpy(), lengths)
+    steps = pd.MultiIndex.from_arrays([unit, tick])
     order = np.argsort(series.tick, kind="stable")
-    values = np.full((total, table.variables), np.nan)
-    for index, column in enumerate(table.columns):
-        seen = order[~np.isnan(table.values[order, index])]
-        if column.kind == "number":
-            count = np.bincount(cell[seen], minlength=total)
-            sums = np.bincount(cell[seen], weights=table.values[seen, index], minlength=total)
-            np.divide(sums, count, out=values[:, index], where=count > 0)
-        else:
-            values[cell[seen], index] = table.values[seen, index]
+    rows = pd.DataFrame(table.values[order]).groupby([key[order] for key in keys])
+    how = {index: "mean" if column.kind == "number" else "last" for index, column in enumerate(table.columns)}
+    values = rows.agg(how).reindex(steps)
     intervened = None
     if table.intervened is not None:
-        intervened = np.zeros(values.shape, dtype=bool)
-        np.logical_or.at(intervened, cell, table.intervened)
-    unit = np.repeat(np.arange(series.units), lengths)
+        marked = pd.DataFrame(table.intervened).groupby(keys).any()
+        intervened = marked.reindex(steps, fill_value=False).to_numpy(dtype=bool)
     if table.environment is not None:  # which holds until it changes
         column_index = table.names.index(table.environment)
-        values[:, column_index] = _carried_on(values[:, column_index], unit)
+        values[column_index] = values[column_index].groupby(level=0).ffill()
     message = f"{counted(table.observations, 'row')} were brought to {counted(total, 'equal step')}."
-    finding = Finding("resampled", "note", (), message)
-    resampled = replace(table, values=values, intervened=intervened, findings=(*table.findings, finding))
-    tick = np.arange(total) - start[unit] + (first - first.min())[unit]
-    return Series(resampled, tick, unit)
-
-
-def _carried_on(cells: NDArray[np.float64], unit: Integers) -> NDArray[np.float64]:
-    """Each missing cell filled with the last one before it in its unit."""
-    index = np.where(np.isnan(cells), -1, np.arange(len(cells)))
-    start = np.searchsorted(unit, unit)
-    filled = np.maximum.accumulate(np.maximum(index, np.where(start == np.arange(len(cells)), start, -1)))
-    return np.asarray(cells[filled])
+    findings = (*table.findings, Finding("resampled", "note", (), message))
+    resampled = replace(table, values=values.to_numpy(dtype=np.float64), intervened=intervened, findings=findings)
+    return Series(resampled, tick - tick.min(), unit)
