@@ -35,10 +35,10 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.text import counted_share
 from causal_arrow.web.downloads import DOWNLOADS
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
 from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.server import Address, listen
+from causal_arrow.web.uploads import Limits
 from causal_arrow.web.views import graph_of
 from web_server import Client, as_workbook, linear_table, one_sentence, serving
 
@@ -330,7 +330,7 @@ def test_the_report_has_the_effects_and_the_stability_that_were_asked_for(client
         time.sleep(0.02)
     report = Elements(client.file(session, "report.html").content.decode()).words
     for size in sizes:
-        for sentence in (size["words"], *size["sentences"]):
+        for sentence in size["lines"]:
             assert sentence in report
     assert "4 tables with the observations drawn again" in report
     shares = report[report.index("show it reversed") :]

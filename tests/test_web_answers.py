@@ -29,10 +29,10 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.pairwise import PairwiseNetwork
 from causal_arrow.tables.table import Table
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
 from causal_arrow.web.questions import edge_details
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
+from causal_arrow.web.uploads import Limits
 from causal_arrow.web.wording import OFFERS, PAGE, offers
 from web_server import Client, in_order, linear_table, one_sentence, serving
 
@@ -215,7 +215,7 @@ def test_a_variable_that_was_randomized_is_estimated_as_in_a_trial(client: Clien
     assert graph["argument"]["knowledge"]["randomized"] == [cause]
     assert not any(edge["target"] == cause for edge in graph["edges"])
     facts = client.send("GET", f"/api/sessions/{session}/effect?cause={cause}&effect={outcome}").json
-    assert "as the trial shows" in facts["words"]
+    assert "as the trial shows" in facts["sentence"]
 
 
 def test_the_networks_own_directions_are_one_choice_away(client: Client, table: pd.DataFrame) -> None:
@@ -435,10 +435,7 @@ def test_an_effect_is_that_of_arrow(
     assert [given["median"], given["low"], given["high"]] == [expected.median, *expected.interval]
     for share in ("probability_of_none", "probability_not_identified", "probability_not_estimated"):
         assert given[share] == getattr(expected, share)
-    assert given["words"] == expected.sentence
-    assert given["verdict"] == expected.verdict
-    assert given["sentences"] == list(expected.lines[1:])
-    assert given["sets"][0]["variables"] == list(expected.sets[0].adjustment_set)
+    assert {name: given[name] for name in expected.to_dict()} == expected.to_dict()
     question = client.send("GET", f"/api/sessions/{session}/question?cause=dose&effect=outcome").json
     assert question["probability"] == pytest.approx(1 - given["probability_of_none"])
     # What is drawn has the area of what is known.
@@ -479,7 +476,7 @@ def test_the_python_lines_repeat_what_was_asked(
     stable(client, session, 4)
     names = run_python(client, session, table, tmp_path, monkeypatch)
     for size in sizes:
-        assert size["words"] in names["said"]
+        assert size["sentence"] in names["said"]
     frame = names["arrow"].stability(n_resamples=4, progress=False).to_frame()
     assert frame.to_string() in names["said"]
 
@@ -551,7 +548,7 @@ def test_a_search_space_is_among_the_differences(client: Client, table: pd.DataF
     kept = client.send("POST", f"/api/sessions/{session}/kept/file?name=o.json", saved.to_json().encode()).json
     found = compared(client, session, str(kept[0]["number"]))
     words = [each["words"] for each in found["differences"] if each["kind"] == "statement"]
-    assert words == ["Said only in “o.json”: only these edges may exist: age → dose, dose → outcome."]
+    assert words == ["Known only in “o.json”: only these edges may exist: age → dose, dose → outcome."]
 
 
 def test_answers_are_kept_by_name_and_from_files_and_forgotten(client: Client, table: pd.DataFrame) -> None:

@@ -24,9 +24,9 @@ from causal_arrow import load_example
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
 from causal_arrow.web.queue import Job
+from causal_arrow.web.uploads import Limits
 from web_server import Client, in_order, linear_table, serving
 
 if TYPE_CHECKING:
@@ -494,7 +494,7 @@ def test_every_graph_behind_an_effect_is_accounted_for(
     tab.wait_for_selector("#pair-answer .more")
     tab.click("#pair-answer .more > summary")
     size = client.send("GET", f"/api/sessions/{session}/effect?cause=v1&effect=v2").json
-    said, words = tab.inner_text("#pair-answer"), size["words"]
+    said, words = tab.inner_text("#pair-answer"), size["sentence"]
     # What the sentence of Python says is not identified, the page says too; and it leads with a number only where
     # that is what most graphs say.
     assert size["probability_not_identified"] > 0
@@ -913,17 +913,19 @@ def test_hidden_causes_can_be_off_and_have_a_threshold(open_tab: OpenTab, client
 
 
 def test_that_nothing_causes_age_is_said_in_one_click_or_never_suggested_again(
-    open_tab: OpenTab, table: pd.DataFrame
+    open_tab: OpenTab, client: Client
 ) -> None:
     tab = open_tab()
-    with_graph(tab, table)
-    assert "age" in tab.inner_text("#suggestions")
-    tab.click("#suggestions button:has-text('Say so')")
-    tab.wait_for_selector("#statement-list li >> text=Nothing here causes age", state="attached")
+    frame = linear_table(60, 3).set_axis(["dose", "age", "stay"], axis=1)
+    resume(tab, client.answered_with(frame, in_order([3.0, 2.0, 1.0], {(0, 1): 4.0, (1, 2): 4.0}, -9.0)))
+    assert ("dose", "age") in shown_edges(tab)
+    tab.click("#suggestions button:has-text('Nothing causes them')")
+    until(tab, EDGE_IS_THERE, ["age", "dose"])
+    tab.wait_for_selector("#statement-list li >> text=Tier 1: age", state="attached")
     assert tab.is_hidden("#suggestions")
     tab.click("#undo")
-    tab.wait_for_selector("#suggestions button")
-    tab.click("#suggestions button:has-text('No')")
+    until(tab, EDGE_IS_THERE, ["dose", "age"])
+    tab.click("#suggestions button:has-text('Ignore')")
     tab.reload()
     tab.wait_for_selector("#edge-list button")
     assert tab.is_hidden("#suggestions")

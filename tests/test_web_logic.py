@@ -86,21 +86,6 @@ def test_a_step_that_is_not_taken_leaves_the_history_as_it_was() -> None:
     assert computed(program) == [2, 2, 1, 3, 2, None]
 
 
-def test_names_of_what_nothing_causes_are_recognized_and_names_that_contain_them_are_not() -> None:
-    names = [
-        "age",
-        "patient_sex",
-        "birthYear",
-        "Age (years)",
-        "mileage",
-        "age_at_death",
-        "message",
-        "page",
-        "sexual health",
-    ]
-    assert computed(f"uncaused({json.dumps(names)})") == ["age", "patient_sex", "birthYear", "Age (years)"]
-
-
 def test_a_place_in_a_matrix_is_a_cell_of_it_or_nothing() -> None:
     assert computed("[cellAt(0, 0, 4), cellAt(0.99, 0.5, 4), cellAt(1, 0.5, 4), cellAt(0.5, -0.01, 4)]") == [
         [0, 0], [2, 3], None, None

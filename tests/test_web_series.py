@@ -16,8 +16,8 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from causal_arrow import discover, load_example
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.page import Page
+from causal_arrow.web.uploads import Limits
 from web_server import Client, serving
 
 

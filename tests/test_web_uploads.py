@@ -22,10 +22,9 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.tables import Abilities, FileInMemory
-from causal_arrow.web import guard, server, uploads
-from causal_arrow.web.limits import MEGABYTE, Limits
+from causal_arrow.web import server, uploads
 from causal_arrow.web.page import Page
-from causal_arrow.web.uploads import AbandonedError, read_apart
+from causal_arrow.web.uploads import MEGABYTE, AbandonedError, Limits, read_apart
 from web_server import Client, as_workbook, linear_table, one_sentence, serving
 
 SECONDS = 10.0
@@ -219,8 +218,8 @@ def closes(sender: socket.socket, trickle: bytes) -> float:
 
 @pytest.mark.parametrize("start", [head(10**6), b"", b"GET / HTTP/1.1\r\n"], ids=["body", "nothing", "headers"])
 def test_a_slow_client_is_not_held_for_ever(client: Client, start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert max(guard.WINDOW_SECONDS, server.HEADER_SECONDS) < SECONDS
-    monkeypatch.setattr(guard, "WINDOW_SECONDS", 1.0)
+    assert max(server.WINDOW_SECONDS, server.HEADER_SECONDS) < SECONDS
+    monkeypatch.setattr(server, "WINDOW_SECONDS", 1.0)
     monkeypatch.setattr(server, "HEADER_SECONDS", 1.0)
     with connected(client) as sender:
         sender.sendall(start)
@@ -232,13 +231,13 @@ def test_a_client_that_leaves_while_its_file_is_read_frees_the_reader(
 ) -> None:
     abandoned = threading.Event()
 
-    def never_ends(*given: object, is_wanted: Callable[[], bool]) -> None:
+    def never_ends(file: object, limits: object, work: object, is_wanted: Callable[[], bool]) -> None:
         while is_wanted():
             time.sleep(0.02)
         abandoned.set()
         raise AbandonedError
 
-    monkeypatch.setattr("causal_arrow.web.page.read_apart", never_ends)
+    monkeypatch.setattr("causal_arrow.web.page.apart", never_ends)
     content = np.arange(8).tobytes()
     with connected(client) as sender:
         sender.sendall(head(len(content)) + content)

@@ -34,8 +34,7 @@ from causal_arrow.errors import ArrowError, ConfigurationError, TableError, Word
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory
 from causal_arrow.text import counted
-from causal_arrow.web.limits import ENDINGS, MEGABYTE, Limits
-from causal_arrow.web.uploads import OpenedFile, read_apart
+from causal_arrow.web.uploads import ENDINGS, MEGABYTE, Limits, OpenedFile, read_apart
 
 MAX_GRAPHS = 16
 """Discoveries that a server remembers; the one that was not used for longest goes first."""

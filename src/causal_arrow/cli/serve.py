@@ -54,14 +54,14 @@ def serve(
         from causal_arrow.web.app import create_app
         from causal_arrow.web.page import Page
         from causal_arrow.web.server import Address, file_in_memory, listen, open_browser, running
-        from causal_arrow.web.store import Store, default_folder
+        from causal_arrow.web.work import Store, default_folder
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "pydantic", "starlette", "uvicorn"):
             raise
         raise ConfigurationError(f"The page needs packages that are not installed: {INSTALL_WEB}.") from error
     from causal_arrow.discovery.inference import ready_model
     from causal_arrow.discovery.settings import Settings
-    from causal_arrow.web.limits import Limits
+    from causal_arrow.web.uploads import Limits
 
     limits = Limits()
     given = None if table is None else file_in_memory(table, limits)

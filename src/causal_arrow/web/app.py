@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,24 +19,36 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from causal_arrow._version import __version__
+from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import model_name
 from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.tables import FileInMemory
 from causal_arrow.web import messages
 from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
 from causal_arrow.web.downloads import DOWNLOADS
-from causal_arrow.web.evidence import evidence, experiments, probabilities
-from causal_arrow.web.examples import EXAMPLES
-from causal_arrow.web.guard import UPLOADS, Guard
-from causal_arrow.web.limits import ENDINGS, Limits
 from causal_arrow.web.messages import Name
-from causal_arrow.web.page import Page
-from causal_arrow.web.plain import plain_difference
-from causal_arrow.web.questions import causal_question, edge_details, effect_facts, ranked_effects
+from causal_arrow.web.page import EXAMPLES, Page
+from causal_arrow.web.questions import (
+    causal_question,
+    edge_details,
+    effect_facts,
+    evidence,
+    experiments,
+    probabilities,
+)
 from causal_arrow.web.queue import TooBusyError
 from causal_arrow.web.series import series_routes
-from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Sessions, UnknownSessionError
-from causal_arrow.web.uploads import warm_up
+from causal_arrow.web.server import UPLOADS, Guard
+from causal_arrow.web.sessions import (
+    EffectAsked,
+    NoAnswerError,
+    OutdatedError,
+    Session,
+    Sessions,
+    UnknownSessionError,
+)
+from causal_arrow.web.uploads import ENDINGS, Limits, warm_up
 from causal_arrow.web.views import (
     CANVAS,
     argued,
@@ -79,13 +91,331 @@ QueryName = Annotated[Name, Field()]
 OptionalName = Annotated[Name | None, Field()]
 Pixels = Annotated[float, Field(ge=100, le=10_000)]
 Which = Annotated[str, Field(max_length=20)]
-
-
 Result = TypeVar("Result")
 
 
 class TooLargeError(ArrowError):
     """An upload is larger than it may be."""
+
+
+def _page(request: Request) -> Page:
+    page: Page = request.app.state.page
+    return page
+
+
+ThePage = Annotated[Page, Depends(_page)]
+
+
+async def _session(page: ThePage, session: Key) -> Session:
+    await page.restore(session)
+    return page.sessions.get(session)
+
+
+Here = Annotated[Session, Depends(_session)]
+
+
+async def _found(here: Here) -> Discovery:
+    return here.current()
+
+
+Found = Annotated[Discovery, Depends(_found)]
+"""The discovery of the session as it stands; NoAnswerError before there is one."""
+
+
+api = APIRouter(prefix="/api", responses=TROUBLES)
+OCTETS: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@api.get("/server")
+async def server(page: ThePage) -> messages.Server:
+    """What the page has to know: limits, the network, examples."""
+    return messages.Server(
+        version=__version__,
+        model=model_name(page.settings.model),
+        most_bytes=page.limits.most_bytes,
+        most_observations=page.limits.most_observations,
+        most_variables=page.limits.most_variables,
+        reads=sorted((await page.aside(page.abilities)).parts),
+        endings=[*ENDINGS, WORK_ENDING],
+        autosaves=page.store is not None,
+        examples=[
+            messages.Example(name=name, title=each.title, question=each.question, wording=each.wording)
+            for name, each in page.examples.items()
+        ],
+        given=page.given,
+    )
+
+
+# Sessions
+
+
+@api.post(UPLOADS.removeprefix("/api"), status_code=201, openapi_extra=OCTETS)
+async def open_table(page: ThePage, request: Request, name: Name) -> messages.SessionFacts:
+    """Open a table or a work file: the file as the body, `name` with the ending of its format."""
+    file = FileInMemory(_base_name(name), await _upload(request, page.limits))
+    return page.facts(await _while_waited_for(request, page.open(file)))
+
+
+@api.post("/examples/{example}", status_code=201)
+async def open_example(page: ThePage, example: Key) -> messages.SessionFacts:
+    """Open one of the tables that come with the page."""
+    if example not in page.examples:
+        raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
+    file = await page.aside(page.examples[example].file)
+    opened = await page.open(file, trusted=example in EXAMPLES)
+    opened.example = example
+    return page.facts(opened)
+
+
+@api.get("/sessions/{session}")
+async def session_state(page: ThePage, here: Here) -> messages.SessionFacts:
+    """The table, how far the network is, and the graph once there is one."""
+    return page.facts(here)
+
+
+@api.delete("/sessions/{session}", status_code=204)
+async def close(page: ThePage, here: Here) -> None:
+    """Forget the table and everything about it."""
+    page.drop(here)
+
+
+@api.post("/sessions/{session}/discovery", status_code=202)
+async def start(page: ThePage, here: Here, choices: messages.ReadingChoices) -> messages.SessionFacts:
+    """Let the network read the table. Ask for the session until its state is done or failed."""
+    page.start(here, page.settings.changed(**choices.model_dump()))
+    return page.facts(here)
+
+
+@api.delete("/sessions/{session}/discovery")
+async def stop(page: ThePage, here: Here) -> messages.SessionFacts:
+    """Stop waiting for the network."""
+    page.queue.cancel(here.job)
+    return page.facts(here)
+
+
+# Stability
+
+
+@api.post("/sessions/{session}/stability", status_code=202)
+async def resample(page: ThePage, here: Here, request: messages.StabilityRequest) -> messages.Stability:
+    """Let the network read tables with the observations drawn again. Ask until its state is done or failed."""
+    page.start_resampling(here, request.resamples)
+    return stability_facts(here, page.queue)
+
+
+@api.get("/sessions/{session}/stability")
+async def stability(page: ThePage, here: Here, found: Found) -> messages.Stability:
+    """How far the network is with them, and how often each edge of the graph came up."""
+    return await page.aside(lambda: stability_facts(here, page.queue))
+
+
+@api.delete("/sessions/{session}/stability")
+async def stop_resampling(page: ThePage, here: Here) -> messages.Stability:
+    """Stop reading resampled tables."""
+    page.queue.cancel(here.resampling)
+    return await page.aside(lambda: stability_facts(here, page.queue))
+
+
+# Arguments
+
+
+@api.put("/sessions/{session}/graph")
+async def argue(here: Here, current: Found, argument: messages.Argument) -> messages.Graph:
+    """The graph under other knowledge, rule or threshold; the network does not run again."""
+    here.check_version(argument.version)
+    return await _take_over(here, argument.version, lambda: argued(current.answer, argument))
+
+
+async def _take_over(here: Session, version: int | None, work: Callable[[], Answer]) -> messages.Graph:
+    """The session's new graph; OutdatedError if another one came first."""
+    found = here.found
+    answer = await asyncio.to_thread(work)
+    here.argue(found, answer, version)
+    facts = await asyncio.to_thread(graph_of, answer)
+    return facts.model_copy(update={"version": here.version})
+
+
+@api.get("/sessions/{session}/places")
+async def places(page: ThePage, found: Found, width: Pixels = CANVAS[0], height: Pixels = CANVAS[1]) -> messages.Places:
+    """Where the variables and edges of the graph stand, for a canvas of this size."""
+    return await page.aside(lambda: places_of(found.answer.names, found.answer.adjacency, (width, height)))
+
+
+# Questions
+
+
+@api.get("/sessions/{session}/edge")
+async def edge(page: ThePage, here: Here, found: Found, source: QueryName, target: QueryName) -> messages.EdgeDetails:
+    """The edge between two variables: its probabilities, what supports it, and their data."""
+    return await page.aside(lambda: edge_details(found.answer, table_of(found), source, target, here.stability()))
+
+
+@api.get("/sessions/{session}/question")
+async def question(page: ThePage, found: Found, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
+    """Whether one variable causes another, and along which paths."""
+    return await page.aside(lambda: causal_question(found, cause, effect))
+
+
+@api.get("/sessions/{session}/effect")
+async def effect(
+    page: ThePage,
+    here: Here,
+    found: Found,
+    cause: QueryName,
+    effect: QueryName,
+    first: OptionalName = None,
+    second: OptionalName = None,
+    estimator: Literal["flexible", "linear", "curved"] = "flexible",
+    randomized: bool = False,
+    level: OptionalName = None,
+) -> dict[str, Any]:
+    """The effect of one variable on another, per unit or from `first` to `second`: what `Effect.to_dict` gives, unit,
+    cautions, curve, and the difference without adjustment."""
+    if (first is None) != (second is None):
+        raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
+    between = None if first is None or second is None else (first, second)
+    asked = EffectAsked(cause, effect, between, estimator, randomized, level)
+    facts = await page.aside(lambda: effect_facts(found, asked))
+    here.remember_question(asked)
+    return {**facts, "truth": page.truth(here, asked)}
+
+
+@api.get("/sessions/{session}/effects")
+async def effects(page: ThePage, found: Found, effect: QueryName) -> dict[str, Any]:
+    """What moves a variable most: the effects of all others on it, the largest first (`Effects.to_dict`)."""
+    return await page.aside(lambda: found.effects(effect).to_dict())
+
+
+# What speaks against the graph
+
+
+@api.get("/sessions/{session}/evidence")
+async def speaks_against(page: ThePage, found: Found) -> messages.Evidence:
+    """The independences that the graph implies, each tested, and the directions that no such test can decide."""
+    return await page.aside(lambda: evidence(found))
+
+
+@api.get("/sessions/{session}/probabilities")
+async def matrix(page: ThePage, found: Found) -> messages.Probabilities:
+    """The probability of every edge, along the causal order."""
+    return await page.aside(lambda: probabilities(found.answer))
+
+
+@api.get("/sessions/{session}/experiments")
+async def advise(
+    page: ThePage, found: Found, cause: OptionalName = None, effect: OptionalName = None
+) -> dict[str, Any]:
+    """What to randomize or to measure next to learn about the graph, the causes of a variable, or an effect, as
+    `ExperimentPlan.to_dict` gives it."""
+    return await page.aside(lambda: experiments(found, cause, effect))
+
+
+@api.post("/sessions/{session}/experiments", openapi_extra=OCTETS)
+async def learn(
+    page: ThePage, here: Here, current: Found, request: Request, name: Name, variable: QueryName
+) -> messages.Graph:
+    """Learn from an experiment that randomized a variable: its table as the body. Edges that it makes improbable are
+    forbidden."""
+    current.answer.index_of(variable)
+    version, file = here.version, FileInMemory(_base_name(name), await request.body())
+    raw = await _while_waited_for(request, page.read(file))
+    return await _take_over(here, version, lambda: current.learn_from_experiment(variable, raw).answer)
+
+
+# Comparison
+
+
+@api.post("/sessions/{session}/kept", status_code=201)
+async def keep(here: Here, found: Found, request: messages.KeepRequest) -> list[messages.KeptFacts]:
+    """Keep the answer as it stands, to compare others with it."""
+    here.keep(found.answer, request.name)
+    return kept_facts(here)
+
+
+@api.post("/sessions/{session}/kept/file", status_code=201, openapi_extra=OCTETS)
+async def keep_file(page: ThePage, here: Here, found: Found, request: Request, name: Name) -> list[messages.KeptFacts]:
+    """Keep an answer that was saved as graph.json: its file as the body."""
+    content = await request.body()
+    answer = await page.aside(lambda: saved_answer(content))
+    page.limits.check_used(len(answer.names))
+    here.keep(answer, _base_name(name))
+    return kept_facts(here)
+
+
+@api.delete("/sessions/{session}/kept/{number}")
+async def forget(here: Here, number: int) -> list[messages.KeptFacts]:
+    """Forget an answer that was kept."""
+    here.kept = [each for each in here.kept if each.number != number]
+    return kept_facts(here)
+
+
+@api.get("/sessions/{session}/comparison")
+async def compare(page: ThePage, here: Here, left: Which = NETWORK, right: Which = NOW) -> messages.Comparison:
+    """Two answers side by side: `now` as it stands, `network` without any knowledge, or one that was kept."""
+    one, other = (answer_called(here, which) for which in (left, right))
+    return await page.aside(lambda: comparison(one, other))
+
+
+# Downloads
+
+MEDIA_TYPES: dict[str, Any] = {name: {} for name in sorted({kind.media_type for kind in DOWNLOADS.values()})}
+
+
+@api.get("/sessions/{session}/files/{file}", response_class=Response, responses={200: {"content": MEDIA_TYPES}})
+async def download(page: ThePage, here: Here, found: Found, file: Key) -> Response:
+    """A file of the graph as it stands."""
+    if file not in DOWNLOADS:
+        raise HTTPException(404, f"There is no file of this name: expected one of {', '.join(DOWNLOADS)}")
+    kind = DOWNLOADS[file]
+    content = await page.aside(lambda: kind.make(here))
+    attached = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(content, media_type=kind.media_type, headers=attached)
+
+
+def _base_name(name: str) -> str:
+    """The name of a file without the folders that some browsers send along."""
+    return Path(name.replace("\\", "/")).name[:200] or "table"
+
+
+async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work gives; it is cancelled when the sender of the request leaves."""
+
+    async def leaves() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+async def _upload(request: Request, limits: Limits) -> bytes:
+    """The body, if it is not too large. One that is a little so is read to its end, so that the browser hears why."""
+    content = bytearray()
+    received = 0
+    async for piece in request.stream():
+        received += len(piece)
+        if received <= limits.most_bytes:
+            content += piece
+        elif received > 8 * limits.most_bytes:
+            break
+    if received > limits.most_bytes:
+        raise TooLargeError(limits.too_many_bytes().message)
+    return bytes(content)
+
+
+# The application
 
 
 def create_app(page: Page, token: str | None = None) -> Guard:
@@ -108,9 +438,9 @@ def create_app(page: Page, token: str | None = None) -> Guard:
         redoc_url=None,
         lifespan=lifespan,
     )
-    routes = _routes(page)
-    routes.include_router(series_routes(page))
-    app.include_router(routes)
+    app.state.page = page
+    app.include_router(api)
+    app.include_router(series_routes(page), prefix="/api", responses=TROUBLES, dependencies=[Depends(_session)])
     app.mount("/static", StaticFiles(directory=STATIC))
 
     @app.get("/", include_in_schema=False)
@@ -156,298 +486,3 @@ def _explain_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         return trouble(500, failure(error))
-
-
-def _routes(page: Page) -> APIRouter:
-    async def restored(request: Request) -> None:
-        """Bring the session of a request back from disk, if it is there alone."""
-        if key := request.path_params.get("session"):
-            await page.restore(key)
-
-    api = APIRouter(prefix="/api", responses=TROUBLES, dependencies=[Depends(restored)])
-    session_of = page.sessions.get
-
-    @api.get("/server")
-    async def server() -> messages.Server:
-        """What the page has to know: limits, the network, examples."""
-        limits = page.limits
-        return messages.Server(
-            version=__version__,
-            model=model_name(page.settings.model),
-            most_bytes=limits.most_bytes,
-            most_observations=limits.most_observations,
-            most_variables=limits.most_variables,
-            reads=sorted((await page.aside(page.abilities)).parts),
-            endings=[*ENDINGS, WORK_ENDING],
-            autosaves=page.store is not None,
-            examples=[
-                messages.Example(
-                    name=name,
-                    title=each.title,
-                    question=None if each.question is None else list(each.question),
-                    wording=each.wording,
-                )
-                for name, each in page.examples.items()
-            ],
-            given=page.given,
-        )
-
-    # Sessions
-
-    octets = {
-        "requestBody": {
-            "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        }
-    }
-
-    @api.post(UPLOADS.removeprefix("/api"), status_code=201, openapi_extra=octets)
-    async def open_table(request: Request, name: Name) -> messages.SessionFacts:
-        """Open a table or a work file: the file as the body, `name` with the ending that tells its format."""
-        content = await _upload(request, page.limits)
-        file = FileInMemory(_base_name(name), content)
-        return page.facts(await _while_waited_for(request, page.open(file)))
-
-    @api.post("/examples/{example}", status_code=201)
-    async def open_example(example: Key) -> messages.SessionFacts:
-        """Open one of the tables that come with the page."""
-        if example not in page.examples:
-            raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
-        file = await page.aside(page.examples[example].file)
-        opened = await page.open(file, trusted=example in EXAMPLES)
-        opened.example = example
-        return page.facts(opened)
-
-    @api.get("/sessions/{session}")
-    async def session_state(session: Key) -> messages.SessionFacts:
-        """The table, how far the network is, and the graph once there is one."""
-        return page.facts(session_of(session))
-
-    @api.delete("/sessions/{session}", status_code=204)
-    async def close(session: Key) -> None:
-        """Forget the table and everything about it."""
-        page.drop(session_of(session))
-
-    @api.post("/sessions/{session}/discovery", status_code=202)
-    async def start(session: Key, choices: messages.ReadingChoices) -> messages.SessionFacts:
-        """Let the network read the table. Ask for the session until its state is done or failed."""
-        here = session_of(session)
-        page.start(here, page.settings.changed(**choices.model_dump()))
-        return page.facts(here)
-
-    @api.delete("/sessions/{session}/discovery")
-    async def stop(session: Key) -> messages.SessionFacts:
-        """Stop waiting for the network."""
-        here = session_of(session)
-        page.queue.cancel(here.job)
-        return page.facts(here)
-
-    # Stability
-
-    @api.post("/sessions/{session}/stability", status_code=202)
-    async def resample(session: Key, request: messages.StabilityRequest) -> messages.Stability:
-        """Let the network read tables with the observations drawn again. Ask until its state is done or failed."""
-        here = session_of(session)
-        page.start_resampling(here, request.resamples)
-        return stability_facts(here, page.queue)
-
-    @api.get("/sessions/{session}/stability")
-    async def stability(session: Key) -> messages.Stability:
-        """How far the network is with them, and how often each edge of the graph came up."""
-        here = session_of(session)
-        here.current()
-        return await page.aside(lambda: stability_facts(here, page.queue))
-
-    @api.delete("/sessions/{session}/stability")
-    async def stop_resampling(session: Key) -> messages.Stability:
-        """Stop reading resampled tables."""
-        here = session_of(session)
-        page.queue.cancel(here.resampling)
-        return await page.aside(lambda: stability_facts(here, page.queue))
-
-    # Arguments
-
-    @api.put("/sessions/{session}/graph")
-    async def argue(session: Key, argument: messages.Argument) -> messages.Graph:
-        """The graph under other knowledge, rule or threshold; the network does not run again."""
-        here = session_of(session)
-        found, current = here.found, here.current()
-        here.check_version(argument.version)
-        refined = await asyncio.to_thread(argued, current.answer, argument)
-        here.argue(found, refined, argument.version)
-        facts = await asyncio.to_thread(graph_of, refined)
-        return facts.model_copy(update={"version": here.version})
-
-    @api.get("/sessions/{session}/places")
-    async def places(session: Key, width: Pixels = CANVAS[0], height: Pixels = CANVAS[1]) -> messages.Places:
-        """Where the variables and edges of the graph stand, for a canvas of this size."""
-        answer = session_of(session).current().answer
-        return await page.aside(lambda: places_of(answer.names, answer.adjacency, (width, height)))
-
-    @api.get("/sessions/{session}/edge")
-    async def edge(session: Key, source: QueryName, target: QueryName) -> messages.EdgeDetails:
-        """What there is to say about the edge between two variables."""
-        here = session_of(session)
-        found = here.current()
-        return await page.aside(lambda: edge_details(found.answer, table_of(found), source, target, here.stability()))
-
-    @api.get("/sessions/{session}/question")
-    async def question(session: Key, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
-        """Whether one variable causes another, and on which ways."""
-        found = session_of(session).current()
-        return await page.aside(lambda: causal_question(found, cause, effect))
-
-    @api.get("/sessions/{session}/effect")
-    async def effect(
-        session: Key,
-        cause: QueryName,
-        effect: QueryName,
-        first: OptionalName = None,
-        second: OptionalName = None,
-        estimator: Literal["flexible", "linear", "curved"] = "flexible",
-        randomized: bool = False,
-    ) -> messages.EffectFacts:
-        """What happens to one variable when the other changes, per unit or from `first` to `second`."""
-        here = session_of(session)
-        found = here.current()
-        if (first is None) != (second is None):
-            raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
-        between = None if first is None or second is None else (first, second)
-        asked = EffectAsked(cause, effect, between, estimator, randomized)
-        facts = await page.aside(lambda: effect_facts(found, asked))
-        here.remember_question(asked)
-        plain = plain_difference(found.table, asked)
-        return facts.model_copy(update={"plain": plain, "truth": page.truth(here, asked)})
-
-    @api.get("/sessions/{session}/effects")
-    async def effects(session: Key, effect: QueryName) -> messages.RankedEffects:
-        """What moves a variable most: the effects of all others on it, the largest first."""
-        found = session_of(session).current()
-        return await page.aside(lambda: ranked_effects(found, effect))
-
-    # What speaks against it
-
-    @api.get("/sessions/{session}/evidence")
-    async def speaks_against(session: Key) -> messages.Evidence:
-        """The independences that the graph implies, each tested, and the directions that no such test can tell."""
-        found = session_of(session).current()
-        return await page.aside(lambda: evidence(found))
-
-    @api.get("/sessions/{session}/probabilities")
-    async def matrix(session: Key) -> messages.Probabilities:
-        """The probability of every edge, along the causal order."""
-        answer = session_of(session).current().answer
-        return await page.aside(lambda: probabilities(answer))
-
-    @api.get("/sessions/{session}/experiments")
-    async def advise(
-        session: Key, cause: OptionalName = None, effect: OptionalName = None
-    ) -> messages.ExperimentPlanFacts:
-        """What to randomize or to measure next to learn about the graph, the causes of a variable, or an effect."""
-        found = session_of(session).current()
-        return await page.aside(lambda: experiments(found, cause, effect))
-
-    @api.post("/sessions/{session}/experiments", openapi_extra=octets)
-    async def learn(session: Key, request: Request, name: Name, variable: QueryName) -> messages.Graph:
-        """Learn from an experiment that randomized a variable: its table as the body. Edges that it makes improbable
-        are forbidden."""
-        here = session_of(session)
-        found, current, version = here.found, here.current(), here.version
-        current.answer.index_of(variable)
-        content = await request.body()
-        raw = await _while_waited_for(request, page.read(FileInMemory(_base_name(name), content)))
-        learned = await page.aside(lambda: current.learn_from_experiment(variable, raw).answer)
-        here.argue(found, learned, version)
-        facts = await page.aside(lambda: graph_of(learned))
-        return facts.model_copy(update={"version": here.version})
-
-    # Comparison
-
-    @api.post("/sessions/{session}/kept", status_code=201)
-    async def keep(session: Key, request: messages.KeepRequest) -> list[messages.KeptFacts]:
-        """Keep the answer as it stands, to compare others with it."""
-        here = session_of(session)
-        here.keep(here.current().answer, request.name)
-        return kept_facts(here)
-
-    @api.post("/sessions/{session}/kept/file", status_code=201, openapi_extra=octets)
-    async def keep_file(session: Key, request: Request, name: Name) -> list[messages.KeptFacts]:
-        """Keep an answer that was saved as graph.json: its file as the body."""
-        here = session_of(session)
-        here.current()
-        content = await request.body()
-        answer = await page.aside(lambda: saved_answer(content))
-        page.limits.check_used(len(answer.names))
-        here.keep(answer, _base_name(name))
-        return kept_facts(here)
-
-    @api.delete("/sessions/{session}/kept/{number}")
-    async def forget(session: Key, number: int) -> list[messages.KeptFacts]:
-        """Forget an answer that was kept."""
-        here = session_of(session)
-        here.kept = [each for each in here.kept if each.number != number]
-        return kept_facts(here)
-
-    @api.get("/sessions/{session}/comparison")
-    async def compare(session: Key, left: Which = NETWORK, right: Which = NOW) -> messages.Comparison:
-        """Two answers side by side: `now` as it stands, `network` without what was said, or one that was kept."""
-        here = session_of(session)
-        one, other = (answer_called(here, which) for which in (left, right))
-        return await page.aside(lambda: comparison(one, other))
-
-    # Downloads
-
-    files: dict[str, Any] = {name: {} for name in sorted({download.media_type for download in DOWNLOADS.values()})}
-
-    @api.get("/sessions/{session}/files/{file}", response_class=Response, responses={200: {"content": files}})
-    async def download(session: Key, file: Key) -> Response:
-        """A file of the graph as it stands."""
-        here = session_of(session)
-        here.current()
-        if file not in DOWNLOADS:
-            raise HTTPException(404, f"There is no file of this name: expected one of {', '.join(DOWNLOADS)}")
-        kind = DOWNLOADS[file]
-        content = await page.aside(lambda: kind.make(here))
-        return Response(
-            content, media_type=kind.media_type, headers={"Content-Disposition": f'attachment; filename="{file}"'}
-        )
-
-    return api
-
-
-def _base_name(name: str) -> str:
-    """The name of a file without the folders that some browsers send along."""
-    return Path(name.replace("\\", "/")).name[:200] or "table"
-
-
-async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What the work gives; it is cancelled when the sender of the request leaves."""
-
-    async def leaves() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
-
-
-async def _upload(request: Request, limits: Limits) -> bytes:
-    """The body, if it is not too large. One that is a little so is read to its end, so that the browser hears why."""
-    content = bytearray()
-    received = 0
-    async for piece in request.stream():
-        received += len(piece)
-        if received <= limits.most_bytes:
-            content += piece
-        elif received > 8 * limits.most_bytes:
-            break
-    if received > limits.most_bytes:
-        raise TooLargeError(limits.too_many_bytes().message)
-    return bytes(content)

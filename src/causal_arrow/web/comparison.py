@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ from causal_arrow.graphs.metrics import edge_differences
 from causal_arrow.text import counted, listed, reason
 from causal_arrow.web.messages import Bends, ComparedAnswer, Comparison, Difference, Places
 from causal_arrow.web.sessions import Session
-from causal_arrow.web.statements import statements
-from causal_arrow.web.views import graph_of, places_of
+from causal_arrow.web.views import graph_of, places_of, statements
 
 NOW = "now"
 NETWORK = "network"
@@ -24,6 +24,7 @@ CLEARLY = 0.2
 """A change of an edge's probability that is worth a line."""
 
 Edge = tuple[str, str]
+Kind = Literal["only_left", "only_right", "reversed", "probability", "variable", "statement", "hidden_cause"]
 
 
 def answer_called(session: Session, which: str) -> tuple[str, Answer]:
@@ -56,12 +57,7 @@ def comparison(left: tuple[str, Answer], right: tuple[str, Answer]) -> Compariso
     """The two answers, one layout for both, and their differences."""
     (left_name, one), (right_name, other) = left, right
     names = [*one.order, *(name for name in other.order if name not in one.names)]
-    differences = [
-        *_variable_differences(one, other, left_name, right_name),
-        *_edge_differences(one, other, left_name, right_name),
-        *_hidden_cause_differences(one, other, left_name, right_name),
-        *_statement_differences(one, other, left_name, right_name),
-    ]
+    differences = list(_differences(one, other, f"“{left_name}”", f"“{right_name}”"))
     return Comparison(
         left=ComparedAnswer(name=left_name, words=_words(one), graph=graph_of(one)),
         right=ComparedAnswer(name=right_name, words=_words(other), graph=graph_of(other)),
@@ -80,15 +76,9 @@ def _summary(one: Answer, other: Answer, differences: list[Difference]) -> str:
     same = len(_edges(one) & _edges(other))
     if not differences:
         return f"No difference: both have the same {counted(same, 'edge')}."
-    counts = [
-        (sum(each.kind == kind for each in differences), words)
-        for kind, words in (
-            ("only_left", "only on the left"),
-            ("only_right", "only on the right"),
-            ("reversed", "reversed"),
-        )
-    ]
-    parts = [f"{count} {words}" for count, words in counts if count]
+    kinds = {"only_left": "only on the left", "only_right": "only on the right", "reversed": "reversed"}
+    counts = {kind: sum(each.kind == kind for each in differences) for kind in kinds}
+    parts = [f"{counts[kind]} {words}" for kind, words in kinds.items() if counts[kind]]
     if hidden := sum(each.kind == "hidden_cause" for each in differences):
         parts.append(f"{counted(hidden, 'hidden cause')} in one of the two")
     return f"{counted(same, 'edge')} in both{''.join(f', {part}' for part in parts)}."
@@ -117,72 +107,45 @@ def _edges(answer: Answer) -> set[Edge]:
 # Differences
 
 
-def _variable_differences(one: Answer, other: Answer, left: str, right: str) -> list[Difference]:
-    differences = []
-    for here, there, name in ((one, other, left), (other, one, right)):
-        alone = [variable for variable in here.names if variable not in there.names]
-        if alone:
-            words = f"Only in {_quoted(name)}: {listed(alone, 12)}."
-            differences.append(Difference(kind="variable", words=words, pair=None))
+def _differences(one: Answer, other: Answer, left: str, right: str) -> Iterator[Difference]:
+    """In words: variables, edges, hidden causes and knowledge that only one of them has, and edges that changed."""
+
+    def differ(kind: Kind, words: str, pair: Iterable[str] | None = None) -> Difference:
+        return Difference(kind=kind, words=words, pair=None if pair is None else list(pair))
+
+    sides = ((one, other, left), (other, one, right))
+    for here, there, name in sides:
+        if alone := [variable for variable in here.names if variable not in there.names]:
+            yield differ("variable", f"Only in {name}: {listed(alone, 12)}.")
     kinds = {column.name: column.kind for column in one.columns}
     for column in other.columns:
-        if (before := kinds.get(column.name, column.kind)) != column.kind:
-            words = f"{column.name} is read as {before} in {_quoted(left)}, as {column.kind} in {_quoted(right)}."
-            differences.append(Difference(kind="variable", words=words, pair=None))
-    return differences
+        if (kind := kinds.get(column.name, column.kind)) != column.kind:
+            yield differ("variable", f"{column.name} is read as {kind} in {left}, as {column.kind} in {right}.")
 
-
-def _edge_differences(one: Answer, other: Answer, left: str, right: str) -> list[Difference]:
     found = edge_differences(_edges(one), _edges(other))
-    differences = []
-    for kind, edges, here, there, name in (
-        ("only_left", found["missing"], one, other, left),
-        ("only_right", found["extra"], other, one, right),
-    ):
-        for edge in edges:
-            words = (
-                f"{_arrow(edge)} only in {_quoted(name)}: {_adjacency(here, edge)} there, {_adjacency(there, edge)} in "
-                "the other."
-            )
-            differences.append(Difference(kind=kind, words=words, pair=list(edge)))  # type: ignore[arg-type]
+    alone_in: tuple[tuple[Kind, str], ...] = (("only_left", "missing"), ("only_right", "extra"))
+    for (kind_of, key), (here, there, name) in zip(alone_in, sides, strict=True):
+        for edge in found[key]:
+            words = f"{_adjacency(here, edge)} there, {_adjacency(there, edge)} in the other"
+            yield differ(kind_of, f"{_arrow(edge)} only in {name}: {words}.", edge)
     for edge in found["reversed"]:
-        words = (
-            f"{_arrow(edge)} in {_quoted(left)} ({_facts(one, edge)}) is {_arrow(edge[::-1])} in {_quoted(right)} "
-            f"({_facts(other, edge[::-1])})."
-        )
-        differences.append(Difference(kind="reversed", words=words, pair=list(edge)))
+        turned = edge[::-1]
+        before, after = f"{_arrow(edge)} in {left} ({_facts(one, edge)})", f"{right} ({_facts(other, turned)})"
+        yield differ("reversed", f"{before} is {_arrow(turned)} in {after}.", edge)
     for edge in sorted(_edges(one) & _edges(other)):
-        before, after = (_edge(answer, edge).probability for answer in (one, other))
-        if abs(before - after) >= CLEARLY:
-            words = (
-                f"{_arrow(edge)} in both, with probability {before:.2f} in {_quoted(left)} and {after:.2f} in "
-                f"{_quoted(right)}."
-            )
-            differences.append(Difference(kind="probability", words=words, pair=list(edge)))
-    return differences
+        was, now = (_edge(answer, edge).probability for answer in (one, other))
+        if abs(was - now) >= CLEARLY:
+            words = f"{_arrow(edge)} in both, with probability {was:.2f} in {left} and {now:.2f} in {right}."
+            yield differ("probability", words, edge)
 
-
-def _hidden_cause_differences(one: Answer, other: Answer, left: str, right: str) -> list[Difference]:
     pairs = [{frozenset((each.first, each.second)) for each in answer.hidden_causes} for answer in (one, other)]
-    return [
-        Difference(
-            kind="hidden_cause",
-            words=f"A hidden cause of {' and '.join(sorted(pair))} only in {_quoted(name)}.",
-            pair=sorted(pair),
-        )
-        for alone, name in ((pairs[0] - pairs[1], left), (pairs[1] - pairs[0], right))
-        for pair in sorted(alone, key=sorted)
-    ]
-
-
-def _statement_differences(one: Answer, other: Answer, left: str, right: str) -> list[Difference]:
-    said = [statements(answer.knowledge) for answer in (one, other)]
-    return [
-        Difference(kind="statement", words=f"Said only in {_quoted(name)}: {words}.", pair=None)
-        for here, there, name in ((said[0], said[1], left), (said[1], said[0], right))
-        for words in here
-        if words not in there
-    ]
+    for only, name in ((pairs[0] - pairs[1], left), (pairs[1] - pairs[0], right)):
+        for pair in sorted(map(sorted, only)):
+            yield differ("hidden_cause", f"A hidden cause of {' and '.join(pair)} only in {name}.", pair)
+    for here, there, name in sides:
+        said = set(statements(there.knowledge))
+        for words in (each for each in statements(here.knowledge) if each not in said):
+            yield differ("statement", f"Known only in {name}: {words}.")
 
 
 def _edge(answer: Answer, edge: Edge) -> DirectedEdge:
@@ -207,7 +170,3 @@ def _adjacency(answer: Answer, edge: Edge) -> str:
 
 def _arrow(edge: Iterable[str]) -> str:
     return " → ".join(edge)
-
-
-def _quoted(name: str) -> str:
-    return f"“{name}”"

@@ -15,12 +15,12 @@ from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError
 from causal_arrow.text import counted_share, in_digits
-from causal_arrow.web.questions import effect_facts
+from causal_arrow.web.questions import MAX_LISTED, effect_of
 from causal_arrow.web.sessions import EffectAsked, Session
-from causal_arrow.web.statements import statements
-from causal_arrow.web.views import failure, table_facts
+from causal_arrow.web.views import failure, statements, table_facts
 from causal_arrow.web.work import work_file
 
+ESTIMATORS = {"flexible": "", "linear": " (estimated with straight lines)", "curved": " (estimated with curves)"}
 _PAINTING = threading.Lock()  # matplotlib's settings belong to the whole process
 
 
@@ -85,6 +85,7 @@ def _questions_in_python(session: Session) -> list[str]:
         options += [f"between={asked.between!r}"] if asked.between is not None else []
         options += [f"estimator={asked.estimator!r}"] if asked.estimator != "flexible" else []
         options += ["randomized=True"] if asked.randomized else []
+        options += [f"level={asked.level!r}"] if asked.level is not None else []
         lines.append(f"print(arrow.effect({', '.join(options)}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
@@ -130,31 +131,24 @@ def report_page(session: Session) -> str:
 
 def _effects(session: Session) -> list[str]:
     """A section with the effects that were asked for, of variables that are still there."""
-    found = session.current()
-    parts = []
+    found, parts = session.current(), []
     for asked in _questions(session):
-        curved = (
-            " (chance decided on the cause)"
-            if asked.randomized
-            else {"curved": " (estimated with curves)", "linear": " (estimated with straight lines)"}.get(
-                asked.estimator, ""
-            )
-        )
-        parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{curved}')}</h3>")
+        how = " (chance decided on the cause)" if asked.randomized else ESTIMATORS[asked.estimator]
+        parts.append(f"<h3>{html.escape(f'{asked.cause} → {asked.effect}{how}')}</h3>")
         try:
-            size = effect_facts(found, asked)
+            effect = effect_of(found, asked)
         except ArrowError as error:  # a level that it compares is gone since
             parts.append(_paragraphs([failure(error)]))
             continue
-        parts.append(_paragraphs([" ".join([size.words, *size.sentences])]))
+        parts.append(_paragraphs([" ".join(effect.lines)]))
         rows = [
             (
-                ", ".join(each.variables) or "nothing",
-                counted_share(each.share),
-                in_digits(each.effect),
-                f"{in_digits(each.low)} to {in_digits(each.high)}",
+                ", ".join(row[0]) or "nothing",
+                counted_share(row[1]),
+                in_digits(row[2]),
+                f"{in_digits(row[4])} to {in_digits(row[5])}",
             )
-            for each in size.sets
+            for row in effect.by_adjustment_set.head(MAX_LISTED).itertuples(index=False, name=None)
         ]
         parts.append(summary.html_table(("adjusted for", "graphs", "effect", "90% interval"), rows))
     return ["<h2>Effects</h2>", *parts] if parts else []

@@ -34,7 +34,7 @@ class Example(Message):
 
     name: str
     title: str
-    question: list[str] | None = Field(description="A cause and an effect to ask about first.")
+    question: tuple[str, str] | None = Field(description="A cause and an effect to ask about first.")
     wording: str = Field(description="That question as a person asks it.")
 
 
@@ -187,6 +187,14 @@ class ShownHiddenCause(Message):
     probability: Probability
 
 
+class Suggestion(Message):
+    """Knowledge that column names suggest and the graph contradicts."""
+
+    words: str
+    names: list[str]
+    kind: Literal["first tier", "roots"]
+
+
 class Graph(Message):
     """The graph as it stands, with the argument that led to it."""
 
@@ -197,6 +205,7 @@ class Graph(Message):
     judges_hidden_causes: bool = Field(description="Whether the network tells how probable hidden causes are.")
     order: list[str]
     remarks: list[str]
+    suggestion: Suggestion | None
     version: int = Field(default=0, description="Goes up with every change of the session.")
 
 
@@ -353,97 +362,6 @@ class CausalQuestion(Message):
     hidden_causes: str | None = Field(description="A sentence on hidden causes on the way, if there probably are any.")
 
 
-class PlainDifference(Message):
-    """What the table shows without adjustment, which is no effect where something causes both."""
-
-    value: float
-    words: str
-
-
-class KnownEffect(Message):
-    """The effect by the equations behind a simulated table."""
-
-    value: float
-    words: str
-
-
-class AdjustmentSet(Message):
-    """Variables to adjust for, the share of the graphs that ask for exactly these, and the effect by them."""
-
-    variables: list[str]
-    share: Probability
-    effect: float
-    low: float
-    high: float
-
-
-class EffectLayer(Message):
-    """The part of an effect's distribution that comes from one adjustment set, or from the rarer ones together."""
-
-    label: str
-    densities: list[float]
-
-
-class EffectPlot(Message):
-    """The distribution of an effect: densities at points, stacked by adjustment set."""
-
-    points: list[float]
-    layers: list[EffectLayer]
-
-
-class EffectFacts(Message):
-    """What happens to one variable when another changes, over all graphs that are possible."""
-
-    cause: str
-    effect: str
-    words: str
-    verdict: Literal["effect", "no effect", "conflict", "unclear", "not identified"] = Field(
-        description="Size, causal paths and test in a word."
-    )
-    unit: str = Field(description="What the change is in, levels or the share of one; empty for numbers.")
-    change: str
-    sentences: list[str] = Field(description="One thing each: size, causal paths, test, adjustment, cautions.")
-    cautions: list[str] = Field(description="What to be careful about at first sight.")
-    median: float = Field(description="The size, if the cause comes before the effect.")
-    low: float
-    high: float
-    p_value: Probability | None = Field(description="Of the test of no dependence after adjustment.")
-    tested_set: list[str] = Field(description="What that test adjusted for.")
-    probability_of_path: Probability = Field(description="Share of the graphs with a path, given the order.")
-    probability_of_none: Probability
-    probability_not_identified: Probability = Field(
-        description="Share of the graphs in which a hidden cause spoils every adjustment set."
-    )
-    probability_not_estimated: Probability = Field(description="Share of the graphs whose set has no estimate.")
-    why_not_estimated: str = Field(description="Why, in words; empty if every set has an estimate.")
-    graphs: int
-    sets: list[AdjustmentSet] = Field(description="The most frequent ones.")
-    more_sets: int
-    plot: EffectPlot
-    plain: PlainDifference | None = Field(default=None, description="Null for an outcome without an order.")
-    truth: KnownEffect | None = Field(default=None, description="Known for some effects in simulated tables.")
-
-
-class RankedEffect(Message):
-    """One of the causes of a variable, ranked by the size of its effect in standard deviations."""
-
-    cause: str
-    probability: Probability = Field(description="Share of the graphs with an effect.")
-    identified: bool = Field(description="Whether most graphs have an adjustment set.")
-    effect: float
-    low: float
-    high: float
-    standardized: float
-
-
-class RankedEffects(Message):
-    """What moves a variable most."""
-
-    effect: str
-    causes: list[RankedEffect]
-    others: list[str] = Field(description="Sentences about variables without an estimate.")
-
-
 # Comparison
 
 
@@ -472,24 +390,6 @@ class Probabilities(Message):
 
     names: list[str]
     rows: list[list[Probability]]
-
-
-class ExperimentAdvice(Message):
-    """A variable to randomize, or a pair whose hidden cause to measure."""
-
-    variables: list[str]
-    action: Literal["set", "measure"]
-    words: str
-    gain: float
-    amount: str = Field(description="The gain in words.")
-
-
-class ExperimentPlanFacts(Message):
-    """Experiments, those that are expected to tell most first."""
-
-    words: str
-    subject: str
-    experiments: list[ExperimentAdvice]
 
 
 class KeepRequest(Message):

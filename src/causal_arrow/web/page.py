@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import discover, read_for
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
+from causal_arrow.examples import OBSERVATIONAL, load_sachs
+from causal_arrow.examples.hospital import EFFECTS
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables import FileInMemory, RawFrame
@@ -21,14 +28,63 @@ from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
 from causal_arrow.text import in_digits, reason
 from causal_arrow.web import messages
-from causal_arrow.web.examples import EXAMPLES, ExampleTable
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
 from causal_arrow.web.sessions import EffectAsked, Session, Sessions
-from causal_arrow.web.store import Store, StoredSession
-from causal_arrow.web.uploads import AbandonedError, OpenedFile, apart, open_file, read_apart
+from causal_arrow.web.uploads import AbandonedError, Limits, OpenedFile, apart, open_file, read_apart
 from causal_arrow.web.views import session_facts
-from causal_arrow.web.work import ENDING, read_work, session_of, take_up
+from causal_arrow.web.work import ENDING, Store, StoredSession, read_work, session_of, take_up
+
+
+@dataclass(frozen=True)
+class ExampleTable:
+    """A table, what it is about, and the question that it is there for."""
+
+    title: str
+    file: Callable[[], FileInMemory]
+    question: tuple[str, str] | None = None
+    """A cause and an effect to ask about first."""
+    wording: str = ""
+    """The question as a person asks it."""
+    truths: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """The effects by the equations behind a simulated table."""
+
+
+def _as_csv(name: str, values: NDArray[np.float64], names: tuple[str, ...]) -> FileInMemory:
+    lines = [",".join(names), *(",".join(f"{value:g}" for value in row) for row in values)]
+    return FileInMemory(name, ("\n".join(lines) + "\n").encode())
+
+
+def _hospital() -> FileInMemory:
+    return FileInMemory("hospital.csv", (files("causal_arrow.examples") / "data" / "hospital.csv").read_bytes())
+
+
+def _sachs() -> FileInMemory:
+    values, names = load_sachs()
+    return _as_csv("sachs.csv", values[:OBSERVATIONAL], names)
+
+
+def _diabetes() -> FileInMemory:
+    from sklearn.datasets import load_diabetes
+
+    table = load_diabetes(scaled=False)
+    readable = {"s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "cholesterol/hdl", "s5": "log triglycerides"}
+    readable |= {"s6": "glucose", "bp": "blood pressure"}
+    names = (*(readable.get(name, name) for name in table.feature_names), "progression")
+    return _as_csv("diabetes.csv", np.column_stack([table.data, table.target]), names)
+
+
+EXAMPLES = {
+    "hospital": ExampleTable(
+        "800 patients of an imaginary hospital",
+        _hospital,
+        ("drug", "stay"),
+        "Does the drug lengthen the stay?",
+        EFFECTS,
+    ),
+    "sachs": ExampleTable("Proteins in 853 immune cells (Sachs et al. 2005)", _sachs),
+    "diabetes": ExampleTable("442 patients with diabetes, a year on (Efron et al. 2004)", _diabetes),
+}
+
 
 AUTOSAVE_SECONDS = 0.5
 
@@ -74,7 +130,7 @@ class Page:
         """A session for a table or a work file; TableError if it is too large or cannot be read at all."""
         if file.suffix.lower() == ENDING:
             work = await self._apart(file, partial(read_work, file.content, file.name))
-            self.limits.check_used(len(work.answer.names))
+            self.limits.check_used(len(work.parts.answer.names))
             return self.sessions.add(session_of(work, self.settings))
         return self._session(file, await self._opened(file, trusted))
 
@@ -121,7 +177,8 @@ class Page:
             session = self._session_of(stored.file, opened)
             session.asked = self.settings.changed(**stored.choices)
             if work is not None:
-                choices = self.settings.changed(scale=work.settings.scale, **work.settings.reading.to_dict())
+                read = work.parts.settings
+                choices = self.settings.changed(scale=read.scale, **read.reading.to_dict())
                 source = self._source(session, choices, lambda: True)
                 table = await self.aside(lambda: read_for(self.abilities(), source, choices.reading))
                 take_up(session, work, table, self.settings)
@@ -212,14 +269,14 @@ class Page:
         job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
         session.resampling = self.queue.submit(job)
 
-    def truth(self, session: Session, asked: EffectAsked) -> messages.KnownEffect | None:
+    def truth(self, session: Session, asked: EffectAsked) -> dict[str, Any] | None:
         """The effect by the equations behind an example, for one step of its cause."""
         example = self.examples.get(session.example)
         value = None if example is None else example.truths.get((asked.cause, asked.effect))
         if value is None or asked.between not in (None, ("0", "1")):
             return None
         words = f"This table was simulated: by its equations the effect is {in_digits(value)}."
-        return messages.KnownEffect(value=value, words=words)
+        return {"value": value, "words": words}
 
     def facts(self, session: Session) -> messages.SessionFacts:
         """The session as the page sees it."""

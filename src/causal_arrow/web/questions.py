@@ -1,11 +1,10 @@
-"""Questions about two variables: the edge between them, the data behind it, whether one causes the other, and by how
-much."""
+"""Questions about a graph: an edge and its data, whether and how much one variable causes another, the evidence."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +12,24 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.effects.effect import Effect
+from causal_arrow.discovery.effects.falsification import LEVEL, Falsification, why_not_tested
 from causal_arrow.discovery.summary import Decision, decided_by
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.tables.table import Table
-from causal_arrow.text import counted_share, in_digits
+from causal_arrow.tables.table import Column, Table
+from causal_arrow.text import counted, counted_share, in_digits
 from causal_arrow.web.messages import (
-    AdjustmentSet,
     Axis,
     CausalPath,
     CausalQuestion,
     EdgeDetails,
-    EffectFacts,
-    EffectLayer,
-    EffectPlot,
+    Evidence,
+    Independence,
     LevelSummary,
     PairStability,
     Plot,
-    RankedEffect,
-    RankedEffects,
+    Probabilities,
 )
 from causal_arrow.web.sessions import EffectAsked
 
@@ -260,40 +257,29 @@ def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion
     )
 
 
-def effect_facts(found: Discovery, asked: EffectAsked) -> EffectFacts:
-    """The effect of one variable on another with its interval, by adjustment set, and its distribution."""
+def effect_of(found: Discovery, asked: EffectAsked) -> Effect:
+    """The effect that is asked for."""
     _two(found.answer, asked.cause, asked.effect)
-    effect = found.effect(
-        asked.cause, asked.effect, between=asked.between, estimator=asked.estimator, randomized=asked.randomized
+    return found.effect(
+        asked.cause,
+        asked.effect,
+        between=asked.between,
+        level=asked.level,
+        estimator=asked.estimator,
+        randomized=asked.randomized,
     )
-    rows = [
-        AdjustmentSet(variables=list(row[0]), share=row[1], effect=row[2], low=row[4], high=row[5])
-        for row in effect.by_adjustment_set.itertuples(index=False, name=None)
-    ]
-    return EffectFacts(
-        cause=asked.cause,
-        effect=asked.effect,
-        words=effect.sentence,
-        verdict=effect.verdict,
-        unit=effect.unit if effect.level is None else f"in {effect.subject}",
-        change=effect.change,
-        sentences=list(effect.lines[1:]),
-        cautions=_cautions(effect),
-        median=effect.median,
-        low=effect.interval[0],
-        high=effect.interval[1],
-        p_value=None if math.isnan(effect.p_value) else _in_range(effect.p_value),
-        tested_set=list(effect.tested_set),
-        probability_of_path=_in_range(effect.probability_of_path),
-        probability_of_none=_in_range(effect.probability_of_none),
-        probability_not_identified=_in_range(effect.probability_not_identified),
-        probability_not_estimated=_in_range(effect.probability_not_estimated),
-        why_not_estimated=effect.why_not_estimated,
-        graphs=effect.graphs,
-        sets=rows[:MAX_LISTED],
-        more_sets=len(rows) - len(rows[:MAX_LISTED]),
-        plot=_effect_plot(effect),
-    )
+
+
+def effect_facts(found: Discovery, asked: EffectAsked) -> dict[str, Any]:
+    """`Effect.to_dict`, the unit, cautions, the curve of its distribution, and the difference without adjustment."""
+    effect = effect_of(found, asked)
+    return {
+        **effect.to_dict(),
+        "unit": effect.unit if effect.level is None else f"in {effect.subject}",
+        "cautions": _cautions(effect),
+        "plot": _effect_plot(effect),
+        "plain": plain_difference(found.table, asked),
+    }
 
 
 def _cautions(effect: Effect) -> list[str]:
@@ -302,40 +288,17 @@ def _cautions(effect: Effect) -> list[str]:
     return [*([disagree] if len(humps) > 1 else []), *effect.notes]
 
 
-def ranked_effects(found: Discovery, outcome: str) -> RankedEffects:
-    """The effects of all other variables on one, the largest first."""
-    found.answer.index_of(outcome)
-    effects = found.effects(outcome)
-    return RankedEffects(
-        effect=outcome,
-        causes=[
-            RankedEffect(
-                cause=each.treatment,
-                probability=_in_range(each.probability_of_path),
-                identified=each.verdict != "not identified",
-                effect=each.median,
-                low=each.interval[0],
-                high=each.interval[1],
-                standardized=each.standardized,
-            )
-            for each in effects.effects
-        ],
-        others=[f"No estimate for {name!r}: {reason}." for name, reason in effects.why_not_estimated.items()],
-    )
-
-
-def _effect_plot(effect: Effect) -> EffectPlot:
+def _effect_plot(effect: Effect) -> dict[str, Any]:
+    """Densities at points, stacked by adjustment set; the rarest sets together."""
     mixture = effect.distribution
     points = mixture.points(CURVE_POINTS)
     densities = np.nan_to_num(mixture.densities(points), posinf=0.0)  # (S, X); infinite where nothing is uncertain
-    layers = [
-        EffectLayer(label=", ".join(each.adjustment_set) or "nothing", densities=shares.tolist())
-        for each, shares in zip(effect.sets[:MAX_LISTED], densities, strict=False)
-    ]
+    labels = [", ".join(each.adjustment_set) or "nothing" for each in effect.sets]
     if len(densities) > MAX_LISTED:
-        rest = densities[MAX_LISTED:].sum(axis=0)
-        layers.append(EffectLayer(label=f"{len(densities) - MAX_LISTED} more", densities=rest.tolist()))
-    return EffectPlot(points=points.tolist(), layers=layers)
+        labels = [*labels[:MAX_LISTED], f"{len(densities) - MAX_LISTED} more"]
+        densities = np.vstack([densities[:MAX_LISTED], densities[MAX_LISTED:].sum(axis=0)])
+    layers = [{"label": label, "densities": shares} for label, shares in zip(labels, densities.tolist(), strict=False)]
+    return {"points": points.tolist(), "layers": layers}
 
 
 def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None:
@@ -354,3 +317,117 @@ def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None
                 came_from[there] = here
                 line.append(there)
     return None
+
+
+MIN_ROWS = 3
+
+
+def plain_difference(table: Table, asked: EffectAsked) -> dict[str, Any] | None:
+    """The difference in means, or the slope of a straight line; None for an outcome that has neither."""
+    cause, effect = (table.columns[table.names.index(name)] for name in (asked.cause, asked.effect))
+    if effect.kind == "category" or asked.level is not None:
+        return None
+    values = table.values[:, [table.names.index(asked.cause), table.names.index(asked.effect)]]
+    x, y = values[~np.isnan(values).any(axis=1)].T
+    if cause.levels:
+        first, second = asked.between or (cause.levels[0], cause.levels[min(1, len(cause.levels) - 1)])
+        groups = [y[x == cause.levels.index(level)] for level in (first, second) if level in cause.levels]
+        if len(groups) < 2 or min(map(len, groups)) < 1:
+            return None
+        means = [float(group.mean()) for group in groups]
+        before, after = map(in_digits, means)
+        words = f"{_compared(effect, 'Mean')}: {before} with {cause.name} = {first}, {after} with {second}."
+        return {"value": means[1] - means[0], "words": f"{words} {NOT_ADJUSTED}"}
+    change = _distance(asked)
+    if len(x) < MIN_ROWS or x.std() == 0 or change is None:
+        return None
+    slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) * change
+    how = "goes up by one" if asked.between is None else f"goes from {asked.between[0]} to {asked.between[1]}"
+    words = f"Along a straight line, {_compared(effect)} changes by {in_digits(slope)} when {cause.name} {how}."
+    return {"value": slope, "words": f"{words} {NOT_ADJUSTED}"}
+
+
+NOT_ADJUSTED = "That is the plain difference, without adjustment."
+
+
+def _compared(effect: Column, statistic: str = "") -> str:
+    """A number, the share of the second of two levels, or the index of a level in order."""
+    if len(effect.levels) == 2:
+        return f"{'Share' if statistic else 'the share'} of {effect.name} = {effect.levels[1]}"
+    name = f"{effect.name} (levels counted from 0)" if effect.levels else effect.name
+    return f"{statistic} of {name}" if statistic else name
+
+
+def _distance(asked: EffectAsked) -> float | None:
+    if asked.between is None:
+        return 1.0
+    try:
+        return float(asked.between[1]) - float(asked.between[0])
+    except ValueError:
+        return None
+
+
+MAX_INDEPENDENCES = 500
+"""Those that the data contradict most are listed."""
+MAX_EXPERIMENTS = 20
+
+
+def evidence(found: Discovery) -> Evidence:
+    """The independences that the graph implies, each with its test, and the edges that could be reversed."""
+    test = found.compatibility(thorough=True)
+    reversible = _reversible(found.answer)
+    return Evidence(
+        words=str(test) if test else why_not_tested(found.table),
+        tests=test.tests if test else 0,
+        independences=_independences(test) if test else [],
+        reversible=[list(edge) for edge in reversible],
+        equivalence=_equivalence(found.answer, len(reversible)),
+    )
+
+
+def _independences(test: Falsification) -> list[Independence]:
+    pairs = np.argwhere(~np.isnan(test.independence))
+    values = test.independence[pairs[:, 0], pairs[:, 1]]
+    return [
+        Independence(
+            variable=test.names[k],
+            other=test.names[j],
+            given=[test.names[index] for index in np.flatnonzero(test.graph[:, k]).tolist()],
+            p_value=float(value),
+            contradicted=bool(value < LEVEL),
+        )
+        for (j, k), value in sorted(zip(pairs.tolist(), values, strict=True), key=lambda each: (each[1], each[0]))
+    ][:MAX_INDEPENDENCES]
+
+
+def _reversible(answer: Answer) -> list[tuple[str, str]]:
+    """The edges of the graph that point the other way in another graph with the same independences."""
+    return [(edge.source, edge.target) for edge in answer.edges if not edge.compelled]
+
+
+def _equivalence(answer: Answer, reversible: int) -> str:
+    edges = len(answer.edges)
+    if not edges:
+        return "The graph has no edge."
+    if not reversible:
+        return "Every graph with the same independences has all these directions."
+    return (
+        f"{counted(reversible, 'edge')} of {edges} can point the other way in graphs with the same independences: "
+        "no test of independence can decide these directions. They rest on the shape of the data or on what you know."
+    )
+
+
+def probabilities(answer: Answer) -> Probabilities:
+    """The probability of every edge, along the causal order: rows are causes, columns effects."""
+    order = [answer.index_of(name) for name in answer.order]
+    rows = np.clip(answer.edge_probabilities[np.ix_(order, order)], 0.0, 1.0)
+    return Probabilities(names=list(answer.order), rows=np.round(rows, 4).tolist())
+
+
+def experiments(found: Discovery, cause: str | None, effect: str | None) -> dict[str, Any]:
+    """What to randomize or to measure next: to learn about one effect, about the causes of a variable, or the graph."""
+    if cause is not None and effect is None:
+        raise ConfigurationError("Expected an effect together with the cause.")
+    plan = found.next_experiment(effect if cause is None or effect is None else (cause, effect))
+    words = [f"{each}: {plan.amount(each.gain)}" for each in plan.experiments]
+    return {**plan.to_dict(), "words": words[:MAX_EXPERIMENTS]}

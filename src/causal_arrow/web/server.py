@@ -1,9 +1,16 @@
-"""The server: one process on one address, with a token where other machines can reach it."""
+"""The server: one process on one address, and a guard that refuses requests which the page did not send.
+
+A page on another site can make a browser send requests here, and can make its own name point to this machine (DNS
+rebinding). So on a loopback address the Host header must name this machine, on any address a request that another
+site's page started is refused, and where other machines can reach the server the API asks for a token.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
+import json
 import secrets
 import socket
 import webbrowser
@@ -12,12 +19,152 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.tables import Abilities, FileInMemory
-from causal_arrow.web.guard import is_loopback
-from causal_arrow.web.limits import Limits
-from causal_arrow.web.uploads import read_apart
+from causal_arrow.web.uploads import Limits, read_apart
+
+API = "/api/"
+UPLOADS = "/api/sessions"
+WINDOW_SECONDS = 8.0
+MIN_BYTES_PER_WINDOW = 64 * 2**10
+"""A body must bring so much in so many seconds, or end."""
+MAX_REQUEST = 4 * 2**20
+"""Bytes of any request that is no upload: knowledge about a few hundred variables is far smaller."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Guard:
+    """ASGI middleware that refuses requests which the page did not send."""
+
+    app: ASGIApp
+    token: str | None = None
+    """What the API asks for; None on a loopback address."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        receive = _patient(receive)
+        refusal = self._refusal(scope)
+        if refusal is None and scope["method"] in ("POST", "PUT", "PATCH") and scope["path"] != UPLOADS:
+            body, refusal = await _small_body(receive)
+            receive = _replay(body, receive)
+        if refusal is None:
+            await self.app(scope, receive, send_with_headers)
+        else:
+            await _refuse(*refusal, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """Status and sentence for a request that is not answered."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            name = ""
+        if self.token is None and not is_loopback(name):
+            return 421, "This server answers only to its own address, such as http://127.0.0.1:8765."
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return 403, "Pages of other sites may not use this server."
+        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith(API):
+            return 403, "Pages of other sites may not use this server."
+        if self.token is not None and scope["path"].startswith(API):
+            given = headers.get("authorization", "").removeprefix("Bearer ")
+            if not secrets.compare_digest(given.encode(), self.token.encode()):
+                return 401, "This server needs its token: open the address that it printed when it started."
+        return None
+
+
+def _patient(receive: Receive) -> Receive:
+    """Receive a body while it comes at some speed; a sender that is slower counts as gone."""
+    complete = False
+    came, until = 0, 0.0
+
+    async def next_message() -> Message:
+        nonlocal complete, came, until
+        if complete:
+            return await receive()
+        now = asyncio.get_running_loop().time()
+        if until == 0.0 or came >= MIN_BYTES_PER_WINDOW:
+            came, until = 0, now + WINDOW_SECONDS
+        try:
+            message = await asyncio.wait_for(receive(), max(until - now, 0))
+        except asyncio.TimeoutError:  # another class before Python 3.11
+            return {"type": "http.disconnect"}
+        came += len(message.get("body", b""))
+        complete = message["type"] != "http.request" or not message.get("more_body")
+        return message
+
+    return next_message
+
+
+async def _small_body(receive: Receive) -> tuple[bytes, tuple[int, str] | None]:
+    """The body of a request, or why it is refused."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"", (408, "The request did not arrive: it was too slow, or was broken off.")
+        body += message.get("body", b"")
+        if len(body) > MAX_REQUEST:
+            return b"", (413, f"The request is larger than {MAX_REQUEST // 2**20} MB.")
+        if not message.get("more_body"):
+            return bytes(body), None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _refuse(status: int, sentence: str, send: Send) -> None:
+    body = json.dumps({"message": sentence}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
 
 HEADER_SECONDS = 8.0
 SECONDS_TO_HEAR = 1.0

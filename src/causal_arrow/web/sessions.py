@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.discovery import Discovery
@@ -17,8 +18,8 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.series.discovery import SeriesDiscovery
 from causal_arrow.tables import FileInMemory, RawFrame, SourceColumn
 from causal_arrow.tables.report import TableReport
-from causal_arrow.web.limits import Limits
 from causal_arrow.web.queue import Job
+from causal_arrow.web.uploads import Limits
 
 MAX_KEPT = 12
 """Answers that a session keeps for comparison."""
@@ -51,6 +52,8 @@ class EffectAsked:
     estimator: str = "flexible"
     randomized: bool = False
     """Whether chance decided on the cause."""
+    level: str | None = None
+    """Of an outcome with levels, the one whose share is the outcome."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +115,7 @@ class Session:
         self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
-        self.answer = self.answer.refine(
-            decode=before.decode,
-            threshold=before.threshold,
-            directions=before.directions,
-            hidden=before.hidden,
-            hidden_threshold=before.hidden_threshold,
-        )
+        self.answer = self.answer.refine(**read_off(before))
         try:
             self.answer = self.answer.refine(knowledge=about(before.knowledge, self.answer.names))
         except ArrowError as error:
@@ -195,6 +192,15 @@ class Session:
     def remember_question(self, question: EffectAsked) -> None:
         """Keep a question about an effect for the report and the Python lines."""
         self.questions = [*(each for each in self.questions if each != question), question][-MAX_QUESTIONS:]
+
+
+READ_OFF = ("decode", "threshold", "directions", "hidden", "hidden_threshold")
+"""Settings of how a graph is read off the network's answer."""
+
+
+def read_off(answer: Answer) -> dict[str, Any]:
+    """How the graph of an answer was read off."""
+    return {name: getattr(answer, name) for name in READ_OFF}
 
 
 VARIABLES = ("roots", "leaves", "randomized")

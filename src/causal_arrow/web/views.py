@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pictures.scene import shortened
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.summary import decided_by, remarks
+from causal_arrow.discovery.summary import decided_by, remarks, suggestion, suggestion_sentence
 from causal_arrow.errors import ArrowError, is_out_of_memory
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import layered_layout
@@ -33,11 +33,46 @@ from causal_arrow.web.messages import (
     ShownHiddenCause,
     Stability,
     StableEdge,
+    Suggestion,
     TableFacts,
 )
 from causal_arrow.web.queue import NetworkQueue
-from causal_arrow.web.sessions import Session
+from causal_arrow.web.sessions import READ_OFF, Session, read_off
 from causal_arrow.web.wording import PAGE, offers
+
+STATEMENTS = (
+    ("required", "{} is required", " → "),
+    ("forbidden", "{} is forbidden", " → "),
+    ("roots", "nothing causes {}", ""),
+    ("leaves", "{} causes nothing", ""),
+    ("randomized", "{} was randomized", ""),
+    ("no_hidden_cause", "{} share no hidden cause", " and "),
+)
+"""Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""
+
+MAX_NAMED = 12
+"""Edges of a search space that its statement names."""
+
+
+def statements(knowledge: Knowledge) -> list[str]:
+    """Each statement as a sentence without its full stop; tiers are one statement, and so is a search space."""
+    words = [
+        template.format(entry if isinstance(entry, str) else joint.join(entry))
+        for kind, template, joint in STATEMENTS
+        for entry in getattr(knowledge, kind)
+    ]
+    if knowledge.tiers:
+        words.append("; ".join(f"tier {index}: {', '.join(tier)}" for index, tier in enumerate(knowledge.tiers, 1)))
+    words += [f"believed: {belief}" for belief in knowledge.beliefs]
+    if knowledge.search_space:
+        words.append(f"only these edges may exist: {_some(knowledge.search_space)}")
+    return words
+
+
+def _some(edges: Sequence[tuple[str, str]]) -> str:
+    more = f" and {len(edges) - MAX_NAMED} more" if len(edges) > MAX_NAMED else ""
+    return ", ".join(" → ".join(edge) for edge in edges[:MAX_NAMED]) + more
+
 
 # Pixels of the page's font, wide letters included.
 LETTER_WIDTH, LINE_HEIGHT = 7.4, 17.0
@@ -225,6 +260,7 @@ def graph_of(answer: Answer) -> Graph:
     """The graph of an answer."""
     return Graph(
         argument=argument_of(answer),
+        suggestion=_suggestion(answer),
         variables=list(answer.names),
         edges=[
             EdgeFacts(
@@ -241,8 +277,20 @@ def graph_of(answer: Answer) -> Graph:
         hidden_causes=_hidden_causes(answer),
         judges_hidden_causes=answer.confounding_probabilities is not None,
         order=list(answer.order),
-        remarks=[*remarks(answer, PAGE), *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:])],
+        remarks=[
+            *(words for words in remarks(answer, PAGE) if words != suggestion_sentence(answer, PAGE)),
+            *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:]),
+        ],
     )
+
+
+def _suggestion(answer: Answer) -> Suggestion | None:
+    """What column names suggest and the graph contradicts; a click on the page says it."""
+    remedy = suggestion(answer)
+    if remedy is None:
+        return None
+    words = suggestion_sentence(answer, {})
+    return Suggestion(words=words, names=list(remedy.columns), kind=remedy.action)  # type: ignore[arg-type]
 
 
 def _hidden_causes(answer: Answer) -> list[ShownHiddenCause]:
@@ -256,26 +304,13 @@ def argument_of(answer: Answer) -> Argument:
     """The argument that led to an answer."""
     statements = answer.knowledge.to_dict()
     statements.pop("search_space", None)
-    return Argument(
-        knowledge=KnowledgeStatements(**statements),
-        decode=answer.decode,  # type: ignore[arg-type]
-        threshold=answer.threshold,
-        directions=answer.directions,  # type: ignore[arg-type]
-        hidden=answer.hidden,  # type: ignore[arg-type]
-        hidden_threshold=answer.hidden_threshold,
-    )
+    return Argument(knowledge=KnowledgeStatements(**statements), **read_off(answer))
 
 
 def argued(answer: Answer, argument: Argument) -> Answer:
     """The answer under another argument; KnowledgeError or ConfigurationError where that does not hold together."""
-    return answer.refine(
-        knowledge=Knowledge.from_dict(argument.knowledge.model_dump()),
-        decode=argument.decode,
-        threshold=argument.threshold,
-        directions=argument.directions,
-        hidden=argument.hidden,
-        hidden_threshold=argument.hidden_threshold,
-    )
+    knowledge = Knowledge.from_dict(argument.knowledge.model_dump())
+    return answer.refine(knowledge=knowledge, **argument.model_dump(include=set(READ_OFF)))
 
 
 def places_of(names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[float, float] = CANVAS) -> Places:

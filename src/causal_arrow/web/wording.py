@@ -46,7 +46,7 @@ PAGE: Wording = {
     "between": lambda remedy: 'choose the two values to compare under "from" and "to"',
     "jobs": lambda remedy: "close other programs that need much memory",
     "observations": lambda remedy: "leave out observations in the file",
-    "level": lambda remedy: "choose another outcome, or name one of its levels in Python or on the command line",
+    "level": lambda remedy: 'choose one of its levels under "From which value to which"',
     "interventions": lambda remedy: f"choose {remedy.columns[0]!r} as the column of experiments",
     "lags": lambda remedy: "choose a number of lags under Time series",
     "fewer lags": lambda remedy: "choose fewer lags under Time series",

@@ -1,12 +1,19 @@
-"""Work files: a session as one .causal file, which `Discovery.load` reads too, and a session from such a file."""
+"""Work that lasts: a session as a .causal file, which `Discovery.load` reads too, and sessions on disk."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
 
 from causal_arrow.discovery import saved
 from causal_arrow.discovery.answer import Answer
@@ -17,23 +24,17 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory, as_frame, source_columns
 from causal_arrow.tables.table import Table
-from causal_arrow.web.sessions import MAX_KEPT, MAX_QUESTIONS, EffectAsked, KeptAnswer, Session
+from causal_arrow.web.messages import ReadingChoices
+from causal_arrow.web.sessions import MAX_KEPT, MAX_QUESTIONS, EffectAsked, KeptAnswer, Session, read_off
 
 ENDING = saved.ENDING
-MAX_TEXT = 1000
-"""Letters of a name in a work file."""
+Text = Annotated[str, Field(max_length=1000)]
 
 
 def work_file(session: Session, table: bool = True) -> bytes:
     """The session as a file: graph, knowledge, kept answers and questions, with the table unless that is left out."""
     found = session.current()
-    settings = session.choices.changed(
-        decode=found.answer.decode,
-        threshold=found.answer.threshold,
-        directions=found.answer.directions,
-        hidden=found.answer.hidden,
-        hidden_threshold=found.answer.hidden_threshold,
-    )
+    settings = session.choices.changed(**read_off(found.answer))
     work = {
         "name": session.file.name,
         "example": session.example,
@@ -56,17 +57,29 @@ def table_of(found: Discovery) -> Table | None:
         return None
 
 
+class _Kept(BaseModel):
+    name: Text
+    answer: dict[str, Any]
+
+
+class _Rest(BaseModel):
+    """What a work file holds besides the discovery."""
+
+    name: Text = ""
+    example: Text = ""
+    questions: list[EffectAsked] = []
+    kept: list[_Kept] = []
+
+
 @dataclass(frozen=True, eq=False)
 class Work:
     """What a work file holds, checked."""
 
     name: str
     example: str
-    answer: Answer
-    settings: Settings
-    discovery: saved.Parts
-    questions: tuple[EffectAsked, ...]
-    kept: tuple[KeptAnswer, ...]
+    parts: saved.Parts
+    questions: list[EffectAsked]
+    kept: list[KeptAnswer]
 
 
 def read_work(content: bytes, name: str) -> Work:
@@ -78,56 +91,25 @@ def read_work(content: bytes, name: str) -> Work:
             parts = saved.read(path)
         except ConfigurationError as error:
             raise ConfigurationError(error.message.replace(str(path), name).replace(path.name, name)) from error
-    work = parts.work
-    questions, kept = _list(work, "questions"), _list(work, "kept")
     try:
-        return Work(
-            name=_text(work.get("name") or f"{Path(name).stem}.csv"),
-            example=_text(work.get("example", "")),
-            answer=parts.answer,
-            settings=parts.settings,
-            discovery=parts,
-            questions=tuple(_question(each) for each in questions[-MAX_QUESTIONS:]),
-            kept=tuple(
-                KeptAnswer(number, _text(each["name"]), Answer.from_dict(each["answer"]))
-                for number, each in enumerate(kept[-MAX_KEPT:], 1)
-            ),
-        )
+        rest = _Rest.model_validate(parts.work)
+        answers = [(each.name, Answer.from_dict(each.answer)) for each in rest.kept[-MAX_KEPT:]]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(f"The work in '{name}' is damaged or was changed by hand.") from error
-
-
-def _list(work: Mapping[str, Any], name: str) -> list[Any]:
-    entries = work.get(name, [])
-    return entries if isinstance(entries, list) else []
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise TypeError
-    return value
-
-
-def _question(asked: Mapping[str, Any]) -> EffectAsked:
-    between = asked["between"]
-    return EffectAsked(
-        cause=_text(asked["cause"]),
-        effect=_text(asked["effect"]),
-        between=None if between is None else (_text(between[0]), _text(between[1])),
-        estimator=_text(asked["estimator"]),
-        randomized=bool(asked["randomized"]),
-    )
+    kept = [KeptAnswer(number, name, answer) for number, (name, answer) in enumerate(answers, 1)]
+    title = rest.name or f"{Path(name).stem}.csv"
+    return Work(title, rest.example, parts, rest.questions[-MAX_QUESTIONS:], kept)
 
 
 def session_of(work: Work, settings: Settings) -> Session:
     """A session that goes on where the file ends, for a page with these settings."""
-    table = work.discovery.table
-    raw = as_frame(table if table is not None else _without_rows(work.answer))
-    session = Session(FileInMemory(work.name, b""), work.discovery.report, raw, source_columns(raw))
+    table = work.parts.table
+    raw = as_frame(table if table is not None else _without_rows(work.parts.answer))
+    session = Session(FileInMemory(work.name, b""), work.parts.report, raw, source_columns(raw))
     take_up(session, work, table, settings)
-    if work.answer.model not in (None, model_name(settings.model)):
+    if work.parts.answer.model not in (None, model_name(settings.model)):
         session.notice = (
-            f"The network {work.answer.model} gave this answer, and this page has {model_name(settings.model)}: "
+            f"The network {work.parts.answer.model} gave this answer, and this page has {model_name(settings.model)}: "
             "reading the table again, or resampled tables, may give another one."
         )
     return session
@@ -136,13 +118,13 @@ def session_of(work: Work, settings: Settings) -> Session:
 def take_up(session: Session, work: Work, table: Table | None, settings: Settings) -> None:
     """Give a session the answer, knowledge, questions and kept answers of a work file."""
     there = {column.name for column in session.columns}
-    reading = work.settings.reading.to_dict()
+    reading = work.parts.settings.reading.to_dict()
     reading |= {"drop": tuple(name for name in reading.get("drop", ()) if name in there)}
-    choices = settings.changed(scale=work.settings.scale, **reading)
-    alone = work.answer.refine(knowledge=Knowledge())
+    choices = settings.changed(scale=work.parts.settings.scale, **reading)
+    alone = work.parts.answer.refine(knowledge=Knowledge())
     # The network is that of the page: a file must not name which weights to load.
-    session.found = Discovery(alone, table, work.discovery.report, choices)
-    session.answer, session.choices, session.asked = work.answer, choices, choices
+    session.found = Discovery(alone, table, work.parts.report, choices)
+    session.answer, session.choices, session.asked = work.parts.answer, choices, choices
     session.example = work.example
     session.questions, session.kept = list(work.questions), list(work.kept)
     session.numbers = len(session.kept)
@@ -150,3 +132,103 @@ def take_up(session: Session, work: Work, table: Table | None, settings: Setting
 
 def _without_rows(answer: Answer) -> dict[str, list[float]]:
     return {name: [] for name in answer.names}
+
+
+TABLE = ".table"
+MEGABYTE = 2**20
+SECONDS_KEPT = 30 * 24 * 3600.0
+MAX_BYTES = 2048 * MEGABYTE
+
+
+def default_folder() -> Path:
+    """Where programs of this system keep their state."""
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        home = Path.home() / "Library" / "Application Support"
+    else:
+        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "causal-arrow" / "work"
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """A session as the store holds it: its table as it came, how it was to be read, and its work file, if any."""
+
+    file: FileInMemory
+    example: str
+    choices: dict[str, Any]
+    work: bytes | None
+
+
+class Store:
+    """A folder of sessions. Those not used for a month are dropped, and the oldest where room is needed."""
+
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
+        self.folder, self.max_bytes, self.clock = folder, max_bytes, clock
+        self._marks: dict[str, object] = {}
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def save(self, session: Session) -> None:
+        """Write what has changed about a session since it was written last; nothing for one that is there as it is."""
+        marks = session.marks()
+        if self._marks.get(session.key) == marks:
+            return
+        name = _name(session.key)
+        header = {
+            "name": session.file.name,
+            "example": session.example,
+            "choices": {"scale": session.asked.scale, **session.asked.reading.to_dict()},
+        }
+        table = json.dumps(header).encode() + b"\n" + session.file.content
+        if session.key not in self._marks or (session.answer is None and session.found is None):
+            self._write(name + TABLE, table)
+        if session.answer is not None:
+            self._write(name + ENDING, work_file(session, table=not session.file.content))
+        self._marks[session.key] = marks
+        self._make_room()
+
+    def load(self, key: str) -> StoredSession | None:
+        """The session of this key; None if the store does not have it."""
+        path = self.folder / (_name(key) + TABLE)
+        try:
+            header, _, content = path.read_bytes().partition(b"\n")
+            facts = json.loads(header)
+            choices = ReadingChoices.model_validate(facts["choices"]).model_dump()
+            file = FileInMemory(str(facts["name"]), content)
+            work = path.with_suffix(ENDING)
+            return StoredSession(file, str(facts["example"]), choices, work.read_bytes() if work.exists() else None)
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def remove(self, key: str) -> None:
+        """Forget a session."""
+        self._marks.pop(key, None)
+        for ending in (TABLE, ENDING):
+            (self.folder / (_name(key) + ending)).unlink(missing_ok=True)
+
+    def _write(self, name: str, content: bytes) -> None:
+        """The file is complete or as it was, also after a crash."""
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".unfinished-", delete=False) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(file.name, self.folder / name)
+
+    def _make_room(self) -> None:
+        files = [(path, path.stat()) for path in self.folder.iterdir() if path.is_file()]
+        latest: dict[str, float] = {}
+        for path, facts in files:
+            latest[path.stem] = max(latest.get(path.stem, 0.0), facts.st_mtime)
+        taken, now = sum(facts.st_size for _, facts in files), self.clock()
+        for name in sorted(latest, key=lambda each: latest[each]):
+            if taken <= self.max_bytes and now - latest[name] <= SECONDS_KEPT:
+                break
+            for path, facts in files:
+                if path.stem == name:
+                    path.unlink(missing_ok=True)
+                    taken -= facts.st_size
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -53,6 +53,13 @@ export function withRoots(argument, names) {
   return next;
 }
 
+/** The argument with these variables in the first tier and all others in the second. */
+export function firstTier(argument, names, variables) {
+  const next = copy(argument);
+  next.knowledge.tiers = [names, variables.filter((name) => !names.includes(name))];
+  return next;
+}
+
 /** The argument with or without the statement that two variables share no hidden cause. */
 export function withoutHiddenCause(argument, one, other, said) {
   const next = copy(argument);
@@ -98,6 +105,10 @@ export function statements(argument) {
   tiers.forEach((members, place) => {
     list.push([`Tier ${place + 1}: ${members.join(", ")}`, lacking("tiers", (_, index) => index !== place)]);
   });
+  for (const belief of argument.knowledge.beliefs) {
+    list.push([`Believed with probability ${belief.probability}: ${belief.statement}`,
+      lacking("beliefs", (each) => JSON.stringify(each) !== JSON.stringify(belief))]);
+  }
   for (const name of roots) list.push([`Nothing here causes ${name}`, lacking("roots", (each) => each !== name)]);
   for (const name of leaves) list.push([`${name} causes nothing here`, lacking("leaves", (each) => each !== name)]);
   for (const name of randomized) list.push([`${name} was randomized`, lacking("randomized", (each) => each !== name)]);

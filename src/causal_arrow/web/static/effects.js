@@ -6,6 +6,7 @@ import { button, byId, countedShare, element, fill, shareOf, svgElement } from "
 import { clicked } from "./logic.js";
 import { numeral } from "./plot.js";
 
+const MAX_LISTED = 5; // adjustment sets
 const WIDTH = 340, HEIGHT = 170, SIDE = 10, BOTTOM = 34;
 
 export class QuestionPanel {
@@ -57,10 +58,14 @@ export class QuestionPanel {
     this.onAnswer(null);
   }
 
-  /** From where to where the cause goes: two levels, or two numbers if the person wants. */
+  /** From where to where the cause goes: two levels, or two numbers if a person wants. Of an effect with several levels,
+   * the one whose share is meant. */
   fillValues() {
-    const column = this.look().columns.find((each) => each.name === byId("cause").value);
-    const levels = column?.levels ?? [];
+    const { cause, effect } = this.pair;
+    const { columns } = this.look();
+    const levels = columns.find((each) => each.name === cause)?.levels ?? [];
+    const outcome = columns.find((each) => each.name === effect);
+    const shares = outcome?.levels.length > 2 ? outcome.levels : [];
     const choice = (id, label, index) => {
       const field = levels.length
         ? element("select", { id }, ...levels.map((level) => element("option", { value: level }, level)))
@@ -69,8 +74,11 @@ export class QuestionPanel {
       return element("label", {}, `${label} `, field);
     };
     byId("values").replaceChildren(choice("first", "from", 0), choice("second", "to", Math.min(1, levels.length - 1)),
-      levels.length ? "" : element("small", { class: "hint" }, "empty: per unit"));
-    byId("question-options").open = levels.length > 2;
+      levels.length ? "" : element("small", { class: "hint" }, "empty: per unit"),
+      ...(shares.length ? [element("label", {}, `share of ${effect} = `, element("select", { id: "level" },
+        ...(outcome.kind === "category" ? [] : [element("option", { value: "" }, "its index")]),
+        ...shares.map((level) => element("option", { value: level }, level))))] : []));
+    byId("question-options").open = levels.length > 2 || shares.length > 0;
   }
 
   /** Ask about the path and the size at once and show what comes back. */
@@ -81,6 +89,7 @@ export class QuestionPanel {
     const [first, second] = [byId("first").value.trim(), byId("second").value.trim()];
     if (first) asked.first = first;
     if (second) asked.second = second;
+    if (byId("level")?.value) asked.level = byId("level").value;
     const mine = this.asked = asked;
     byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
     let answer, size;
@@ -105,24 +114,23 @@ export class QuestionPanel {
     byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
     const found = await api.effects(this.look().key, effect);
     if (this.asked !== mine) return;
-    const largest = Math.max(...found.causes.map((each) => Math.abs(each.standardized)), 1e-9);
-    const entries = found.causes.map((each) => element("li", {}, button("", () => {
-      this.choose({ cause: each.cause, effect });
-      this.ask();
-    }, { class: "ranked", "aria-label": `${each.cause}: ${numeral(each.effect)}, ${numeral(each.low)} to ${numeral(each.high)}` }),
-    ));
-    entries.forEach((entry, index) => {
-      const { cause, effect: size, low, high, standardized, probability, identified } = found.causes[index];
-      entry.firstChild.append(element("strong", {}, cause),
-        element("span", { class: "number" }, identified ? `${numeral(size)} (${numeral(low)} to ${numeral(high)})` : "not identified"),
-        element("meter", { min: 0, max: 1, value: Math.abs(standardized) / largest, "aria-hidden": "true" }),
-        element("small", { class: "number" }, `path in ${shareOf(probability, "graphs")}`));
+    const largest = Math.max(...found.effects.map((each) => Math.abs(each.standardized)), 1e-9);
+    const entries = found.effects.map(({ treatment: cause, median, low, high, verdict, standardized, probability_of_path: path }) => {
+      const entry = button("", () => {
+        this.choose({ cause, effect });
+        this.ask();
+      }, { class: "ranked", "aria-label": `${cause}: ${numeral(median)}, ${numeral(low)} to ${numeral(high)}` });
+      entry.replaceChildren(element("strong", {}, cause), element("span", { class: "number" },
+        verdict === "not identified" ? "not identified" : `${numeral(median)} (${numeral(low)} to ${numeral(high)})`),
+      element("meter", { min: 0, max: 1, value: Math.abs(standardized) / largest, "aria-hidden": "true" }),
+      element("small", { class: "number" }, `path in ${shareOf(path, "graphs")}`));
+      return element("li", {}, entry);
     });
     fill(byId("pair-answer"),
       element("h3", {}, `What moves ${effect} most?`),
       entries.length ? element("ol", { class: "ranking" }, ...entries) : element("p", {}, `No cause of ${effect} has an estimate.`),
       element("p", { class: "hint" }, "Ranked by the effect in standard deviations; a click asks about one of them."),
-      ...found.others.map((sentence) => element("p", { class: "hint" }, sentence)));
+      ...Object.entries(found.why_not_estimated).map(([name, why]) => element("p", { class: "hint" }, `No estimate for ${name}: ${why}.`)));
     this.onAnswer({ cause: null, effect, adjusted: [] });
   }
 
@@ -159,8 +167,8 @@ function headline(size) {
   const lost = size.probability_not_identified;
   return [
     // A number that few graphs stand for must not be read alone: the sentence says what most of them say.
-    sure ? null : element("p", { class: "verdict" }, size.words),
-    sure ? element("p", { class: "figure" }, `${size.effect} changes by `, element("strong", {}, numeral(size.median)), ` ${change}`) : null,
+    sure ? null : element("p", { class: "verdict" }, size.sentence),
+    sure ? element("p", { class: "figure" }, `${size.outcome} changes by `, element("strong", {}, numeral(size.median)), ` ${change}`) : null,
     element("dl", { class: "answers" },
       tile("Size", numeral(size.median), `90%: ${numeral(size.low)} to ${numeral(size.high)}`),
       tile("Graphs with a path", countedShare(size.probability_of_path), lost ? `not identified: ${countedShare(lost)}` : `of ${size.graphs}`),
@@ -198,28 +206,28 @@ function comparison({ plain, truth, median, low, high }) {
 function evidence(size) {
   const row = (title, share, ...effect) => element("tr", {}, element("th", { scope: "row" }, title),
     element("td", {}, countedShare(share)), element("td", {}, ...effect));
-  const { probability_not_estimated: without } = size;
-  const listed = size.sets.reduce((sum, set) => sum + set.share, 0);
+  const { probability_not_estimated: without, by_adjustment_set: all } = size;
+  const sets = all.slice(0, MAX_LISTED);
+  const listed = sets.reduce((sum, set) => sum + set.frequency, 0);
   // Every graph is in one of the rows, so that the shares add up to all of them.
   const rows = [
-    ...size.sets.map((set) => row(set.variables.length ? set.variables.join(", ") : "nothing", set.share,
-      numeral(set.effect), element("br"),
+    ...sets.map((set) => row(set.adjustment_set.join(", ") || "nothing", set.frequency, numeral(set.effect), element("br"),
       element("small", { class: "number" }, `${numeral(set.low)} to ${numeral(set.high)}`))),
-    size.more_sets ? row(`${size.more_sets} more sets`, Math.max(1 - listed - without, 0), "") : null,
+    all.length > MAX_LISTED ? row(`${all.length - MAX_LISTED} more sets`, Math.max(1 - listed - without, 0), "") : null,
     without ? row("–", without, "no estimate") : null,
   ].filter(Boolean);
   const head = element("tr", {}, ...["Adjusted for", "Graphs", "Effect, 90% interval"].map((title) =>
     element("th", { scope: "col" }, title)));
   return [
-    element("p", {}, size.words),
-    size.sets.length ? effectPlot(size) : null,
-    size.sets.length ? element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
-    ...size.sentences.map((sentence) => element("p", {}, sentence)),
+    element("p", {}, size.sentence),
+    sets.length ? effectPlot(size) : null,
+    sets.length ? element("table", { class: "levels" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
+    ...size.lines.slice(1).map((sentence) => element("p", {}, sentence)),
   ];
 }
 
 /** The distribution of the effect, one layer per adjustment set, the interval below. */
-function effectPlot({ plot, low, high, median, effect, change, ...size }) {
+function effectPlot({ plot, low, high, median, outcome, change, ...size }) {
   const { points, layers } = plot;
   const total = points.map((_, place) => layers.reduce((sum, layer) => sum + layer.densities[place], 0));
   const top = Math.max(...total) || 1;
@@ -228,7 +236,7 @@ function effectPlot({ plot, low, high, median, effect, change, ...size }) {
   const up = (density) => (HEIGHT - BOTTOM - 8) * (1 - density / top) + 4;
   const floor = up(0);
   const picture = svgElement("svg", { class: "plot effect-plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": `The effect on ${effect} ${change}: ${numeral(median)}, with 90% between ${numeral(low)} and ${numeral(high)}` +
+    "aria-label": `The effect on ${outcome} ${change}: ${numeral(median)}, with 90% between ${numeral(low)} and ${numeral(high)}` +
       (size.probability_not_identified ? ", over the graphs that identify it" : "") });
   let below = points.map(() => 0);
   layers.forEach((layer, place) => {

@@ -91,9 +91,8 @@ export class EvidencePanel {
     byId("advice").replaceChildren(hint("Simulating experiments …"));
     try {
       const plan = await api.experiments(key, about === "?" ? pair : about ? { effect: about } : {});
-      const entries = plan.experiments.map((/** @type {any} */ each) => element("li", {}, each.words, ": ",
-        element("span", { class: "number" }, each.amount)));
-      byId("advice").replaceChildren(element("p", {}, plan.words), ...some(entries, "experiments"));
+      const entries = plan.words.map((/** @type {string} */ words) => element("li", {}, words));
+      byId("advice").replaceChildren(element("p", {}, plan.sentence), ...some(entries, "experiments"));
     } catch (error) {
       byId("advice").replaceChildren();
       throw error;

@@ -131,15 +131,3 @@ export function cellAt(across, down, size) {
   const [row, column] = [Math.floor(down * size), Math.floor(across * size)];
   return [row, column].every((index) => index >= 0 && index < size) ? [row, column] : null;
 }
-
-const UNCAUSED = new Set("age sex gender race ethnicity year birth birthyear born yob dob".split(" "));
-const NEUTRAL = new Set("of in at the years yrs y patient person participant subject respondent male female is date".split(" "));
-
-/** Variables that nothing in a table usually causes, by their names: those made of such a word and words that add nothing.
- * "age" and "patient_sex" are, "mileage" and "age_at_death" are not. @param {string[]} names */
-export function uncaused(names) {
-  return names.filter((name) => {
-    const words = name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().split(/[^\p{L}]+/u).filter(Boolean);
-    return words.some((word) => UNCAUSED.has(word)) && words.every((word) => UNCAUSED.has(word) || NEUTRAL.has(word));
-  });
-}

@@ -1,9 +1,9 @@
 // @ts-check
 // The panels next to the graph. Each function fills one place of the document from what the server said.
 
-import { inTier, statements, tierOf, toggled, withRoots } from "./argument.js";
+import { firstTier, inTier, statements, tierOf, toggled, withRoots } from "./argument.js";
 import { button, byId, element, fill, percent } from "./dom.js";
-import { inHundredths, sorted, uncaused } from "./logic.js";
+import { inHundredths, sorted } from "./logic.js";
 import { plotOf } from "./plot.js";
 
 const MAX_REMARK = 120;
@@ -100,14 +100,13 @@ export function showRemarks(graph) {
 }
 
 export function showStatements(graph, onArgue, ignored, onIgnore) {
-  const { argument, variables } = graph;
-  const { roots, tiers } = argument.knowledge;
-  const known = new Set([...roots, ...tiers.flat(), ...ignored]);
-  const names = uncaused(variables).filter((name) => !known.has(name));
-  byId("suggestions").hidden = !names.length;
-  byId("suggestions").replaceChildren(...(names.length ? [`Nothing in this table causes ${names.join(", ")}?`,
-    button("Say so", () => onArgue(withRoots(argument, names))), button("No", () => onIgnore(names), { "aria-label": "No, do not suggest this" })]
-    : []));
+  const { argument, suggestion, variables } = graph;
+  const shown = suggestion && suggestion.names.some((name) => !ignored.includes(name)) ? suggestion : null;
+  byId("suggestions").hidden = !shown;
+  byId("suggestions").replaceChildren(...(shown ? [shown.words,
+    button("Nothing causes them", () => onArgue(shown.kind === "roots" ? withRoots(argument, shown.names)
+      : firstTier(argument, shown.names, variables))),
+    button("Ignore", () => onIgnore(shown.names))] : []));
   const all = statements(argument);
   byId("statement-count").textContent = all.length ? `(${all.length})` : "";
   byId("statement-list").replaceChildren(...all.map(([words, lacking]) => element("li", {},

@@ -54,8 +54,9 @@ function scale(values, from, to, levels) {
   return { place, ticks };
 }
 
-/** Three digits that count. */
+/** Three digits that count; a dash for a number that is not known, such as an interval without bounds. */
 export function numeral(value) {
+  if (value === null) return "–";
   const size = Math.abs(value);
   const text = size >= 1e7 || (size > 0 && size < 1e-4) ? Number(value.toPrecision(3)).toExponential()
     : value.toLocaleString("en", { maximumSignificantDigits: 3 });
