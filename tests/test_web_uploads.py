@@ -229,9 +229,10 @@ def test_a_slow_client_is_not_held_for_ever(client: Client, start: bytes, monkey
 def test_a_client_that_leaves_while_its_file_is_read_frees_the_reader(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    abandoned = threading.Event()
+    started, abandoned = threading.Event(), threading.Event()
 
     def never_ends(file: object, limits: object, work: object, is_wanted: Callable[[], bool]) -> None:
+        started.set()
         while is_wanted():
             time.sleep(0.02)
         abandoned.set()
@@ -241,6 +242,6 @@ def test_a_client_that_leaves_while_its_file_is_read_frees_the_reader(
     content = np.arange(8).tobytes()
     with connected(client) as sender:
         sender.sendall(head(len(content)) + content)
-        time.sleep(0.3)
+        assert started.wait(SECONDS)
         assert not abandoned.is_set()
-    assert abandoned.wait(5)
+    assert abandoned.wait(SECONDS)
