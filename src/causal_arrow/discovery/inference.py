@@ -27,7 +27,7 @@ from causal_arrow.tables.table import Abilities
 Indices = NDArray[np.intp]
 
 CHUNK_BYTES = 2**31
-"""For the cells of one chunk: 100,000 observations of 20 variables. Fixed, so that chunks are alike on every machine."""
+"""For the cells of one chunk, such as 100,000 observations of 20 variables; the same on every machine."""
 PAIR_BYTES_TOGETHER = 2**29
 """For the pairs of variables of tables that go through the network together."""
 
