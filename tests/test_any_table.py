@@ -760,7 +760,7 @@ def test_edges_with_two_heads_in_graphviz_are_no_directed_edges(tmp_path: Path) 
 
 
 def test_other_packages_are_told_what_is_left_out(confounded: Arrow) -> None:
-    with pytest.warns(ArrowWarning, match=r"to_lingam exports directed edges alone. Left out: \d+ pairs"):
+    with pytest.warns(ArrowWarning, match=r"to_lingam exports only directed edges. Left out: \d+ pairs"):
         confounded.to_lingam()
     with pytest.warns(ArrowWarning, match="to_dowhy"):
         confounded.to_dowhy()

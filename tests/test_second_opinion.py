@@ -171,7 +171,7 @@ def test_missing_cells_levels_and_knowledge_are_remarked(table: pd.DataFrame) ->
     for words in (
         "Missing cells were filled in",
         "edges of site lightly",
-        "What you know was given to the answer alone",
+        "Only the answer uses your knowledge",
     ):
         assert words in remarks
 

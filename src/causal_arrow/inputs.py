@@ -24,12 +24,12 @@ Checked = TypeVar("Checked")
 MAX_BYTES = 2**30
 """No file of settings, knowledge, graphs or answers is larger than this."""
 FREE_BYTES = 64 * 2**20
-"""What unpacks to no more than this is never a bomb."""
+"""Archives that unpack to at most this size are accepted whatever their ratio."""
 
 NOT_A_FILE = "it is a pipe or a device, not a file"
 _MANY_DOTS = re.compile(r"(?:\.[ \t]*[\w'\"-]+[ \t]*){100}")
 _SUSPECT = re.compile(r"NaN|Infinity|\d{309}|[eE]\+?\d{3}")
-"""What a JSON text has in it if it holds a number that is not finite."""
+"""Matches every JSON text that holds a number which is not finite."""
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -114,7 +114,7 @@ def is_zip_bomb(file: BinaryIO, ratio: int) -> bool:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False  # damaged: whoever reads it says so
+        return False  # damaged: reported when it is read
     finally:
         file.seek(0)
     return is_bomb(packed, unpacked, ratio)

@@ -1,4 +1,4 @@
-"""Write files so that nothing is ever half there, and keep two runs out of one folder."""
+"""Write files completely or not at all, and keep two runs out of one folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_output(directory: Path, names: Sequence[str], overwrite: bool) -> None
 def written_together(directory: Path, names: Sequence[str], overwrite: bool = False) -> Iterator[Path]:
     """Yield a folder to write the files `names` into; they move to `directory` once all are complete.
 
-    After an error or ctrl-C none of them is left, and the next run removes what a killed run left. If several runs
+    After an error or ctrl-C no file is left, and the next run removes the remains of a killed one. If several runs
     write the same files at the same time without `overwrite`, one succeeds and the others are refused. Other files are
     never touched.
     """
@@ -67,8 +67,8 @@ def written_together(directory: Path, names: Sequence[str], overwrite: bool = Fa
     except OSError as error:
         raise cannot_write(existing, error) from error
     try:
-        for place in {existing, _existing(directory.absolute().parent)}:
-            _remove_abandoned(place)
+        for parent in {existing, _existing(directory.absolute().parent)}:
+            _remove_abandoned(parent)
         files = workshop / "files"
         files.mkdir()
         yield files
@@ -105,7 +105,7 @@ def _move(files: Path, directory: Path, names: Sequence[str], overwrite: bool) -
 
 def _existing(directory: Path) -> Path:
     """The folder, or the nearest existing one above it."""
-    return next(place for place in (directory, *directory.absolute().parents) if place.exists())
+    return next(each for each in (directory, *directory.absolute().parents) if each.exists())
 
 
 def cannot_write(directory: Path, error: OSError) -> ConfigurationError:
@@ -150,10 +150,10 @@ def _release(descriptor: int | None) -> None:
         os.close(descriptor)
 
 
-def _workshop(place: Path) -> tuple[Path, int | None]:
+def _workshop(parent: Path) -> tuple[Path, int | None]:
     """A new folder for unfinished files, and the claim on it."""
     while True:
-        workshop = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place))
+        workshop = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=parent))
         # Until it is claimed, another run may take it for abandoned and remove it: then we need a new one.
         with contextlib.suppress(FileNotFoundError, BlockingIOError):
             claim = _claim(workshop, wait=False)
@@ -162,9 +162,9 @@ def _workshop(place: Path) -> tuple[Path, int | None]:
             _release(claim)
 
 
-def _remove_abandoned(place: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     """Remove folders of unfinished files whose process is gone."""
-    for abandoned in place.glob(f"{UNFINISHED}*"):
+    for abandoned in parent.glob(f"{UNFINISHED}*"):
         with contextlib.suppress(OSError):
             claim = _claim(abandoned, wait=False)
             if claim is not None:

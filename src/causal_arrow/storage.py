@@ -19,7 +19,7 @@ IN_MEMORY_BYTES = 2**30
 """An array that is larger than this goes to a file."""
 
 CELLS_PER_CHUNK = 2**20
-"""Of a table that is gone through a few observations at a time."""
+"""Size of a chunk of a table that is read a few observations at a time."""
 
 CGROUP = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
@@ -106,7 +106,7 @@ def _left_to_cgroups() -> Iterator[int]:
         for group in (own, *(parent for parent in own.parents if parent == root or root in parent.parents)):
             limit, use = _text(group / limit_file).strip(), _text(group / use_file).strip()
             if limit.isdecimal() and use.isdecimal():
-                # Pages of files that nobody has used lately are given back when the memory is needed.
+                # The system frees pages of files that were not used lately when memory is needed.
                 facts = dict(line.split(" ", 1) for line in _text(group / "memory.stat").splitlines())
                 yield max(0, int(limit) - int(use) + int(facts.get(cache, 0)))
 

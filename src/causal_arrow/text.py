@@ -88,7 +88,7 @@ def reason(error: BaseException) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value for an error message, cut short; its type alone if it cannot be written."""
+    """A value for an error message, cut short; only its type if it has no text."""
     try:
         text = re.sub(r"\s*\n\s*", " ", repr(value))
     except Exception:  # a list nested a thousand deep, an object that fails to describe itself

@@ -1,8 +1,8 @@
 """The command line, `causal-arrow`.
 
-What the program starts with imports next to nothing, so that ctrl-C is in hand before the long imports begin. Half of
-the time of a short command went into Python's search for unused objects while packages load, and into taking them
-apart at the end; a process that is about to end needs neither.
+This module imports next to nothing, so that ctrl-C is handled before the long imports begin. Half of the time of a
+short command went into garbage collection while packages load, and into unloading them at the end; a process that is
+about to end needs neither.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "causal_arrow.cl
         stopped = number
         raise KeyboardInterrupt
 
-    # Signals that whoever started us ignores, as nohup does, or handles already stay as they are.
+    # Signals that the parent ignores, as nohup does, or handles already stay as they are.
     ours = {number: usual for number, usual in STOPS.items() if signal.getsignal(number) is usual}
     try:
         if arguments is None:
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str] | None = None, program: str = "causal_arrow.cl
 
 
 def _end(status: int) -> None:
-    """End the process when all is done that packages want done at the end, without taking them apart."""
+    """Run the exit handlers of packages and end the process, without unloading the packages."""
     if sys.flags.inspect or sys.flags.interactive:  # as in `python -i`
         return
     threading._shutdown()  # type: ignore[attr-defined]  # as multiprocessing ends its processes
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # what went wrong there has been told
+        with contextlib.suppress(Exception):  # the error has been reported
             stream.flush()
     os._exit(status)

@@ -53,7 +53,7 @@ BY_ENDING = {
     ".svg": "graph.svg",
     ".pdf": "graph.pdf",
 }
-"""Which file is meant by an output that is no folder, by the ending of its name."""
+"""The file that an output names, by its ending."""
 OTHER_ENDING = re.compile(
     r"\.(jpe?g|gif|bmp|tiff?|webp|e?ps|html?|md|tex|docx?|pptx?|odt|rtf|ipynb|py|tsv|xlsx?|ods|parquet|feather|xml|"
     r"ya?ml|toml|net|gz|zip)"
@@ -102,7 +102,7 @@ def discover(
             "--output",
             "-o",
             help="Write graph, edges and pictures to this folder. A name with the ending of one of them, such as "
-            "graph.png, writes that file alone.",
+            "graph.png, writes only that file.",
             parser=folder,
             show_default=False,
         ),
@@ -167,7 +167,7 @@ def discover(
     if where is not None and where != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
-        console(stderr=True).print(escape(f"It holds directed edges alone. {left_out_sentence(answer)}"))
+        console(stderr=True).print(escape(f"It holds only directed edges. {left_out_sentence(answer)}"))
 
 
 def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:

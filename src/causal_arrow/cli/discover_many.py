@@ -31,7 +31,7 @@ def discover_many(
         typer.Argument(
             metavar="TABLES...",
             help="Files with tables, folders of them, or one manifest: a CSV or JSON file with a field 'table' and, "
-            "where tables need them, settings of their own.",
+            "where tables need them, their own settings.",
             show_default=False,
         ),
     ],

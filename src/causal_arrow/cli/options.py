@@ -58,18 +58,18 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of t
 
 @dataclass(frozen=True)
 class OptionList:
-    """Options that belong together, and what a command gets that has the list as the default of a parameter."""
+    """Options that belong together; `build` makes of their values what a command gets for the list."""
 
     parameters: tuple[inspect.Parameter, ...]
     build: Callable[..., Any]
 
     @property
     def defaults(self) -> Any:
-        """What a command gets when none of the options is given."""
+        """The value that a command gets without any of the options."""
         return self.build(**{each.name: each.default for each in self.parameters})
 
     def only(self, *names: str) -> Any:
-        """The list with these options alone."""
+        """The list with only these options."""
         return replace(self, parameters=tuple(each for each in self.parameters if each.name in names))
 
     def without(self, *names: str) -> Any:
@@ -270,14 +270,14 @@ KNOWLEDGE: Any = OptionList(
     ),
     build=_knowledge,
 )
-"""What is known about the graph, as a Knowledge."""
+"""Prior knowledge about the graph, as a Knowledge."""
 
 
 # How to read the table
 
 
 _TYPES: Mapping[Form, Any] = {"flag": bool, "missing": Missing, "text": str | None, "column": str | None}
-"""Of options that can be given once; the others are lists."""
+"""Types of options that can be given once; the others are lists."""
 _METAVARS: Mapping[Form, str] = {
     "names": "A,B,...",
     "column": "COLUMN",
@@ -427,5 +427,5 @@ def _announce_if_large(work: Workload) -> None:
 
 
 def table_name(path: Path) -> str:
-    """What to call a table that is read from this path."""
+    """The name of a table that is read from this path."""
     return "standard input" if path == STANDARD_INPUT else path.name

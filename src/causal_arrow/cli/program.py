@@ -1,4 +1,4 @@
-"""The program behind `main`: its commands, and what it says when one of them fails.
+"""The program behind `main`: its commands, and its error messages.
 
 Commands import what they need when they run, so that help comes at once.
 """
@@ -32,9 +32,9 @@ class Program:
     epilog: str
     commands: Mapping[str, str]
     moved: Mapping[str, str] = field(default_factory=dict)
-    """Commands that are no longer here, and what to type instead."""
+    """Former commands, and what to type instead."""
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Options that commands had under another name, and their names now."""
+    """Former names of options, and their names now."""
 
 
 INSTALL_LAB = "install it with `pip install causal-arrow-lab`"
@@ -164,7 +164,7 @@ def explain(error: Exception, name: str = PROGRAM.name) -> int:
 def _say(name: str, sentence: str, status: int) -> int:
     try:
         print(f"{name}: {sentence}", file=sys.stderr, flush=True)
-    except OSError:  # nobody can be told
+    except OSError:  # nowhere to report it
         _give_up(sys.stderr)
     return status
 
@@ -207,7 +207,7 @@ class StandardOutput(io.TextIOWrapper):
 
 
 def _prepare_streams() -> None:
-    """See to it that there is somewhere to print, and that what goes wrong there can be told."""
+    """Make sure stdout and stderr are usable, and that their errors can be reported."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # as in `causal-arrow ... >&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
@@ -223,7 +223,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Let what still waits in a stream go nowhere, or Python would complain about it on its way out."""
+    """Discard what a stream still holds, or Python would complain about it at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

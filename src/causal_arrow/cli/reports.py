@@ -47,8 +47,8 @@ def check(
     from causal_arrow.tables.report import NOTHING, inspect_table
 
     able, trained_on = _facts_of(settings["model"])
-    with progress_bar() as tell:
-        read = read_table(table, reading, abilities=able, strict=False, progress=tell)
+    with progress_bar() as report_progress:
+        read = read_table(table, reading, abilities=able, strict=False, progress=report_progress)
     report = inspect_table(read, trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
@@ -66,9 +66,9 @@ def check(
 
 
 def _facts_of(model: str) -> tuple[Abilities, TrainingRange | None]:
-    """What a model can read besides numbers, and the sizes of its training tables, from its record.
+    """The abilities of a model, and the sizes of its training tables, from its record.
 
-    The model itself is loaded only if there is no such record, which is JSON and takes less time.
+    The record is JSON and quick to read. Without it the model itself is loaded.
     """
     from causal_arrow.network.statistics import parts_read
     from causal_arrow.tables.report import TrainingRange
@@ -169,7 +169,7 @@ def _hidden_causes(
 CHOICE = (
     "arrow-base is the default and reads every table: numbers, categories, missing cells, experiments, environments. "
     "arrow-strict is for comparisons: a network like it for complete tables of numbers, trained on the paper's tasks "
-    "alone. It fails on tables with no more rows than columns, since the paper's training tasks hardly have any."
+    "only. It fails on tables with no more rows than columns, since the paper's training tasks hardly have any."
 )
 
 LIMITS = (

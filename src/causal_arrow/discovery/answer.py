@@ -3,7 +3,7 @@
 The network runs once. Everything that can be asked afterwards (the graph, the probability of each edge and of its
 direction, other possible graphs) starts here, and so do the exports and the pictures.
 
-Inside, variables stand in an order that depends on their values alone, the `arrangement`; what goes out follows the
+Inside, variables stand in an order that depends only on their values, the `arrangement`; everything public follows the
 order of `names`. So ties and random draws come out the same however the columns of the table were ordered.
 """
 
@@ -94,17 +94,17 @@ class DirectedEdge:
     target: str
     """The effect."""
     probability: float
-    """Of this edge in this direction, ν·q."""
+    """Probability of this edge in this direction, ν·q."""
     adjacency_probability: float
-    """Of an edge between the two, in whichever direction, ν."""
+    """Probability of an edge between the two, in whichever direction, ν."""
     direction_probability: float
-    """Of this direction, given that there is an edge."""
+    """Probability of this direction, given that there is an edge."""
     order_margin: float
     """Difference of the order scores, s_source − s_target: the log-odds that the source comes first."""
     compelled: bool
     """Whether every graph with the same independences has this direction (the CPDAG shows it directed)."""
     required: bool
-    """Whether the edge is there because the knowledge says so."""
+    """Whether the knowledge requires the edge."""
 
     @property
     def direction(self) -> str:
@@ -138,7 +138,7 @@ class HiddenCause:
 
 
 def set_in_every(observations: int | None, experiments: Mapping[str, int]) -> tuple[str, ...]:
-    """The variables that experiments have set in all of so many observations."""
+    """The variables that experiments have intervened on in all of so many observations."""
     return tuple(name for name, count in experiments.items() if count == observations)
 
 
@@ -147,10 +147,10 @@ def constraints_on(
 ) -> Constraints:
     """The knowledge as matrices, and what the table itself rules out.
 
-    Nothing in the table causes the environment, nor a variable that was set in every observation; so both come first in
-    the causal order, and what they are adjacent to they cause. Knowledge that speaks against that is refused for the
-    environment; for a variable that was set, it is about the world without the experiment, and holds. Nothing outside
-    the table causes a variable that was set either: it shares no hidden cause.
+    Nothing in the table causes the environment, nor a variable that experiments intervened on in every observation; so
+    both come first in the causal order, and cause what they are adjacent to. Knowledge against that is refused for the
+    environment; for the other variables it is about the world without the experiment, and holds. Nothing outside the
+    table causes those either: they share no hidden cause.
     """
     if environment is None:
         return knowledge.compile(names).led_by(always_set).without_hidden_causes_of(always_set)
@@ -294,7 +294,7 @@ class Answer:
     def graph(self) -> CausalGraph:
         """The causal graph: `directed` edges (P, P), and `bidirected` ones (P, P) for pairs that share a hidden cause.
 
-        `bidirected` is None for a model that says nothing about hidden causes.
+        `bidirected` is None for a model without probabilities of hidden causes.
         """
         return CausalGraph(self.adjacency, self._hidden_pairs(self.hidden, self.hidden_threshold))
 
@@ -330,8 +330,8 @@ class Answer:
     def confounding_probabilities(self) -> Floats | None:
         """Probability that two variables share a hidden cause.  (P, P)
 
-        Symmetric, and zero where the knowledge rules it out, or where one of the two was set in every observation. None
-        for a network that says nothing about hidden causes.
+        Symmetric, and zero where the knowledge rules it out, or where experiments always intervened on one of the two. None
+        for a network without probabilities of them.
         """
         found = self._confounding_as_read
         return None if found is None else self._copies.shared(found)
@@ -398,7 +398,7 @@ class Answer:
         """The pairs shown to share a hidden cause, the most probable first.
 
         Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no such
-        pair, or if the network says nothing about hidden causes.
+        pair, or if the network has no probabilities of them.
         """
         if self.confounding_probabilities is None or self.graph.bidirected is None:
             return ()
@@ -410,7 +410,7 @@ class Answer:
 
     @property
     def always_set(self) -> tuple[str, ...]:
-        """The variables that experiments have set in every observation, so that the table cannot show their causes."""
+        """The variables with an intervention in every observation, so that the table cannot show their causes."""
         return set_in_every(self.observations, self.experiments)
 
     @property
@@ -439,7 +439,7 @@ class Answer:
 
     @cached_property
     def _copies(self) -> Copies:
-        """The groups of copies whose members neither knowledge nor experiments tell apart.
+        """The groups of copies that knowledge and experiments treat alike.
 
         Of the others, the one that the network has read carries in every graph.
         """
@@ -510,7 +510,7 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know: warnings about the table, and an approximation where there was one."""
+        """Warnings about the table, and about an approximation where there was one."""
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
@@ -525,7 +525,7 @@ class Answer:
         )
 
     def index_of(self, variable: str) -> int:
-        """Where a variable stands in `names`."""
+        """The index of a variable in `names`; an unknown name is a ConfigurationError."""
         if variable not in self.names:
             near = closest(str(variable), self.names)
             hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
@@ -669,14 +669,14 @@ class Answer:
 
 
 def edge_record(edge: DirectedEdge) -> dict[str, Any]:
-    """What files say of an edge."""
+    """An edge as files hold it."""
     facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
     facts["direction"] = edge.direction
     return facts
 
 
 def hidden_cause_record(pair: HiddenCause) -> dict[str, Any]:
-    """What files say of two variables that share a hidden cause."""
+    """Two variables that share a hidden cause, as files hold them."""
     return {**asdict(pair), "probability": round(pair.probability, DIGITS)}
 
 

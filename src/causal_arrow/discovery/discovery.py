@@ -48,7 +48,7 @@ Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
 
 MAX_KEPT_BYTES = 2**28
-"""Of drawn graphs that are kept for the next question."""
+"""Size up to which drawn graphs are kept for the next question."""
 
 
 def _of_answer(
@@ -137,7 +137,7 @@ class Discovery:
 
     @property
     def report(self) -> TableReport:
-        """What was noticed about the table, and what it means for trust in the answer."""
+        """Findings about the table, and what they mean for trust in the answer."""
         if self._report is None:
             self._report = inspect_table(self.table)
         return self._report
@@ -206,7 +206,7 @@ class Discovery:
     def confounding_probabilities(self) -> pd.DataFrame:
         """Probability that two variables share a cause that is not in the table.
 
-        A ConfigurationError if the model says nothing about hidden common causes, as arrow-strict does not.
+        A ConfigurationError for a model without such probabilities, such as arrow-strict.
         """
         probabilities = self.answer.confounding_probabilities
         if probabilities is None:
@@ -293,7 +293,7 @@ class Discovery:
     def path_probability(self, cause: str, effect: str, n_graphs: int = 1000, random_state: RandomState = 0) -> float:
         """Probability of a directed path from cause to effect: its share among drawn graphs.
 
-        Hidden common causes are no paths. Where variables along the way probably share one, an ArrowWarning says so.
+        Hidden common causes are not paths. Where variables along the way probably share one, an ArrowWarning says so.
 
         Examples
         --------
@@ -310,7 +310,7 @@ class Discovery:
     def ancestor_probabilities(self, n_graphs: int = 1000, random_state: RandomState = 0) -> pd.DataFrame:
         """Probability that the variable of the row is a direct or indirect cause of the variable of the column.
 
-        Hidden common causes are no paths. Where some variables probably share one, an ArrowWarning says so.
+        Hidden common causes are not paths. Where some variables probably share one, an ArrowWarning says so.
         """
         graphs, _ = self._draw(n_graphs, random_state)
         _warn_if(uncertainty.hidden_causes_sentence(self.answer.hidden_causes))
@@ -332,7 +332,7 @@ class Discovery:
     def adjustment_set_frequencies(
         self, treatment: str, outcome: str, kind: str = "optimal", n_graphs: int = 1000, random_state: RandomState = 0
     ) -> pd.DataFrame:
-        """What to adjust for when estimating the effect of treatment on outcome, in drawn graphs.
+        """Count the adjustment sets for the effect of treatment on outcome in drawn graphs.
 
         One row per set, the most frequent first: `adjustment_set` and `frequency`. The set None stands for graphs in
         which the treatment has no effect on the outcome. Hidden common causes are not adjusted for; where variables on
@@ -425,14 +425,14 @@ class Discovery:
             Columns to adjust for instead of the sets of the graphs; "earlier" for all that the knowledge puts before
             the treatment.
         randomized
-            True, or the name of the treatment, if chance decided on it: the effect is that of a trial, whatever the
-            graph says, and `adjust_for` only makes it more precise.
+            True, or the name of the treatment, if chance decided on it: the effect is that of a trial, whatever
+            the graph, and `adjust_for` only makes it more precise.
         randomized_rows
             A yes or no column that marks the rows in which it was randomized.
         strata
             Columns within whose levels it was randomized.
         instrument
-            A column that affects the outcome through the treatment alone and shares no cause with it.
+            A column that affects the outcome only through the treatment and shares no cause with it.
         split
             Whether the graphs come from one half of the rows and the estimates from the other, then swapped; the
             network runs twice.
@@ -610,7 +610,7 @@ class Discovery:
     # In words and pictures
 
     def summary(self) -> str:
-        """What was found, as plain text: edges, order, whether the data contradict the graph, and warnings."""
+        """The answer as plain text: edges, order, whether the data contradict the graph, and warnings."""
         return summary.to_text(summary.summarize(self.answer, self.compatibility()))
 
     def __str__(self) -> str:

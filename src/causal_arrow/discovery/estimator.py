@@ -208,7 +208,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     ) -> Arrow:
         """Discover the causal graph of a table, and return the estimator itself.
 
-        An ArrowWarning says whatever about the table should make a reader careful.
+        ArrowWarnings list the reasons to be careful about this table.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def hidden_causes_(self) -> list[HiddenCause]:
         """The pairs that probably share a hidden cause, the most probable first.
 
-        Empty as well if the model says nothing about hidden causes.
+        Empty as well if the model has no probabilities of hidden causes.
         """
         return list(self.answer_.hidden_causes)
 
@@ -340,7 +340,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return f"{self!r}\n{self.summary()}" if hasattr(self, "discovery_") else repr(self)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: the summary with a picture once there is an answer."""
+        """The summary with a picture for notebooks, once the estimator is fitted."""
         if not hasattr(self, "discovery_"):
             bundle: dict[str, str] = super()._repr_mimebundle_(**options)
             return bundle
@@ -384,4 +384,4 @@ def _refuse_sparse_and_complex(table: Any) -> None:
     if issparse(table):
         raise TableError("Sparse input is not supported: pass table.toarray().")
     if getattr(getattr(table, "dtype", None), "kind", "") == "c":
-        raise TableError("Complex data not supported: pass real and imaginary parts as variables of their own.")
+        raise TableError("Complex data not supported: pass real and imaginary parts as separate variables.")

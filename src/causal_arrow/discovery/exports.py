@@ -1,6 +1,6 @@
 """An answer for other programs: JSON, CSV, networkx, Graphviz, GML, DAGitty, DoWhy, pgmpy, causal-learn, lingam.
 
-The packages at the receiving end are imported when they are asked for; none of them is needed otherwise.
+The receiving packages are optional, and imported when they are used.
 
 Names of columns can hold anything. JSON keeps them all, and so do the objects of other packages. Characters that the
 other text formats cannot hold, such as controls, are written out ("\\x07"); different names stay different.
@@ -46,7 +46,7 @@ def json_text(content: Any) -> str:
 
 
 MAX_LEFT_OUT = 5
-"""Hidden common causes that a sentence names."""
+"""Maximum number of hidden common causes that a sentence names."""
 
 _FACTS = [entry.name for entry in fields(DirectedEdge)]
 EDGE_COLUMNS = (*_FACTS[:5], "direction", *_FACTS[5:])
@@ -184,7 +184,7 @@ def to_dagitty(answer: Answer) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as Graphviz and DAGitty read it whatever is in it."""
+    """A name in quotes, as Graphviz and DAGitty read it."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
     return '"' + "".join(escapes.get(letter, letter) for letter in name) + '"'
 
@@ -247,11 +247,11 @@ def to_lingam(answer: Answer) -> NDArray[np.float64]:
 def _mention_left_out(answer: Answer, export: str) -> None:
     """An ArrowWarning if the export has no room for the hidden common causes of the answer."""
     if answer.hidden_causes:
-        warn(f"{export} exports directed edges alone. {left_out_sentence(answer)}")
+        warn(f"{export} exports only directed edges. {left_out_sentence(answer)}")
 
 
 def left_out_sentence(answer: Answer) -> str:
-    """Which hidden common causes are missing where there are directed edges alone; the first few of many."""
+    """Which hidden common causes an export of directed edges leaves out; the first few of many."""
     count, named = counted(len(answer.hidden_causes), "pair"), list(map(str, answer.hidden_causes))
     return f"Left out: {count} with a hidden common cause, {first_few(named, MAX_LEFT_OUT)}."
 

@@ -35,9 +35,9 @@ ENDING = ".causal"
 FORMAT, VERSION = "causal-arrow-discovery", 1
 CONTENT, TABLE, WORK = "discovery.json", "table.safetensors", "work.json"
 MAX_CONTENT_BYTES = 2**30
-"""Of discovery.json: an answer about 3,000 variables takes less."""
+"""Limit of discovery.json: an answer about 3,000 variables takes less."""
 MAX_HEADER_BYTES = 2**16
-"""Of the names and shapes in table.safetensors."""
+"""Limit of the names and shapes in table.safetensors."""
 
 
 def write(
@@ -51,7 +51,7 @@ def write(
 ) -> None:
     """Write the parts of a discovery to a file; it is complete or not there at all.
 
-    `work` is what the page keeps with it, such as questions and answers that were kept.
+    `work` is the data of the page, such as questions and answers that were kept.
     """
     if path.suffix.lower() != ENDING:
         raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
@@ -87,7 +87,7 @@ class Parts:
     names_model: bool
     """Whether the settings name the network; one that was an object is not in the file."""
     work: Mapping[str, Any]
-    """What the page keeps with it, unchecked; empty in files that Python wrote."""
+    """The data of the page, unchecked; empty in files that Python wrote."""
 
 
 def read(path: Path) -> Parts:
@@ -115,7 +115,7 @@ _DAMAGE = (
     SafetensorError,
     zlib.error,
 )
-"""What reading a damaged archive may raise."""
+"""Exceptions that a damaged archive may raise."""
 
 
 def _damaged(path: Path, why: str) -> ConfigurationError:
@@ -163,10 +163,10 @@ def _settings_to_dict(settings: Settings) -> dict[str, Any]:
 
 
 def _table(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, answer: Answer, observations: int) -> Table:
-    """The table, checked against what the answer says of it."""
+    """The table, checked against its description in the answer."""
     shape = observations, len(answer.names)
     cells = observations * len(answer.names)
-    if not 8 * cells <= entry.file_size <= 9 * cells + MAX_HEADER_BYTES:  # a byte per cell says what experiments set
+    if not 8 * cells <= entry.file_size <= 9 * cells + MAX_HEADER_BYTES:  # with a byte per cell for interventions
         raise ValueError(f"{TABLE} does not have the size of the table that the answer is about")
     free = storage.free_memory()
     if free is not None and 2 * entry.file_size > free:

@@ -220,7 +220,7 @@ class Opinion:
     edges: frozenset[Edge]
     """The edges; one in both directions where the method leaves the direction open."""
     assumes: str
-    """What has to hold for it to be right."""
+    """The assumptions under which it is right."""
     seconds: float
     """How long it took."""
 
@@ -249,7 +249,7 @@ class SecondOpinion:
     edges: tuple[Edge, ...]
     """The edges of the answer, the most probable first."""
     probabilities: tuple[float, ...]
-    """Of these edges."""
+    """Probabilities of these edges."""
     opinions: tuple[Opinion, ...]
     """The other methods."""
     remarks: tuple[str, ...] = ()
@@ -260,7 +260,7 @@ class SecondOpinion:
     def to_frame(self) -> pd.DataFrame:
         """A row per pair that is joined in any of the graphs: those of the answer first.
 
-        `arrow` is the probability of the edge in the answer, 0 without one; a column per method says "same",
+        `arrow` is the probability of the edge in the answer, 0 without one; a column per method holds "same",
         "undirected", "reversed" or "absent". Of a pair that the answer does not join, a method's own edge is shown:
         "same" means source → target.
         """
@@ -291,8 +291,10 @@ class SecondOpinion:
         """Where methods contradict the answer, a sentence for each pair of variables."""
         sentences = []
         for source, target in self._pairs:
-            told = {each.title: each.on(source, target) for each in self.opinions}
-            against = {verdict: [title for title, said in told.items() if said == verdict] for verdict in told.values()}
+            verdicts = {each.title: each.on(source, target) for each in self.opinions}
+            against = {
+                verdict: [title for title, said in verdicts.items() if said == verdict] for verdict in verdicts.values()
+            }
             if (source, target) in self.edges:
                 parts = [
                     f"{', '.join(against[verdict])} {words}"
@@ -303,7 +305,7 @@ class SecondOpinion:
                     sentences.append(f"{source} → {target}: in the answer, {'; '.join(parts)}")
             else:
                 arrow = "→" if AGREES in against and REVERSED not in against else "—"
-                who = [title for title, said in told.items() if said != ABSENT]
+                who = [title for title, verdict in verdicts.items() if verdict != ABSENT]
                 sentences.append(f"{source} {arrow} {target}: not in the answer, only in {', '.join(who)}")
         return tuple(sentences)
 
@@ -393,7 +395,7 @@ def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str
     if table.intervened is not None:
         remarks.append("They do not know which values experiments have set, and read those as observed ones.")
     if answer.knowledge.to_dict():
-        remarks.append("What you know was given to the answer alone.")
+        remarks.append("Only the answer uses your knowledge.")
     values = standardized(on_scale_of(answer, table).values)
     opinions, failures = asked(chosen, table.names, values)
     pairs = [(edge.source, edge.target) for edge in answer.edges]
@@ -411,7 +413,7 @@ def asked(
         started = time.perf_counter()
         try:
             graph = method.search(values)
-        except Exception as error:  # of another package, in ways of its own
+        except Exception as error:  # of another package, of any kind
             failures.append(f"{method.title} could not read this table ({reason(error)}).")
             continue
         edges = frozenset((names[j], names[k]) for j, k in np.argwhere(graph).tolist())

@@ -128,7 +128,7 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
 
 
 def experiment_sentences(answer: Answer) -> list[str]:
-    """Which variables experiments have set, and which differ between environments."""
+    """Which variables experiments intervened on, and which differ between environments."""
     sentences = []
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
@@ -155,7 +155,7 @@ class Summary:
     """The size of the table."""
     model: str | None
     headings: tuple[str, ...]
-    """Of the columns of edges."""
+    """Headings of the columns of edges."""
     rows: tuple[tuple[str, ...], ...]
     """The edges, the most probable first; the first few of many."""
     edges: int
@@ -183,7 +183,7 @@ class Summary:
 
     @property
     def no_edges(self) -> str:
-        """What stands in place of a table without edges; empty if there are some."""
+        """The sentence instead of an empty table; empty if there are edges."""
         return "" if self.edges else "No two variables are adjacent with enough probability to show an edge."
 
     @property

@@ -42,9 +42,9 @@ Bools = NDArray[np.bool_]
 GRAPHS_PER_PIECE = 256
 """Paths are followed in this many graphs at a time, to bound the memory."""
 PASSES_PER_WORKER = 4
-"""Of resampled tables, at least."""
+"""Minimum number of passes over resampled tables."""
 MAX_PAIRS = 5
-"""Of variables with a hidden cause that a sentence names."""
+"""Maximum number of pairs with a hidden cause that a sentence names."""
 
 
 # Counting over graphs
@@ -219,10 +219,10 @@ def bootstrap(
         passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
         draws = inference.resampled_rows(model, arranged, count, random, passes)
         parts: list[EdgeStability] = []
-        with progress_bar(progress, pieces=count) as tell:
+        with progress_bar(progress, pieces=count) as report:
             for part in _counted(({**share, "rows": rows} for rows in draws), workers):
                 parts.append(part)
-                tell("Resampling", sum(each.resamples for each in parts) / count)
+                report("Resampling", sum(each.resamples for each in parts) / count)
         return merged(parts)
 
 

@@ -32,7 +32,7 @@ EDGES = (
     ("swimmers", "litter"),
 )
 EFFECTS = {("ice_cream", "rescues"): 0.0, ("ice_cream", "litter"): 0.05, ("swimmers", "rescues"): 0.006}
-"""What a change of the first by one does to the second, on average."""
+"""The mean change of the second if the first grows by one."""
 
 
 def draw_days(count: int, random: np.random.Generator) -> pd.DataFrame:

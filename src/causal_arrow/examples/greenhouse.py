@@ -9,7 +9,7 @@ has none.
     soil         = 0.6 soil[t−1] + 0.8 watering[t−1] − 0.4 temperature[t−1] + Laplace(0.6)
     growth       = 0.4 growth[t−1] + 0.5 soil[t−2] + 0.5 sun[t−1] + Laplace(0.7)
 
-All are deviations from what is usual, in units of their own.
+All are deviations from the usual values, each in its own unit.
 """
 
 from __future__ import annotations

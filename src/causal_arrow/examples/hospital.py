@@ -37,7 +37,7 @@ EDGES = (
     ("ward", "stay"),
 )
 EFFECTS = {("drug", "stay"): -15 * 0.12, ("drug", "day3"): -15.0, ("day3", "stay"): 0.12}
-"""What a change of the first by one does to the second, on average."""
+"""The mean change of the second if the first grows by one."""
 WARDS = {"north": 0.0, "south": 1.5, "west": -1.0}
 
 

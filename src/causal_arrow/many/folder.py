@@ -35,7 +35,7 @@ ANSWERS, RECORDS, WORK, SUMMARY = "answers", "records", ".causal-arrow-work", "s
 SUMMARY_COLUMNS = ("table", "status", "observations", "variables", "edges", "seconds", "error", "source")
 
 Record = Mapping[str, Any]
-"""Of one table: SUMMARY_COLUMNS, and `identity`, `run`, `worker` and the time when it was `finished`."""
+"""The record of one table: SUMMARY_COLUMNS, and `identity`, `run`, `worker` and the time when it was `finished`."""
 
 OK, FAILED, DIED = "ok", "failed", "died"
 """The table has an answer; it has none for a reason that will persist; or the process that read it died."""

@@ -96,7 +96,7 @@ def _files(path: Path) -> list[Path]:
     """The file itself, or the tables in a folder, sorted by name."""
     if not path.is_dir():
         if path.suffix.lower() == ".json":
-            raise TableError(f"'{path.name}' is a manifest, not a table: name it alone.")
+            raise TableError(f"'{path.name}' is a manifest, not a table: pass only the manifest.")
         return [path]
     try:
         inside = sorted(path.iterdir())

@@ -151,7 +151,7 @@ class ManyRun:
         while waiting:
             if harmless := [task for task in waiting if not self._deaths[task.name]]:
                 broken = self._attempt(plan.groups_of(harmless, workers.count), workers)
-            else:  # a table that may have killed a worker goes alone, while nothing else is under way
+            else:  # a table that may have killed a worker goes while nothing else is under way
                 broken = self._attempt([[task] for task in waiting], workers, at_once=1)
             done = self._finished()
             left = [task for task in waiting if task.name not in done]
@@ -296,7 +296,7 @@ class Outcome:
 def discover_together(tables: Sequence[NamedTable]) -> Iterator[Outcome]:
     """The outcome for each table as soon as it is there.
 
-    Each answer is the one that `discover` gives to the table alone, up to rounding, and an error with one table does
+    Each answer is the one that `discover` gives for that table, up to rounding, and an error with one table does
     not affect the others.
     """
     clock = _Clock()

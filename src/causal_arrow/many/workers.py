@@ -81,7 +81,7 @@ class Workers:
     config: dict[str, Any]
 
     def attempt(self, work: Work, jobs: Iterable[Job], at_once: int | None = None) -> list[dict[str, Any]]:
-        """The results of `run_job` in the order of the jobs; whatever joblib raises when a process dies."""
+        """The results of `run_job` in the order of the jobs; raises what joblib raises when a process dies."""
         calls = (joblib.delayed(run_job)(work, job) for job in jobs)
         options = {"batch_size": 1, "pre_dispatch": at_once or "2 * n_jobs"}
         with joblib.parallel_config(**self.config):

@@ -140,7 +140,7 @@ def opinions_on_series(
     if answer.context:
         remarks.append(f"{method.title} was not shown {', '.join(answer.context)}.")
     if answer.knowledge.to_dict():
-        remarks.append("What you know was given to the answer alone.")
+        remarks.append("Only the answer uses your knowledge.")
     return SecondOpinion(
         tuple(at_lag(each, lag) for lag in range(answer.lags + 1) for each in answer.names),
         tuple((at_lag(edge.source, edge.lag), edge.target) for edge in answer.edges),

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_EDGES = 120
-"""Edges drawn unless more are wanted, the most probable first: beyond that a picture says nothing."""
+"""Edges drawn unless more are wanted, the most probable first: a picture of more cannot be read."""
 
 WIDTH_RANGE = (0.8, 2.4)  # lines of probability 0 and 1
 ALPHA_RANGE = (0.25, 0.95)
@@ -310,7 +310,7 @@ WORDS = {
     "extra": "extra: only in the answer",
     "reversed": "reversed: the truth points down",
 }
-"""Of the legend."""
+"""Words of the legend."""
 
 
 def draw_comparison(answer: Answer, truth: Truth, ax: Axes | None = None, *, title: str | None = None) -> Axes:

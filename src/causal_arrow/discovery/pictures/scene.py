@@ -1,6 +1,6 @@
 """A picture of a graph: names that fit their boxes, lines and arrowheads, the scene before it is painted, and files.
 
-Lengths are points, 1/72 inch, at the natural size of a picture; `scale` says how much larger it is painted.
+Lengths are points, 1/72 inch, at the natural size of a picture; `scale` is how much larger it is painted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Labels:
     full: list[str]
     safe: list[str]  # with the number of the column in place of letters that no font has
     families: list[str]
-    unshowable: frozenset[str]  # letters that none of the fonts has
+    unshowable: frozenset[str]  # letters without a glyph in any of the fonts
 
     @classmethod
     def of(cls, names: Sequence[str], *, lines: int, length: int) -> Labels:
@@ -399,7 +399,7 @@ LETTER_MIDDLE = 0.33
 LEGEND_LINE, LEGEND_SAMPLE, LEGEND_FONT = 20.0, 30.0, 9.5
 
 Sample = Stroke | BoxStyle | str
-"""What a legend explains: a line or an arc, a box, or a count."""
+"""A sample in a legend: a line or an arc, a box, or a count."""
 
 
 @dataclass(frozen=True, eq=False)
