@@ -1,4 +1,4 @@
-"""Series: windows, what is taken out before, distributions over window graphs, lags, findings, effects over time."""
+"""Series: windows, preparation, distributions over window graphs, lags, findings, effects over time."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_more_lags_than_steps_and_nothing_that_changes_are_refused() -> None:
         window(unit[:, None] + 0.0, 1, unit=unit)
 
 
-# What is taken out
+# Preparation
 
 
 def test_levels_of_units_make_no_difference() -> None:

@@ -60,6 +60,12 @@ def test_the_page_shows_both_graphs_of_the_pipeline(client: Client, days: pd.Dat
         assert {"sun", "growth"} <= set(ElementTree.fromstring(graph[picture]).itertext())
 
 
+def test_irregular_times_are_brought_to_equal_steps(client: Client, days: pd.DataFrame) -> None:
+    session = client.upload(days).json["session"]
+    title = read(client, session, lags=1, time="day", resample="W")["graph"]["title"]
+    assert title == "72 steps, 5 variables, 1 lag"
+
+
 def test_effects_over_time_come_with_a_curve(client: Client, days: pd.DataFrame) -> None:
     session = client.upload(days).json["session"]
     asked = f"/api/sessions/{session}/series/response?{urlencode({'cause': 'watering', 'effect': 'soil'})}"
@@ -84,6 +90,7 @@ def test_what_is_known_of_the_table_holds_at_every_lag(client: Client, days: pd.
         ({"time": "day", "lags": 2, "unit": "sun"}, "equal steps of time"),
         ({"lags": 2}, "under Time series"),
         ({"time": "day", "lags": 2, "difference": ["moon"]}, "not among the variables"),
+        ({"time": "day", "lags": 2, "resample": "fortnight"}, "period such as"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_the_words_of_the_page(

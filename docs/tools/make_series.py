@@ -136,7 +136,7 @@ def calibration(arrow: Mapping[str, Any]) -> str:
 
 
 def coverage(found: Mapping[str, Any]) -> str:
-    """How often intervals of effect curves hold the truth."""
+    """The section on the coverage of effect curves."""
     if not found:
         return ""
     rows = [

@@ -1,4 +1,4 @@
-"""What `causal-arrow discover` does with a time series, and how effects over time are printed."""
+"""Time series on the command line: the output of `discover`, and `response` for effects over time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BY_ENDING = {
     ".svg": "summary",
     ".pdf": "summary",
 }
-"""Which file is meant by an output that is no folder, by the ending of its name."""
+"""The file that an output stands for if it is not a folder, by the ending of its name."""
 
 
 def refuse_for_series(**given: Any) -> None:
@@ -60,7 +60,7 @@ class Destination:
 
     @property
     def is_one_file(self) -> bool:
-        """Whether the output names a file and no folder."""
+        """True if the output names a file, not a folder."""
         return self.output is not None and self.output.suffix.lower() in BY_ENDING and not self.output.is_dir()
 
     @property
@@ -129,7 +129,7 @@ def print_curve(curve: Curve) -> None:
 
 
 def print_warnings(answer: SeriesAnswer) -> None:
-    """What to be careful about."""
+    """Print the warnings."""
     for warning in answer.worded_warnings(COMMAND_LINE):
         console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 

@@ -84,7 +84,7 @@ class SeriesOptions:
 
     @property
     def are_given(self) -> bool:
-        """Whether to read the table as a series."""
+        """True if the table is a series."""
         return self.lags is not None
 
     def changed(self, **changes: Any) -> SeriesOptions:

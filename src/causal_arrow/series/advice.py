@@ -79,7 +79,7 @@ def plan_for_series(
         shared[:variables, :variables] = answer.confounding_probabilities
     pairs = [] if shared is None else measurable(shared)
     if not setting and not pairs:
-        raise ConfigurationError("There is no variable left that an experiment could set: name some as candidates.")
+        raise ConfigurationError("Experiments have set every variable already: name some as candidates.")
     ranked, batch, doubt = about_graph(whole, responses, shared, ends, setting, pairs, budget)
 
     def named(move: Move) -> Experiment:

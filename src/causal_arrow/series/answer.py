@@ -49,13 +49,13 @@ class LaggedEdge:
     target: str
     """The effect."""
     lag: int
-    """How many steps later the cause acts; 0 is within one step."""
+    """Steps from cause to effect; 0 is within one step."""
     probability: float
-    """Of this edge in this direction."""
+    """Probability of this edge in this direction."""
     direction_probability: float
-    """Of this direction, given that there is an edge; 1 between steps, since causes come first."""
+    """Probability of this direction, given an edge; 1 between steps, since causes come first."""
     required: bool
-    """Whether the edge is there because the knowledge says so."""
+    """True if knowledge requires the edge."""
 
     @property
     def direction(self) -> str:
@@ -114,9 +114,9 @@ class SeriesAnswer:
     """Variables that have no lags and no causes: an environment, what is constant within the units of a panel, and time
     itself where a variable has a trend."""
     knowledge: Knowledge = field(default_factory=Knowledge)
-    """What is known; no graph contradicts it."""
+    """Background knowledge; no graph contradicts it."""
     decode: str = "map"
-    """How the graph is decoded: "map", "shd" or "f1"."""
+    """The decoding rule: "map", "shd" or "f1"."""
     threshold: float = 0.5
     """For "map": edges are shown when they are more probable than this."""
     hidden: str = "standing-out"
@@ -124,21 +124,21 @@ class SeriesAnswer:
     hidden_threshold: float = HIDDEN_CAUSE
     """The probability above which a hidden cause is shown."""
     steps: int | None = None
-    """How many steps the series has in all."""
+    """Steps of the series, over all units."""
     observations: int | None = None
-    """How many rows the window has."""
+    """Rows of the window."""
     units: int = 1
-    """How many units a panel has; 1 for one series."""
+    """Units of a panel; 1 for one series."""
     model: str | None = None
     """The name of the model."""
     findings: tuple[Finding, ...] = ()
-    """What was noticed about the series."""
+    """Findings about the series."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
-    """How the series was prepared: some of "log", "difference", "season" and "levels"."""
+    """Preparations, by name: some of "log", "difference", "season" and "levels"."""
     columns: tuple[Column, ...] = ()
-    """What kind of values each variable has."""
+    """The kind of values of each variable."""
     experiments: Mapping[str, int] = field(default_factory=dict)
-    """In how many steps each variable was set, for those that experiments have set."""
+    """Number of steps in which experiments set each variable, for those that were set."""
     always_set: tuple[str, ...] = ()
     """Variables that were set at every step."""
     environment: str | None = None
@@ -245,7 +245,7 @@ class SeriesAnswer:
 
     @cached_property
     def confounding_probabilities(self) -> Floats | None:
-        """Probability that two variables share a hidden cause at lag 0; None if the network does not say.  (P, P)"""
+        """Probability that two variables share a hidden cause at lag 0; None if the network gives none.  (P, P)"""
         found = self.distribution.now.confounding_probabilities()
         return None if found is None else np.where(self.known.now.unconfounded, 0.0, found)
 
@@ -268,24 +268,24 @@ class SeriesAnswer:
 
     @property
     def undistinguished(self) -> int:
-        """How many pairs are above the threshold but do not stand out from the series, and so are not shown."""
+        """Number of pairs above the threshold that are not shown, because they do not stand out from the series."""
         if self.hidden != "standing-out":
             return 0
         return int(self._hidden_pairs("all").sum() - self._hidden_pairs("standing-out").sum()) // 2
 
     def sample(self, count: int, generator: np.random.Generator) -> Bools:
-        """Draw window graphs, none of which contradicts the knowledge.  (count, L + 1, P, P)"""
+        """Draw window graphs that agree with the knowledge.  (count, L + 1, P, P)"""
         return self.distribution.sample(count, generator, self.known)
 
     @cached_property
     def all_findings(self) -> tuple[Finding, ...]:
-        """What was noticed about the series and about this graph."""
+        """Findings about the series and about this graph."""
         sampling = finding_of_sampling(self.graph)
         return self.findings if sampling is None else (*self.findings, sampling)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know, in the words of Python."""
+        """The warnings, in the words of Python."""
         return self.worded_warnings(PYTHON)
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:

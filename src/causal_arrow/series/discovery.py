@@ -187,7 +187,7 @@ class SeriesDiscovery:
         return replace(self, answer=self.answer.refine(**given), settings=settings)
 
     def sample(self, n_graphs: int = GRAPHS, random_state: RandomState = 0) -> Bools:
-        """Window graphs drawn from the distribution, none of which contradicts the knowledge.  (n, L + 1, P, P)
+        """Window graphs drawn from the distribution, which agree with the knowledge.  (n, L + 1, P, P)
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class SeriesDiscovery:
         n_graphs: int = GRAPHS,
         random_state: RandomState = 0,
     ) -> Curve:
-        """What happens to one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
+        """Estimate the change of one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
 
         Each sampled graph adjusts for its own causes of the cause. The 90% interval includes the uncertainty about the
         graph and the sampling error, which is robust against memory and clustered by unit in panels.
@@ -422,7 +422,7 @@ class SeriesDiscovery:
         return exports.to_tigramite(self.answer)
 
     def to_statsmodels(self) -> NDArray[np.bool_]:
-        """Which coefficients a statsmodels VAR may have, [lag - 1, effect, cause], as `VARResults.coefs` has them."""
+        """The coefficients that a statsmodels VAR may have, [lag - 1, effect, cause] as in `VARResults.coefs`."""
         return np.asarray(self.answer.graph[1:].transpose(0, 2, 1))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:

@@ -35,9 +35,9 @@ Bools = NDArray[np.bool_]
 FURTHER_SLICES = 1
 """The window reaches so many steps further back than edges do, so that the oldest causes have causes of their own."""
 WEIGHT_OF_OLDER = 0.3
-"""Of each occurrence of a pair relative to the next newer one."""
+"""Weight of each occurrence of a pair relative to the next newer one."""
 POOLING = 1.0
-"""How far log-odds move with the share of edges among pairs of the same lag (a variable's own past being apart)."""
+"""Weight of the share of edges among pairs of the same lag (own pasts apart) in the log-odds of each pair."""
 WHEN = re.compile(r"(?P<name>.+?)\s+(?P<how>except at|at)\s+lags?\s+(?P<lags>\d[\d\s,to–-]*(?:and\s+\d+)?)")
 SPAN = re.compile(r"(\d+)\s*(?:to|–|-)\s*(\d+)")
 
@@ -238,7 +238,7 @@ def replace_edges(known: Knowledge, required: Iterable[Edge] = (), forbidden: It
 
 
 def _where(edge: Edge, index: dict[str, int], lags: int, variables: int) -> tuple[list[int], list[int], list[int]]:
-    """Which causes, effects and lags an edge stands for."""
+    """The causes, effects and lags that an edge stands for."""
     cause, (effect, chosen) = edge[0], _with_lags(edge, index, lags)
     causes, effects = _members(cause, index), _members(effect, index)
     return causes, [effect for effect in effects if effect < variables], chosen

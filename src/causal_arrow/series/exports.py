@@ -241,7 +241,7 @@ TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
 
 CONTENT, SERIES = "answer.json", "series.safetensors"
 MAX_BYTES = 2**34
-"""Of a part of a file, unpacked."""
+"""Largest unpacked part of a file."""
 
 
 def save(answer: SeriesAnswer, series: Series, path: Path, overwrite: bool) -> None:

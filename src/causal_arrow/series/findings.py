@@ -96,7 +96,7 @@ def findings_of_columns(series: Series) -> list[Finding]:
 
 
 def _repeats(cells: Floats) -> bool:
-    """Whether the changes of a column with three values or more repeat exactly, three times at least."""
+    """True if the changes of a column with at least three values repeat exactly, at least three times."""
     changes = np.diff(cells)
     start = changes[: 3 * MAX_PERIOD]
     if len(changes) < 3 or np.isnan(cells).any() or len(np.unique(cells[: len(start)])) < 3:
@@ -128,7 +128,7 @@ def finding_of_sampling(graph: Bools) -> Finding | None:
 
 
 def unit_root(series: Floats) -> float:
-    """The t value of Dickey and Fuller's test with a trend: below `critical_value`, the series is no random walk.
+    """The t value of Dickey and Fuller's test with a trend: below `critical_value`, the series is not a random walk.
 
     The number of lagged differences is Schwert's shorter one, 4 (T / 100)^(1/4).
     """

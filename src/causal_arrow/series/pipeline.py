@@ -42,7 +42,7 @@ MAX_LAGS = 8
 ROWS_PER_COLUMN = 5
 """With fewer rows per column of the window, the last lag is hardly seen."""
 LEVEL = 0.05
-"""Of all tests together."""
+"""Significance level of all tests together."""
 MAX_ROWS = 20_000
 """More rows are thinned out evenly."""
 
@@ -345,7 +345,7 @@ def differenced(values: Floats, columns: Bools, steps: Window) -> Floats:
 
 
 def most_lags(steps: int, variables: int, longest: int) -> int:
-    """How many lags can be tried with so many steps in all, and so many in the longest unit."""
+    """The number of lags to try, given the steps in all and in the longest unit."""
     return int(max(1, min(MAX_LAGS, steps // (ROWS_PER_COLUMN * variables), longest // 4)))
 
 

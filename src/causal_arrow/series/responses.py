@@ -53,7 +53,7 @@ CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
 
 @dataclass(frozen=True, eq=False)
 class Curve(InNotebooks):
-    """What happens to one variable after another was raised by one, step by step.
+    """The response of one variable to another that was raised by one, step by step.
 
     Examples
     --------
@@ -81,9 +81,9 @@ class Curve(InNotebooks):
     sets: tuple[tuple[tuple[str, ...], float], ...]
     """The adjustment sets, such as `sun t-1`, with the share of graphs that have each."""
     graphs: int
-    """How many graphs were sampled."""
+    """Number of sampled graphs."""
     corrected: bool
-    """Whether the estimates are corrected for the bias of a short panel."""
+    """True if the estimates are corrected for the bias of a short panel."""
     notes: tuple[str, ...] = ()
     """Sentences on errors and corrections."""
 

@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
 TIME = -1
-"""Stands for time itself where the columns of a window name their variables."""
+"""The number of time itself where the columns of a window name their variables."""
 MIN_ROWS = 10
 SHORT_PANEL = 100
 """Steps per unit up to which the bias of short panels is corrected."""
@@ -51,7 +51,7 @@ class Window:
 
     @property
     def with_time(self) -> bool:
-        """Whether time is a column: where a variable may have a trend."""
+        """True if time is a column, because a variable may have a trend."""
         return bool(self.trends)
 
     @property
@@ -216,7 +216,7 @@ def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
 
 
 def _may_have_trend(rows: Window, values: Floats, column: int) -> bool:
-    """Whether a variable goes with time by more than its memory explains."""
+    """True if a variable is correlated with time by more than its memory explains."""
     now, before = rows.column(values, column), rows.column(values, column + len(rows.lagged))
     seen = ~np.isnan(now) & ~np.isnan(before)
     if seen.sum() < MIN_ROWS or not min(np.ptp(now[seen]), np.ptp(before[seen]), np.ptp(rows.tick[seen])):

@@ -26,7 +26,7 @@ Key = Annotated[str, InPath(description="The session, as it was named when it wa
 
 
 class SeriesChoices(Message):
-    """How to read the table as a time series."""
+    """Options for reading the table as a time series."""
 
     lags: Annotated[int, Field(ge=1, le=MAX_LAGS)] | Literal["auto"] = "auto"
     time: Name | None = Field(None, description="The column with the time of each row; else rows are in order.")
@@ -35,6 +35,9 @@ class SeriesChoices(Message):
         False, description="Columns whose changes are analyzed, or true for all numbers."
     )
     season: Annotated[int, Field(ge=2, le=10**6)] | None = None
+    resample: Annotated[str, Field(max_length=20)] | None = Field(
+        None, description="Length of the equal steps to bring irregular times to, such as D, W, MS or a number."
+    )
     contemporaneous: bool = True
 
 
@@ -52,7 +55,7 @@ class SeriesGraph(Message):
 
 
 class SeriesFacts(Message):
-    """How far the network is, and the graph once there is one."""
+    """The progress of the network, and the graph once there is one."""
 
     state: JobState | Literal["none"]
     ahead: int
@@ -81,7 +84,7 @@ def series_routes(page: Page) -> APIRouter:
 
     @api.get("/sessions/{session}/series")
     async def state(session: Key) -> SeriesFacts:
-        """How far the network is with the series, and its graphs."""
+        """The progress of the network, and its graphs."""
         here = session_of(session)
         return await page.aside(lambda: _facts(page, here))
 
@@ -96,7 +99,7 @@ def series_routes(page: Page) -> APIRouter:
     async def response(
         session: Key, cause: Name, effect: Name, kind: Literal["pulse", "step"] = "pulse"
     ) -> ResponseFacts:
-        """What happens to one variable 0, 1, 2, ... steps after another was raised by one."""
+        """Estimate what happens to one variable 0, 1, 2, ... steps after another was raised by one."""
         here = session_of(session)
         found = None if here.series is None else here.series.result
         if found is None:

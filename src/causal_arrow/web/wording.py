@@ -52,7 +52,7 @@ PAGE: Wording = {
     "fewer lags": lambda remedy: "choose fewer lags under Time series",
     "time": lambda remedy: "choose the column of times under Time series",
     "unit": lambda remedy: "choose the column that identifies units under Time series",
-    "resample": lambda remedy: "save the series with equal steps between its rows",
+    "resample": lambda remedy: "choose the length of equal steps under Time series",
     "season": lambda remedy: f"choose a season of {remedy.setting} steps under Time series",
     "difference": lambda remedy: f"choose to analyze the changes of {listed(remedy.columns)} under Time series",
     "sheet": lambda remedy: "save another sheet as a file",

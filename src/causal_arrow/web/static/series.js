@@ -53,6 +53,7 @@ export class SeriesPanel {
       unit: byId("series-unit").value || null,
       difference: chosen.length ? chosen : false,
       season: season ? Number(season) : null,
+      resample: byId("series-resample").value.trim() || null,
       contemporaneous: byId("series-now").checked,
     };
   }
@@ -73,8 +74,8 @@ export class SeriesPanel {
 
   draw(graph) {
     byId("series-title").textContent = graph.title;
-    fill(byId("series-summary"), picture(graph.summary, "The summary graph; the table of edges says the same."));
-    fill(byId("series-window"), picture(graph.window, "The window graph; the table of edges says the same."));
+    fill(byId("series-summary"), picture(graph.summary, "The summary graph, as in the table of edges."));
+    fill(byId("series-window"), picture(graph.window, "The window graph, as in the table of edges."));
     const row = (tag, cells) => element("tr", {}, ...cells.map((cell) => element(tag, {}, cell)));
     fill(byId("series-edges"), graph.edges.length
       ? element("table", {}, element("thead", {}, row("th", graph.columns)),

@@ -31,7 +31,7 @@ BURN_IN = 200
 SERIES_OF_A_RESPONSE = 2000
 SHIFT = 0.1
 MAX_ROOT = 0.95
-"""Of the companion matrix; random walks are apart."""
+"""Largest root of the companion matrix; random walks are exempt."""
 
 # Mechanisms
 
@@ -290,7 +290,7 @@ def _edges(family: Family, variables: int, lags: int, random: np.random.Generato
 
 
 def _largest_root(edges: list[Edge], total: int, lags: int) -> float:
-    """Of the companion matrix of the linear parts; a mechanism counts with the slope 1."""
+    """The largest root of the companion matrix; a mechanism counts with the slope 1."""
     matrices = np.zeros((lags + 1, total, total))
     for edge in edges:
         matrices[edge.lag, edge.effect, edge.cause] += edge.coefficient

@@ -39,10 +39,10 @@ Bools = NDArray[np.bool_]
 
 # The threshold of each method with its best mean F1 on development tasks.
 LEVEL = 0.01
-"""Of the tests of PCMCI and PCMCI+."""
+"""Level of the tests of PCMCI and PCMCI+."""
 LEVEL_OF_REGRESSIONS = 0.001
 SMALLEST_WEIGHT = 0.15
-"""Of an edge that VARLiNGAM and DYNOTEARS show, for standardized variables."""
+"""Smallest weight of an edge that VARLiNGAM and DYNOTEARS show, for standardized variables."""
 DYNOTEARS_PENALTY = 0.01
 
 
