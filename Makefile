@@ -10,7 +10,7 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo test cluster-test lint docs docs-test resolve release-check fuzz chromium load clean
+.PHONY: demo test cluster-test lint docs docs-test resolve release-check skeptic fuzz chromium load clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -42,11 +42,15 @@ resolve:
 # the documents. RELEASE=--final refuses a development version, or one without held-out; STEPS="versions documents" asks less.
 RELEASE ?=
 STEPS ?=
+SEED ?= 0
 release-check: .venv/docs
 	PIP_OPTIONS="$(PIP_OPTIONS)" $(BIN)/python .ci/release_check.py $(RELEASE) $(STEPS)
 
+# Five datasets of six rows, drawn with SEED, for five methods of the benchmark: do they still agree with the records?
+skeptic: .venv/test
+	$(BIN)/python docs/tools/skeptic.py --seed $(SEED)
+
 # Ten thousand bad inputs, new ones with every SEED. `make test` runs a thousand.
-SEED ?= 0
 fuzz: .venv/test
 	$(BIN)/python tests/bad_inputs.py --cases 10000 --seed $(SEED)
 
@@ -64,10 +68,11 @@ clean:
 
 # Each needs other packages: the demo few of them.
 .venv/demo: PACKAGES = --editable .
-.venv/test: PACKAGES = --editable ".[test]" --editable "lab[test]"
-.venv/docs: PACKAGES = --editable ".[docs]" --editable lab
+.venv/test: PACKAGES = --editable . --editable lab --group test --group lab/pyproject.toml:test
+.venv/docs: PACKAGES = --editable . --editable lab --group docs
 .venv/cluster: PACKAGES = --editable ".[cluster]"
 .venv/demo .venv/test .venv/docs .venv/cluster: pyproject.toml lab/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"  # the first with dependency groups
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_OPTIONS) $(PACKAGES)
 	touch $@

@@ -2,24 +2,30 @@
 
     versions     both _version.py, CHANGELOG.md and CITATION.cff agree; --final also wants a release, not "unreleased"
     held-out     the frozen suite was run with this version and the bundled weights; a warning without --final
-    packages     the wheels and source distributions of both packages build, and a package host will show README
+    packages     the wheels and source distributions of both packages build, twice with the same bytes, and an index
+                 will show README
     contents     each wheel has what belongs to it, nothing that belongs to the repository alone, and a size as expected
     install      causal-arrow installs into an empty environment, without torch, and the demo runs from it
     lab          causal-arrow-lab installs beside it and draws a table
     documents    the site builds without a warning
 
 It needs the Python of `make docs`, and installs into a temporary folder only. PIP_OPTIONS are pip's, as for make.
+`--dist FOLDER` keeps the packages that were built.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import venv
@@ -151,6 +157,31 @@ def _is_stray(package: str, name: str) -> bool:
     return bool(STAYS_OUTSIDE.search(name)) or not (top == package or top.endswith(".dist-info"))
 
 
+def make_reproducible(path: Path, epoch: int) -> None:
+    """Pack a source distribution again with its files sorted, one time and no owner; setuptools keeps the build's."""
+    with tarfile.open(path) as archive:
+        members = {member.name: (member, archive.extractfile(member)) for member in archive.getmembers()}
+        content = {name: file.read() if file else b"" for name, (_, file) in members.items()}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted(members):
+            member = members[name][0]
+            member.mtime, member.pax_headers = epoch, {}
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            archive.addfile(member, io.BytesIO(content[name]))
+    path.write_bytes(gzip.compress(packed.getvalue(), mtime=epoch))
+
+
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 @dataclass(frozen=True)
 class Check:
     """One run, with its temporary folder."""
@@ -158,6 +189,7 @@ class Check:
     folder: Path
     final: bool
     pip_options: tuple[str, ...]
+    dist: Path | None = None  # where the packages are kept
 
     def versions(self) -> str:
         if found := disagreements(ROOT, self.final):
@@ -173,11 +205,23 @@ class Check:
     def packages(self) -> str:
         tools = self._environment("tools")
         run(tools, "-m", "pip", "install", *self.pip_options, "build", "twine")
-        for source in (ROOT, ROOT / "lab"):
-            run(tools, "-m", "build", "--outdir", str(self.folder / "dist"), str(source), cwd=self.folder)
+        # Both builds take the time of the last commit for every file.
+        epoch = int(_git("log", "-1", "--format=%ct"))
+        for folder in ("dist", "again"):
+            for source in (ROOT, ROOT / "lab"):
+                command = ("-m", "build", "--outdir", str(self.folder / folder), str(source))
+                run(tools, *command, cwd=self.folder, SOURCE_DATE_EPOCH=str(epoch))
+            for path in (self.folder / folder).glob("*.tar.gz"):
+                make_reproducible(path, epoch)
         built = sorted((self.folder / "dist").iterdir())
+        if differing := [path.name for path in built if checksum(path) != checksum(self.folder / "again" / path.name)]:
+            raise NotFit(f"A second build gave other bytes: {', '.join(differing)}.")
         run(tools, "-m", "twine", "check", "--strict", *map(str, built))
-        return ", ".join(f"{path.name} {path.stat().st_size / 1e6:.1f} MB" for path in built)
+        if self.dist is not None:
+            shutil.copytree(self.folder / "dist", self.dist, dirs_exist_ok=True)
+        return "; ".join(
+            f"{path.name} {path.stat().st_size / 1e6:.1f} MB, sha256 {checksum(path)[:12]}" for path in built
+        )
 
     def contents(self) -> str:
         found, counts = [], []
@@ -259,14 +303,19 @@ STEPS: dict[str, Callable[[Check], str]] = {
 }
 
 
-def run(python: Path, *arguments: str, cwd: Path = ROOT) -> str:
+def run(python: Path, *arguments: str, cwd: Path = ROOT, **variables: str) -> str:
     """What a Python prints; NotFit with the end of what it said if it fails."""
     quiet = {"PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_MKDOCS_2_WARNING": "1", "MPLBACKEND": "agg"}
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     if python == Path(sys.executable) and "PYTHONPATH" in os.environ:  # of this checkout, where it is not installed
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
     done = subprocess.run(
-        [str(python), *arguments], cwd=cwd, env={**environment, **quiet}, capture_output=True, text=True, check=False
+        [str(python), *arguments],
+        cwd=cwd,
+        env={**environment, **quiet, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
@@ -278,12 +327,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}; all by default")
     parser.add_argument("--final", action="store_true", help="refuse a development version, or one without held-out")
+    parser.add_argument("--dist", type=Path, help="keep the packages in this folder")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"there is no step {unknown[0]}: expected some of {', '.join(STEPS)}")
     chosen = [name for name in STEPS if name in (options.steps or STEPS)]
     with tempfile.TemporaryDirectory() as folder:
-        check = Check(Path(folder), options.final, tuple(shlex.split(os.environ.get("PIP_OPTIONS", ""))))
+        pip_options = tuple(shlex.split(os.environ.get("PIP_OPTIONS", "")))
+        check = Check(Path(folder), options.final, pip_options, options.dist)
         for name in chosen:
             start = time.monotonic()
             try:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+from causal_arrow import Arrow
+from causal_arrow.network import bundled_models
 from causal_arrow_lab.benchmarks.methods.protocol import file_checksum
 from causal_arrow_lab.benchmarks.records import Record, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
+from docs_scripts import load_script
 
 ROOT = Path(__file__).parents[1]
 FILES = ("src/causal_arrow/_version.py", "CHANGELOG.md", "CITATION.cff", "lab/src/causal_arrow_lab/_version.py")
@@ -184,3 +190,43 @@ def test_no_field_of_the_citation_is_there_twice() -> None:
     fields = re.findall(r"^([a-z-]+):", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(fields) == len(set(fields))
     assert {"cff-version", "message", "title", "authors", "version", "license", "references"} <= set(fields)
+
+
+# Publishing
+
+
+def test_a_source_distribution_has_the_same_bytes_whenever_it_was_packed(
+    release_check: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "a.txt").write_text("a")
+    (tmp_path / "made" / "run").write_text("#!/bin/sh")
+    (tmp_path / "made" / "run").chmod(0o755)
+    packed = []
+    for time, order in ((1_000_000_000, ("a.txt", "run")), (1_500_000_000, ("run", "a.txt"))):
+        path = tmp_path / f"{time}.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            for name in order:
+                os.utime(tmp_path / "made" / name, (time, time))
+                archive.add(tmp_path / "made" / name, name)
+        release_check.make_reproducible(path, 1_700_000_000)
+        packed.append(path.read_bytes())
+    assert packed[0] == packed[1]
+    with tarfile.open(path) as archive:
+        assert archive.extractfile("a.txt").read() == b"a"  # type: ignore[union-attr]
+        assert {member.name: member.mode for member in archive} == {"a.txt": 0o644, "run": 0o755}
+
+
+def test_a_copy_of_the_weights_for_the_hub_gives_the_same_answer_and_has_a_card(tmp_path: Path) -> None:
+    hub = load_script("hub")
+    assert hub.main([str(tmp_path)]) == 0
+    for name in bundled_models():
+        card = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+        assert card.startswith("---\nlicense: mit\n")
+        assert f"# Model card: {name}" in card
+        assert not re.search(r"\]\((?!https?:)", card)  # a link into documents that are not there
+    table = np.random.default_rng(0).normal(size=(50, 3))
+    answers = [
+        Arrow(model=model).fit(table).answer_.edge_probabilities for model in ("arrow-base", tmp_path / "arrow-base")
+    ]
+    np.testing.assert_array_equal(*answers)

@@ -37,11 +37,9 @@ from overview import (
     counts_of,
     datasets_and_errors,
     main_result,
-    main_rows,
     networks_compared,
     sachs_remark,
     shift_blocks,
-    worst_shifts,
 )
 from report import calibration_errors
 from suite_pages import pictures_of, span, suite_csv, suite_page
@@ -232,6 +230,7 @@ def draw_figures() -> None:
             path.unlink()
     save_figure(draw_trajectory(read_trajectory(RUN_SHOWN / LOG_FILE)), DOCS / "images" / "trajectory.png")
     scale.draw_wide(scale.read_records(scale.RECORDS))
+    scale.draw_times(scale.read_records(scale.RECORDS_OF_TIMES))
 
 
 def differing_pages() -> list[Path]:
@@ -328,6 +327,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
             "held-out": [Paragraph(frozen_sentence())],
         },
         evidence / "scale.md": {
+            "times": scale.times_blocks(scale.read_records(scale.RECORDS_OF_TIMES)),
             "wide": scale.wide_blocks(scale.read_records(scale.RECORDS)),
             "long tables": scale.long_blocks(scale.read_records(scale.RECORDS_OF_LONG_TABLES)),
         },
@@ -355,11 +355,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
             "accuracies": [
                 *main_result(benchmarks),
                 Paragraph(f"{datasets_and_errors(benchmarks)} {sachs_remark(benchmarks)}"),
-                *networks_compared(benchmarks, paper, main_rows(benchmarks)),
-                Paragraph(
-                    "Which shift of graphs, functions or noise away from those of training hurts most, the paper's "
-                    f"question (`shifted`)? {worst_shifts(benchmarks)}"
-                ),
+                tally_table(counted_wins),
             ]
         },
     }

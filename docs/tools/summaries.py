@@ -131,6 +131,7 @@ INSTANT = ("empty", "random", "class-oracle")
 BETTER_OF = {
     "boss-better": ("BOSS, better of two", ("boss", "boss-1")),
     "pc-better": ("PC, better of two", ("pc", "pc-0.01")),
+    "flop-better": ("FLOP, better of two", ("flop", "flop-3")),
     "ges-better": ("GES, better of two", ("ges", "ges-1")),
 }
 

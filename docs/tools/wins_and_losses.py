@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from about_suites import ABOUT, short_role
+from about_suites import ABOUT, ORIGINS, origin_of, short_role
 from calibration_tables import pooled_by_tables, share_right
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
@@ -37,12 +37,17 @@ from summaries import (
 
 @dataclass(frozen=True)
 class Tally:
-    """The rows of a suite in which Arrow is ahead of every other method, and behind at least one."""
+    """The counted rows of a suite, and those in which Arrow leads every other method or trails at least one."""
 
     suite: str
-    rows: int
-    ahead: int
+    counted: tuple[str, ...]
+    ahead: tuple[str, ...]
     behind: dict[str, str]  # row → the method that leads it most clearly
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that are counted."""
+        return len(self.counted)
 
 
 def tally(rows: Sequence[RowSummary]) -> Tally:
@@ -51,7 +56,7 @@ def tally(rows: Sequence[RowSummary]) -> Tally:
     Better and worse by more than two standard errors of the paired difference; oracles do not compete. Rows in which no
     other method but trivial ones was run are not counted.
     """
-    ahead, behind, counted_rows = 0, {}, 0
+    ahead, behind, counted_rows = [], {}, []
     for row in rows:
         ours = row.entry_of(ARROW)
         others = [
@@ -64,13 +69,14 @@ def tally(rows: Sequence[RowSummary]) -> Tally:
         ]
         if ours is None or all(entry.variant.method in TRIVIAL for entry in others):
             continue
-        counted_rows += 1
+        counted_rows.append(row.row)
         measures = judged_measures(row.suite, ours)
-        ahead += all(leads(ours, other, name) for other in others for name in measures)
+        if all(leads(ours, other, name) for other in others for name in measures):
+            ahead.append(row.row)
         winners = [other for other in others for name in measures if leads(other, ours, name)]
         if winners:
             behind[row.row] = max(winners, key=winners.count).variant.label
-    return Tally(rows[0].suite, counted_rows, ahead, behind)
+    return Tally(rows[0].suite, tuple(counted_rows), tuple(ahead), behind)
 
 
 def judged_measures(suite: str, entry: Entry) -> list[str]:
@@ -96,17 +102,19 @@ def tallies(summaries: Sequence[Summary]) -> dict[str, Tally]:
 
 
 def tally_table(found: Mapping[str, Tally]) -> Grid:
-    """Wins and losses by the role of the suites in development."""
+    """Wins and losses by the origin of the tables, real ones first, and by the role of the suites in development."""
+    rows = [(suite, row) for suite, one in found.items() for row in one.counted]
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for suite, row in sorted(rows, key=lambda names: list(ORIGINS).index(origin_of(*names))):
+        groups.setdefault((origin_of(suite, row), short_role(suite)), []).append((suite, row))
     lines = []
-    for role in dict.fromkeys(short_role(suite) for suite in found):
-        members = [one for suite, one in found.items() if short_role(suite) == role]
-        counts = (
-            sum(one.rows for one in members),
-            sum(one.ahead for one in members),
-            sum(len(one.behind) for one in members),
+    for (origin, role), members in groups.items():
+        ahead = sum(row in found[suite].ahead for suite, row in members)
+        behind = sum(row in found[suite].behind for suite, row in members)
+        lines.append(
+            (Cell(ORIGINS[origin]), Cell(role), *(Cell(str(count)) for count in (len(members), ahead, behind)))
         )
-        lines.append((Cell(role), *(Cell(str(count)) for count in counts)))
-    return Grid(("Suites used for choices", "Rows", "Ahead of all", "Behind some"), tuple(lines))
+    return Grid(("Tables", "Used for", "Rows", "Ahead of all", "Behind some"), tuple(lines), text_columns=2)
 
 
 def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Mapping[str, str]) -> Grid:
@@ -119,7 +127,7 @@ def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Map
             (
                 Cell(f"[{ABOUT[suite].title}]({page_of[suite]})"),
                 Cell(short_role(suite)),
-                *(Cell(str(count)) for count in ((one.rows, one.ahead) if one else ("–", "–"))),
+                *(Cell(str(count)) for count in ((one.rows, len(one.ahead)) if one else ("–", "–"))),
                 Cell(behind),
             )
         )
