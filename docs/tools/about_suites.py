@@ -164,8 +164,8 @@ ABOUT = {
 
 ORIGINS = {
     "real": "real tables",
-    "unseen": "unlike training, by design",
-    "training": "drawn like the training tasks",
+    "unseen": "tables unlike training, by design",
+    "training": "tables drawn like the training tasks",
 }
 """Where the tables of a row come from, and how pages say it."""
 REAL = ("sachs", "symmetries", "interventional/sachs-raw", "interventional/sachs-log")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.graphs.calibration import FINE_BINS, Reliability, pool
+from causal_arrow_lab.graphs.calibration import CALIBRATION_FLOOR, FINE_BINS, Reliability, pool
 from document import Block, Cell, Grid, Heading, Paragraph
-from summaries import DEVELOPMENT, summarize
+from summaries import DEVELOPMENT, Summary, reliability_by_method, summarize
 
 MIN_PAIRS = 20
 """Shares of fewer pairs are not shown."""
@@ -143,3 +144,30 @@ def _worst_and_best(tables: dict[str, Reliability]) -> list[Block]:
         f"in {worst}. A coin is right in half of them."
     )
     return [Paragraph(sentence)]
+
+
+def calibration_errors(summary: Summary) -> list[Block]:
+    """Expected calibration errors of the probabilities of directed edges by suite and method."""
+    errors = []
+    for suite in summary.suites:
+        above_floor = reliability_by_method(summary, suite, "reliability_above_floor")
+        for label, table in reliability_by_method(summary, suite).items():
+            above = above_floor[label].expected_calibration_error
+            errors.append(
+                (
+                    Cell(suite),
+                    Cell(label),
+                    Cell(f"{table.expected_calibration_error:.4f}"),
+                    Cell("–" if math.isnan(above) else f"{above:.4f}"),
+                    Cell(f"{table.pairs.sum():,.0f}"),
+                    Cell(f"{above_floor[label].pairs.sum():,.0f}"),
+                )
+            )
+    return [
+        Paragraph(
+            "The expected calibration error of the probabilities of directed edges, over the ordered pairs of all "
+            "datasets of a suite together: all of them, and those with a probability of at least "
+            f"{CALIBRATION_FLOOR}."
+        ),
+        Grid(("Suite", "Method", "ECE", "ECE above 0.05", "Pairs", "Pairs above 0.05"), tuple(errors), text_columns=2),
+    ]

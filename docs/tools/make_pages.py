@@ -22,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 
 import scale
-from calibration_tables import calibration_blocks, pooled_by_tables, share_right, sure_directions
+from calibration_tables import calibration_blocks, calibration_errors, pooled_by_tables, share_right, sure_directions
 from causal_arrow.network import DEFAULT_MODEL, bundled_models
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
@@ -37,11 +37,11 @@ from overview import (
     counts_of,
     datasets_and_errors,
     main_result,
+    methods_and_settings,
     networks_compared,
     sachs_remark,
     shift_blocks,
 )
-from report import calibration_errors
 from suite_pages import pictures_of, span, suite_csv, suite_page
 from summaries import (
     Entry,
@@ -52,7 +52,7 @@ from summaries import (
     summarize,
 )
 from training_report import LOG_FILE, draw_trajectory, read_trajectory
-from wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table
+from wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table, wins_sentence
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
@@ -355,7 +355,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
             "accuracies": [
                 *main_result(benchmarks),
                 Paragraph(f"{datasets_and_errors(benchmarks)} {sachs_remark(benchmarks)}"),
-                tally_table(counted_wins),
+                Paragraph(wins_sentence(counted_wins)),
             ]
         },
     }
@@ -424,17 +424,6 @@ def property_tables() -> dict[str, Grid]:
 
 def property_blocks() -> list[Block]:
     return [block for title, table in property_tables().items() for block in (Paragraph(f"**{title}**"), table)]
-
-
-def methods_and_settings(summaries: Iterable[Summary]) -> list[Block]:
-    """Every method that was run, with its package and its settings, as a list."""
-    lines: dict[str, dict[str, None]] = {}
-    for variant in (variant for summary in summaries for variant in summary.variants):
-        packages = [f"{name} {version}" for name, version in variant.versions.items() if name != "causal-arrow"]
-        settings = [f"{name} = {value}" for name, value in variant.settings.items() if not name.endswith("checksum")]
-        parts = [", ".join(part) for part in (packages, settings) if part]
-        lines.setdefault(variant.label, {})["; ".join(parts) or "part of this package"] = None
-    return [Paragraph("\n".join(f"- **{label}**: {' / '.join(uses)}" for label, uses in lines.items()))]
 
 
 def machines(records: Sequence[Record]) -> str:

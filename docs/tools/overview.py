@@ -10,7 +10,6 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.methods import title_of
 from document import Block, Cell, Grid, Paragraph
-from report import compared_with, signed
 from suite_pages import STRICT_METHOD, extent, labeled, span, unbroken
 from summaries import (
     MEASURES,
@@ -21,6 +20,8 @@ from summaries import (
     RowSummary,
     Summary,
     best_paired,
+    compared_with,
+    signed,
 )
 
 MAIN_ROWS = (
@@ -312,6 +313,12 @@ def sachs_remark(summary: Summary) -> str:
     )
 
 
+def spoken(parts: Sequence[object]) -> str:
+    """Join parts for a sentence: "a, b and c"."""
+    *most, last = map(str, parts)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def counts_of(summaries: Sequence[Summary]) -> str:
     """The numbers of suites, rows, methods and answers."""
     suites = [suite for summary in summaries for suite in summary.suites]
@@ -319,3 +326,14 @@ def counts_of(summaries: Sequence[Summary]) -> str:
     rows = sum(len(summary.rows) for summary in summaries)
     records = sum(len(entry.records) for summary in summaries for row in summary.rows for entry in row.entries)
     return f"{counted(len(suites), 'suite')}, {counted(rows, 'row')}, {len(methods)} methods, {records:,} answers"
+
+
+def methods_and_settings(summaries: Sequence[Summary]) -> list[Block]:
+    """Every method that was run, with its package and its settings, as a list."""
+    lines: dict[str, dict[str, None]] = {}
+    for variant in (variant for summary in summaries for variant in summary.variants):
+        packages = [f"{name} {version}" for name, version in variant.versions.items() if name != "causal-arrow"]
+        settings = [f"{name} = {value}" for name, value in variant.settings.items() if not name.endswith("checksum")]
+        parts = [", ".join(part) for part in (packages, settings) if part]
+        lines.setdefault(variant.label, {})["; ".join(parts) or "part of this package"] = None
+    return [Paragraph("\n".join(f"- **{label}**: {' / '.join(uses)}" for label, uses in lines.items()))]

@@ -1,16 +1,15 @@
-"""Remarks of a report: how to read it, where it ran, and the sentences below each table."""
+"""Remarks of pages and reports: where methods ran, and the sentences below the tables of a suite."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from causal_arrow_lab.benchmarks.methods import title_of
 from causal_arrow_lab.benchmarks.records import Record
-from causal_arrow_lab.benchmarks.suites import SUITES
 from document import Block, Paragraph
-from summaries import BETTER_OF, DEVELOPMENT, PublishedResults, RowSummary, Summary
+from summaries import BETTER_OF, RowSummary
 
 SUITES_OF_REAL_DATA = ("sachs",)
 
@@ -18,75 +17,6 @@ STEERED = (
     "This suite steered development: what arrow-base is trained on was chosen with these rows in view. They flatter "
     "arrow-base, and no other method."
 )
-
-STANDARD_ERRORS = (
-    "Standard errors are over the datasets of a row and nothing else. They exclude what would change with "
-    "another training run of the same network, with other networks, experiments or distributions of parameters than "
-    "those of the suite, and with other suites."
-)
-BOLD = (
-    "Bold marks the methods that no other beats by more than two standard errors of the difference, paired on the "
-    "datasets that both answered, nor on clearly more of these datasets than it loses (two standard errors of a "
-    "coin); where that would be all of them, none is bold."
-)
-HOW_TO_READ: Mapping[str, tuple[str, ...]] = {
-    "graphs": (
-        "Entries are means over datasets, with the standard error in parentheses. nSHD is the structural Hamming "
-        "distance divided by the number of true edges, a reversed edge counting once; F1 is of directed edges; AP "
-        "is the average precision over all ordered pairs; seconds are those of the method alone, on one core. "
-        "Datasets whose true graph has no edges are left out of every measure that compares edges, for all methods"
-        " alike.",
-        STANDARD_ERRORS,
-        "In the rows of the paper's tables bold follows the paper: the best mean, and ties whose standard error "
-        f"intervals overlap with it. Elsewhere: {BOLD} A method that was run on less than a fifth of a row's datasets "
-        "takes no part.",
-        "PC, GES, BOSS, GRaSP, FLOP and GIES answer with an equivalence class, that is a CPDAG: nSHD and F1 are of one "
-        "DAG of that class, and for AP a directed edge counts 1 and an undirected one ½ in both directions. DAGMA,"
-        " NOTEARS and SDCD are ranked for AP by their weights, which is kinder than the paper: the published "
-        "figures of DAGMA and SDCD are of the thresholded graph, which further measures show as “AP of the graph”.",
-    ),
-    "effects": (
-        "Entries are means over datasets, with the standard error in parentheses. Bias is away from zero (+) or "
-        "towards it (−) where there is an effect. RMSE is the root of the mean squared error of all effects, in "
-        "standard deviations of the outcome or as a share. Coverage is of the 90% intervals: of all effects, most of "
-        "which are zero, and of those that are not. Width is theirs too.",
-        STANDARD_ERRORS,
-        BOLD,
-    ),
-    "experiments": (
-        "Entries are means over datasets, with the standard error in parentheses. SHD is the structural Hamming "
-        "distance of the graph that is shown after so many experiments, a reversed edge counting once. The last column "
-        "is how many experiments it takes until at most half of the mistakes without any are left, 6 where five were "
-        "not enough. Seconds are those of the choices.",
-        STANDARD_ERRORS,
-        BOLD,
-    ),
-}
-"""Paragraphs for what a suite asks for."""
-
-MARKS_OF_FCI = (
-    "Of FCI's marks, → and o→ count as edges and o–o as one in either direction; in rankings an open mark counts half, "
-    "and ↔ is a hidden cause."
-)
-
-
-def asked_for(summary: Summary) -> list[str]:
-    """The things that the suites ask methods for; graphs for an unknown suite."""
-    return list(dict.fromkeys(SUITES[suite].judged_by if suite in SUITES else "graphs" for suite in summary.suites))
-
-
-def development_remarks(summary: Summary) -> list[Block]:
-    """A paragraph about the suites for development, if there are any."""
-    names = [suite for suite in summary.suites if suite in DEVELOPMENT]
-    if not names:
-        return []
-    return [
-        Paragraph(
-            f"Suites for development: {', '.join(names)}. Weights may be chosen by them, so they show what a network "
-            "can do, not what it will do on unseen tables; the suite held-out is frozen for that."
-            + (f" {MARKS_OF_FCI}" if "graphs" in asked_for(summary) else "")
-        )
-    ]
 
 
 def readings(rows: Sequence[RowSummary]) -> str:
@@ -100,7 +30,7 @@ def readings(rows: Sequence[RowSummary]) -> str:
     return "; ".join(f"{label} ({', '.join(parts)})" for label, parts in by_method.items() if parts)
 
 
-def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: PublishedResults | None) -> list[str]:
+def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool) -> list[str]:
     """The sentences below the table of a suite."""
     remarks = []
     without_edges = {row.row: max(entry.empty_truths for entry in row.entries) for row in rows}
@@ -125,12 +55,6 @@ def remarks_of_suite(rows: Sequence[RowSummary], only_empty: bool, paper: Publis
         remarks.append(
             "Methods that failed or ran out of time on some datasets are measured on the others only. Those may be the "
             "easier ones, so these methods are not compared for bold."
-        )
-    if paper is not None and any(paper.table(row.suite, row.row) for row in rows):
-        remarks.append(
-            f"Lines in italics are published figures, from {paper.authors[0]} et al., {paper.title}: their "
-            f"measurements, on other draws of the data and on their machine ({paper.hardware}). They take no part in "
-            "our means and bold."
         )
     return remarks
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from about_suites import ABOUT, MEASURES_EXPLAINED, role_of
+from about_suites import ABOUT, MEASURES_EXPLAINED, About, role_of
 from causal_arrow.text import counted
 from causal_arrow_lab.benchmarks.methods import title_of
 from causal_arrow_lab.benchmarks.records import Record
@@ -24,12 +24,8 @@ from causal_arrow_lab.benchmarks.suites import SUITES
 from document import Block, Cell, Grid, Heading, Paragraph, Picture
 from figures import benchmark_figures
 from remarks import readings, remarks_of_suite
-from report import (
-    ARROWS,
-    compared_with,
-    signed,
-)
 from summaries import (
+    ARROWS,
     BETTER_OF,
     INSTANT,
     MEASURES,
@@ -38,9 +34,11 @@ from summaries import (
     PublishedTable,
     RowSummary,
     Summary,
+    compared_with,
     format_estimate,
     measures_of_suite,
     paired_difference,
+    signed,
     title_of_measure,
 )
 
@@ -60,14 +58,14 @@ def suite_page(
     summary: Summary,
     suite: str,
     *,
-    csv_file: str,
-    protocol: str,
+    csv_file: str | None = None,
+    protocol: str | None = None,
     paper: PublishedResults | None = None,
     on_gpu: Summary | None = None,
     pictures: Sequence[Picture] = (),
     extra: Sequence[Block] = (),
 ) -> list[Block]:
-    """The page of a suite, with links to its CSV file and to the protocol.
+    """The page of a suite, with links to its CSV file and to the protocol where they are.
 
     `extra` comes before the tables, `on_gpu` holds the same methods timed on a GPU.
     """
@@ -78,7 +76,7 @@ def suite_page(
         *_introduction(rows, suite, csv_file, protocol),
         *extra,
         *(block for name in names for block in _measure(rows, name, only_empty)),
-        *(Paragraph(remark) for remark in remarks_of_suite(rows, only_empty, None)),
+        *(Paragraph(remark) for remark in remarks_of_suite(rows, only_empty)),
         *_readings(rows),
         *_figures(pictures),
         *_paired(rows, [name for name in names if MEASURES[name].lower_is_better is not None], only_empty),
@@ -100,25 +98,30 @@ def pictures_of(summary: Summary, suite: str, folder: Path) -> dict[str, Picture
 # Parts of the page
 
 
-def _introduction(rows: Sequence[RowSummary], suite: str, csv_file: str, protocol: str) -> list[Block]:
-    about = ABOUT[suite]
+def _introduction(rows: Sequence[RowSummary], suite: str, csv_file: str | None, protocol: str | None) -> list[Block]:
+    about = ABOUT[suite] if suite in ABOUT else About(suite, "A suite that this version does not know.")
     with_strict = any(row.entry_of(STRICT_METHOD) for row in rows)
     methods = dict.fromkeys(entry.records[0].method for row in rows for entry in row.entries)
     named = [method for method in methods if method not in (*ARROWS[1:], *INSTANT)]
-    names = " The network called Arrow is arrow-base." if SUITES[suite].judged_by == "graphs" else ""
+    known = SUITES.get(suite)
+    names = " The network called Arrow is arrow-base." if protocol and known and known.judged_by == "graphs" else ""
+
+    def link(text: str, part: str) -> str:
+        return f"[{text}]({protocol}#{part})" if protocol else text
+
+    csv_link = f"[All measures as CSV]({csv_file}) · " if csv_file else ""
     return [
         Heading(about.title, 1),
         Paragraph(about.text),
         Paragraph(role_of(suite, with_strict)),
-        *(_what_was_run(rows) if SUITES[suite].frozen else []),
+        *(_what_was_run(rows) if known and known.frozen else []),
         Paragraph(
-            f"{_shapes(rows)} Entries are means over datasets, with the [standard error]"
-            f"({protocol}#pairing-and-standard-errors) in parentheses; [bold]({protocol}#bold) marks the best; "
-            f"[how answers are scored]({protocol}#measures).{names}"
+            f"{_shapes(rows)} Entries are means over datasets, with the "
+            f"{link('standard error', 'pairing-and-standard-errors')} in parentheses; {link('bold', 'bold')} marks the "
+            f"best; {link('how answers are scored', 'measures')}.{names}"
         ),
         Paragraph(
-            f"[All measures as CSV]({csv_file}) · repeat with `causal-arrow-lab benchmark {suite} --methods "
-            f"{','.join(named[:3])} --datasets 5`"
+            f"{csv_link}repeat with `causal-arrow-lab benchmark {suite} --methods {','.join(named[:3])} --datasets 5`"
         ),
     ]
 
@@ -142,11 +145,13 @@ def _what_was_run(rows: Sequence[RowSummary]) -> list[Block]:
 
 def _shapes(rows: Sequence[RowSummary]) -> str:
     """A sentence about the shapes of the tables."""
-    parts = []
-    for name, noun in (("observations", "observations"), ("variables", "variables")):
-        counts = [count for row in rows for count in extent(row, name)]
-        parts.append(f"{span(counts)} {noun}")
-    return f"Tables have {' and '.join(parts)}."
+    answered = [row for row in rows if any(entry.finished for entry in row.entries)]
+    parts = [
+        f"{span([count for row in answered for count in extent(row, name)])} {name}"
+        for name in ("observations", "variables")
+        if answered
+    ]
+    return f"Tables have {' and '.join(parts)}." if parts else "No method answered."
 
 
 def _measure(rows: Sequence[RowSummary], name: str, only_empty: bool) -> list[Block]:

@@ -135,6 +135,9 @@ BETTER_OF = {
     "ges-better": ("GES, better of two", ("ges", "ges-1")),
 }
 
+# The same network with different rules: these do not compete with each other.
+ARROWS = ("arrow", "arrow-shd", "arrow-f1", "arrow-tempered", "arrow-unmarked")
+
 # Measures that need true edges. Datasets without any are left out for all methods, unless no graph of a row has any.
 MEASURES_OF_EDGES = frozenset(("nshd", "f1", "ap", "graph_ap", "skeleton_f1", "orientation_accuracy"))
 
@@ -583,3 +586,16 @@ def format_estimate(estimate: MeanEstimate, measure: str, min_decimals: int = 0)
 def only_empty(rows: Sequence[RowSummary]) -> bool:
     """Whether no true graph of these rows has an edge."""
     return all(entry.empty_truths == len(entry.finished) for row in rows for entry in row.entries)
+
+
+def compared_with(row: RowSummary, ours: str) -> list[Entry]:
+    """The methods that one of our networks is compared with: the others, the better of two settings."""
+    doubled = {method for name, (_, methods) in BETTER_OF.items() if row.entry_of(name) for method in methods}
+    same = set(ARROWS) if ours in ARROWS else {ours, *ARROWS[1:]}
+    return [entry for entry in row.entries if entry.variant.method not in same | doubled]
+
+
+def signed(difference: MeanEstimate, measure: str) -> str:
+    """Format a difference with its sign and its standard error, with at least two decimals."""
+    text = format_estimate(difference, measure, min_decimals=2)
+    return f"+{text}" if difference.mean > 0 else text.replace("-", "−")

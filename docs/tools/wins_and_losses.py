@@ -18,10 +18,11 @@ from overview import (
     mean_of,
     our_entry,
     row_named,
+    spoken,
 )
-from report import ARROWS, compared_with, signed
 from suite_pages import labeled, span, unbroken
 from summaries import (
+    ARROWS,
     BETTER_OF,
     MEASURES,
     ORACLES,
@@ -29,9 +30,11 @@ from summaries import (
     Entry,
     RowSummary,
     Summary,
+    compared_with,
     leads,
     measures_of_suite,
     paired_difference,
+    signed,
 )
 
 
@@ -115,6 +118,16 @@ def tally_table(found: Mapping[str, Tally]) -> Grid:
             (Cell(ORIGINS[origin]), Cell(role), *(Cell(str(count)) for count in (len(members), ahead, behind)))
         )
     return Grid(("Tables", "Used for", "Rows", "Ahead of all", "Behind some"), tuple(lines), text_columns=2)
+
+
+def wins_sentence(found: Mapping[str, Tally]) -> str:
+    """How many rows Arrow leads, by the origin of the tables."""
+    parts = []
+    for origin, title in ORIGINS.items():
+        rows = [(one, row) for suite, one in found.items() for row in one.counted if origin_of(suite, row) == origin]
+        ahead, behind = sum(row in one.ahead for one, row in rows), sum(row in one.behind for one, row in rows)
+        parts.append(f"{ahead} of {len(rows)} rows with {title} (behind some method in {behind})")
+    return f"Over all suites, Arrow is ahead of every other method in {spoken(parts)}."
 
 
 def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Mapping[str, str]) -> Grid:

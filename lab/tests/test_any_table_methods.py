@@ -28,7 +28,7 @@ from causal_arrow_lab.benchmarks.methods.packages import (
 from causal_arrow_lab.benchmarks.records import Record, read_packed, write_packed
 from causal_arrow_lab.benchmarks.suites import suite
 from causal_arrow_lab.benchmarks.worker import options_to_json, run_job
-from document import Cell, Grid
+from document import Cell, Grid, Heading
 from report import report_blocks
 from summaries import best_paired, paired_difference, summarize
 
@@ -276,11 +276,13 @@ def test_bold_in_suites_for_development_goes_by_differences_on_the_same_datasets
     assert row.best("f1") == {"BOSS", "GES"}
     records += [made_record(index, "arrow", score + 0.1 + 0.01 * (index % 2)) for index, score in enumerate(scores)]
     blocks = report_blocks(records, summarize(records), {})
-    (paired,) = [block for block in blocks if isinstance(block, Grid) and block.header[1] == "Methods"]
-    differences = {line[1].text: line[paired.header.index("F1")] for line in paired.rows}
-    assert differences["Arrow − BOSS"] == Cell("+0.10 (0.00)", bold=True)
-    assert differences["Arrow − GES"].text.startswith("+0.10 (0.2")
-    assert not differences["Arrow − GES"].bold
+    titles = [block.text if isinstance(block, Heading) else "" for block in blocks]
+    paired = blocks[titles.index("Arrow minus others: F1") + 1]
+    assert isinstance(paired, Grid)
+    differences = {line[0].text: line[1] for line in paired.rows}
+    assert differences["BOSS"] == Cell("+0.10\u00a0(0.00)", bold=True)
+    assert differences["GES"].text.startswith("+0.10\u00a0(0.2")
+    assert not differences["GES"].bold
     once = [record for record in records if record.method != "arrow" or record.index == 4]
     assert summarize(once).rows[0].best("f1") == {"BOSS", "GES"}  # the best mean, of one easy dataset
     assert best_paired({"BOSS": entries["BOSS"]}, "f1") == set()

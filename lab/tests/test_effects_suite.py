@@ -218,6 +218,6 @@ def test_the_suites_run_and_report_like_any_other(run: Run, small_model_folder: 
     assert status == 0
     write_report(records, output=tmp_path / "report.md")
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "Coverage is of the 90% intervals" in page
+    assert "The share of all effects, most of them zero, that lie in their 90% interval." in page
     assert "SHD after 5" in page
     assert "nSHD" not in page

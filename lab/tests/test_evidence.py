@@ -118,9 +118,7 @@ def test_the_setting_that_does_better_in_a_row_stands_for_a_method_there() -> No
     means = {row: entry.estimate("nshd").mean for row, entry in entries.items() if entry}
     assert means == pytest.approx({"none": 0.42, "all": 0.52})
     assert "boss-better" not in {variant.method for variant in summary.variants}
-    remark = next(
-        text for text in remarks_of_suite(summary.rows, False, None) if text.startswith("BOSS, better of two")
-    )
+    remark = next(text for text in remarks_of_suite(summary.rows, False) if text.startswith("BOSS, better of two"))
     assert remark.endswith(
         "of BOSS and BOSS, λ = 1 the one with the better mean, chosen for each row and measure anew."
     )
@@ -327,7 +325,7 @@ def test_directions_in_real_cells_are_compared_with_chance() -> None:
     row = {"suite": "sachs", "row": "pooled-raw", "edges": 20}
     coin = [record("pc", i, orientation_accuracy=0.5 + 0.1 * (-1) ** i, **row) for i in range(20)]
     good = [record("ges", i, orientation_accuracy=0.8 + 0.01 * (-1) ** i, **row) for i in range(20)]
-    remarks = remarks_of_suite(summarize(coin + good).rows, False, None)
+    remarks = remarks_of_suite(summarize(coin + good).rows, False)
     remark = next(text for text in remarks if text.startswith("The share of directions"))
     assert "where a coin has 0.50: PC 0.50; GES 0.80." in remark
     assert "too few to be distinguished from a coin" in remark

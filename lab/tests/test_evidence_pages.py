@@ -72,8 +72,8 @@ def test_no_table_of_evidence_or_model_is_wider_than_six_columns() -> None:
     pages = [*(DOCS / "evidence").glob("**/*.md"), DOCS / "model" / "card.md", DOCS / "model" / "train-your-own.md"]
     assert len(pages) > 25
     for path in pages:
-        if path.name == "scale.md":
-            continue  # written by docs/tools/scale_page.py
+        if path.name in ("scale.md", "series.md"):
+            continue  # tables of one measurement each, which do not split
         for line in path.read_text(encoding="utf-8").splitlines():
             if re.match(r"\|[ :-]+\|", line):
                 assert line.count("|") - 1 <= MAX_COLUMNS + 1, path.name
@@ -368,7 +368,7 @@ def test_wins_and_losses_are_counted_by_where_tables_come_from_and_what_they_wer
     ]
     found = tallies([summarize(jitter)])
     lines = [tuple(cell.text for cell in row) for row in tally_table(found).rows]
-    unlike, alike = "unlike training, by design", "drawn like the training tasks"
+    unlike, alike = "tables unlike training, by design", "tables drawn like the training tasks"
     assert lines == [
         ("real tables", "steering arrow-base", "6", "0", "6"),
         (unlike, "no choice", "4", "4", "0"),

@@ -17,8 +17,9 @@ from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, read_packed, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES, suite
 from causal_arrow_lab.graphs.calibration import edge_reliability
-from document import Cell, Grid, Paragraph, Picture, to_markdown
-from report import report_blocks, suite_blocks, write_report
+from document import Cell, Grid, Heading, Picture, to_markdown
+from report import report_blocks, write_report
+from suite_pages import suite_page
 from summaries import (
     MEASURES,
     MeanEstimate,
@@ -85,11 +86,15 @@ def random_records(suites: Iterable[str], methods: Iterable[str], datasets: int,
     return records
 
 
-def lines_of(summary: Summary, name: str = "networks", published: bool = False) -> dict[str, list[Cell]]:
-    """The lines of the main table of a suite with one row, by method."""
-    blocks = suite_blocks(summary, name, published_results() if published else None)
-    (table,) = [block for block in blocks if isinstance(block, Grid)]
-    return {line[1].text: list(line) for line in table.rows}
+def cells_of(summary: Summary, title: str, name: str = "networks") -> dict[str, Cell]:
+    """The cells under a title on the page of a suite with one row, by method."""
+    blocks = suite_page(summary, name, paper=published_results())
+    start = next(number for number, block in enumerate(blocks) if isinstance(block, Heading) and block.text == title)
+    table = next(block for block in blocks[start:] if isinstance(block, Grid))
+    return {line[0].text: line[1] for line in table.rows}
+
+
+NSHD, F1 = "nSHD (lower is better)", "F1 (higher is better)"
 
 
 # Title and note
@@ -101,13 +106,12 @@ def test_reports_say_which_suites_are_for_development_and_how_tables_were_read()
     records = [read, *others]
     blocks = report_blocks(records, summarize(records), {})
     text = to_markdown(blocks, Path())
-    assert "Suites for development: mixed, textbook." in text
+    assert text.count("This is a development suite") == 2
     assert "How tables were read: BOSS (categories: codes)." in text
     assert text.count("How tables were read") == 1
-    blocks = suite_blocks(summarize(others), "textbook", None)
-    (table,) = [block for block in blocks if isinstance(block, Grid)]
-    assert table.header[2:5] == ("Right ↑", "Class right ↑", "Graph right ↑")
-    assert "Suites for development" not in to_markdown(report_blocks([record()], summarize([record()]), {}), Path())
+    titles = [block.text for block in blocks if isinstance(block, Heading)]
+    assert {"Right (higher is better)", "Class right (higher is better)"} < set(titles)
+    assert "development suite" not in to_markdown(report_blocks([record()], summarize([record()]), {}), Path())
 
 
 # Numbers
@@ -123,16 +127,8 @@ def test_means_and_standard_errors_leave_out_what_has_no_meaning() -> None:
 
 def test_tables_print_mean_and_standard_error_over_datasets() -> None:
     summary = summarize([record(index=index, nshd=value) for index, value in enumerate((0.2, 0.4, 0.9))])
-    line = lines_of(summary)["BOSS"]
-    assert [cell.text for cell in line] == [
-        "ECOLI70",
-        "BOSS",
-        "0.50 (0.21)",
-        "0.50 (0.00)",
-        "0.50 (0.00)",
-        "1.00 (0.00)",
-        "3",
-    ]
+    shown = [cells_of(summary, title)["BOSS"].text for title in (NSHD, F1, "Datasets and failures")]
+    assert shown == ["0.50\u00a0(0.21)", "0.50\u00a0(0.00)", "3"]
 
 
 def test_methods_and_rows_come_in_the_order_of_their_tables() -> None:
@@ -145,8 +141,8 @@ def test_methods_and_rows_come_in_the_order_of_their_tables() -> None:
 
 def test_settings_of_a_method_are_never_averaged_together() -> None:
     records = [record(settings={"lambda": "1"}, f1=0.2), record(settings={"lambda": "2"}, f1=0.8)]
-    lines = lines_of(summarize(records))
-    assert [lines[f"BOSS #{number}"][3].text for number in (1, 2)] == ["0.20 (–)", "0.80 (–)"]
+    cells = cells_of(summarize(records), F1)
+    assert [cells[f"BOSS #{number}"].text for number in (1, 2)] == ["0.20\u00a0(–)", "0.80\u00a0(–)"]
 
 
 # Bold
@@ -185,38 +181,30 @@ def test_methods_that_did_not_answer_everything_are_not_bold_and_it_is_said() ->
     records += [record(index=index, method="dagma", nshd=0.1) for index in range(2)]
     records += [record(index=2, method="dagma", status="timeout")]
     summary = summarize(records)
-    lines = lines_of(summary)
-    assert lines["BOSS"][2].bold
-    assert not lines["DAGMA"][2].bold
-    assert lines["DAGMA"][-1].text == "2 of 3 (1 timed out)"
-    text = to_markdown(report_blocks(records, summary, {}), Path())
-    assert "What failed" in text
-    assert "It broke." in text
+    cells = cells_of(summary, NSHD)
+    assert cells["BOSS"].bold
+    assert not cells["DAGMA"].bold
+    assert cells_of(summary, "Datasets and failures")["DAGMA"].text == "2 of 3 (1 timed out)"
+    assert "- DAGMA, 1 dataset: It broke." in to_markdown(report_blocks(records, summary, {}), Path())
 
 
 def test_seconds_of_methods_that_never_answered_are_not_made_up() -> None:
-    records = [record(method="boss"), record(method="dagma", status="failed")]
-    assert [cell.text for cell in lines_of(summarize(records))["DAGMA"][2:]] == [
-        "–",
-        "–",
-        "–",
-        "–",
-        "0 of 1 (1 failed)",
-    ]
+    summary = summarize([record(method="boss"), record(method="dagma", status="failed")])
+    assert [cells_of(summary, title)["DAGMA"].text for title in (NSHD, F1)] == ["–", "–"]
+    assert "DAGMA" not in cells_of(summary, "Time")
+    assert cells_of(summary, "Datasets and failures")["DAGMA"].text == "0 of 1 (1 failed)"
 
 
 # The paper's figures
 
 
 def test_published_figures_are_marked_and_take_no_part() -> None:
-    records = [record(index=index, nshd=0.99, f1=0.01, ap=0.01) for index in range(3)]
-    lines = lines_of(summarize(records), published=True)
-    assert lines["BOSS"][2].bold
-    theirs = lines["Arrow, published"]
-    assert [cell.text for cell in theirs[2:]] == ["0.59 (0.00)", "0.56 (0.00)", "0.56 (0.00)", "0.01 (0.00)", "100"]
-    assert all(cell.italic and not cell.bold for cell in theirs[1:])
-    assert lines["BOSS"][2].text == lines_of(summarize(records))["BOSS"][2].text
-    assert "Arrow, published" not in lines_of(summarize(records), published=False)
+    summary = summarize([record(index=index, nshd=0.99, f1=0.01, ap=0.01) for index in range(3)])
+    ours, theirs = cells_of(summary, NSHD), cells_of(summary, "nSHD, published")
+    assert set(ours) == {"BOSS"}
+    assert ours["BOSS"].bold
+    assert theirs["Arrow"] == Cell("0.59\u00a0(0.00)", italic=True)
+    assert not any(cell.bold for cell in theirs.values())
 
 
 def test_published_tables_hold_what_the_paper_prints() -> None:
@@ -233,12 +221,10 @@ def test_published_tables_hold_what_the_paper_prints() -> None:
 def test_datasets_without_edges_are_left_out_of_the_mean_and_counted() -> None:
     nothing = record(index=1, nshd=math.nan, ap=math.nan, true_edges=0.0)
     summary = summarize([record(nshd=0.4), nothing])
-    blocks = suite_blocks(summary, "networks", None)
-    assert lines_of(summary)["BOSS"][2].text == "0.40 (–)"
-    assert lines_of(summary)["BOSS"][-1].text == "2"
-    assert any(
-        isinstance(block, Paragraph) and "no edges" in block.text and "1 in ECOLI70" in block.text for block in blocks
-    )
+    assert cells_of(summary, NSHD)["BOSS"].text == "0.40\u00a0(–)"
+    assert cells_of(summary, "Datasets and failures")["BOSS"].text == "2"
+    page = to_markdown(suite_page(summary, "networks"), Path())
+    assert "Datasets left out because their true graph has no edges: 1 in ECOLI70." in page
 
 
 def test_where_nothing_is_to_be_found_false_edges_are_counted() -> None:
@@ -246,9 +232,9 @@ def test_where_nothing_is_to_be_found_false_edges_are_counted() -> None:
         record("empty-normal", index, suite="controls", nshd=math.nan, ap=math.nan, true_edges=0.0, shd=shd, f1=f1)
         for index, (shd, f1) in enumerate([(4.0, 0.0), (0.0, 1.0)])
     ]
-    (table,) = [block for block in suite_blocks(summarize(records), "controls", None) if isinstance(block, Grid)]
-    assert table.header[2:4] == ("False edges ↓", "Share of empty answers ↑")
-    assert [cell.text for cell in table.rows[0][2:4]] == ["2.0 (2.0)", "0.50 (0.50)"]
+    titles = ("False edges (lower is better)", "Share of empty answers (higher is better)")
+    shown = [cells_of(summarize(records), title, "controls")["BOSS"].text for title in titles]
+    assert shown == ["2.0\u00a0(2.0)", "0.50\u00a0(0.50)"]
 
 
 # Calibration
@@ -277,7 +263,7 @@ def test_reliability_is_pooled_over_the_datasets_of_a_suite() -> None:
 
 def test_methods_that_saw_different_datasets_are_told() -> None:
     records = [
-        Record(**{**vars(record(method=method)), "dataset": {"graph_checksum": checksum}})
+        replace(record(method=method), dataset={"observations": 9, "variables": 3, "graph_checksum": checksum})
         for method, checksum in (("boss", "a"), ("dagma", "b"), ("pc", "a"))
     ]
     assert differing_datasets(records) == [("networks", "ECOLI70", 0)]
