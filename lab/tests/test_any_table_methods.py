@@ -244,10 +244,13 @@ def test_suites_of_the_paper_keep_their_measures_and_say_nothing_of_reading() ->
     assert len(result["measures"]) == 13
 
 
+SHAPE = {"observations": 500, "variables": 20, "edges": 3}
+
+
 def made_record(index: int, method: str, f1: float, reading: dict[str, str] | None = None) -> Record:
     measures = {"true_edges": 3.0, "f1": f1}
     return Record(
-        "mixed", "nominal", index, method, {}, {}, "ok", seconds=1.0, measures=measures, run={}, reading=reading
+        "mixed", "nominal", index, method, {}, {}, "ok", None, 1.0, measures, SHAPE, run={}, reading=reading
     )
 
 
