@@ -187,6 +187,9 @@ COMMANDS_THAT_PRINT = {
     "serve": ["serve", "--port", "0", "--no-browser", "--model", "MODEL"],
     "compare": ["compare", "graph.csv", "graph.csv"],
     "models": ["models"],
+    "causes": ["causes", "table.csv", "--outcome", "outcome", "--model", "MODEL"],
+    "mcp": ["mcp", "--help"],
+    "install-skill": ["install-skill", "--help"],
 }
 
 
@@ -253,6 +256,51 @@ def test_json_stays_json_where_only_ascii_can_be_printed() -> None:
     output.write(json.dumps(content, ensure_ascii=False))
     output.flush()
     assert json.loads(output.buffer.getvalue()) == content  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", [["discover"], ["check"], ["effect", "--outcome", "outcome", "--graphs", "20"]])
+def test_where_the_locale_is_that_of_c_everything_is_printed(
+    command: list[str], file: Path, small_model_folder: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "causal_arrow", command[0], file, *command[1:], "--model", small_model_folder],
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/nonexistent"},
+    )
+    assert (done.returncode, b"bug" in done.stderr, b"Warning" in done.stderr) == (0, False, False), done.stderr
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("kibibytes", [250_000, 400_000, 800_000])
+def test_with_little_address_space_there_is_an_answer_or_a_sentence(
+    kibibytes: int, file: Path, small_model_folder: Path
+) -> None:
+    limited = f'ulimit -v {kibibytes}; exec "$@"'
+    command = [sys.executable, "-m", "causal_arrow", "discover", file, "--model", small_model_folder]
+    done = subprocess.run(["bash", "-c", limited, "sh", *command], capture_output=True, text=True)
+    assert done.returncode in (0, 1, 2)
+    assert "bug" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_working_directory_that_is_gone_is_one_sentence(file: Path, small_model_folder: Path) -> None:
+    gone = file.parent / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "causal_arrow", "discover", file, "--model", small_model_folder, "--output", "out"]
+    done = subprocess.run(
+        ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *command], capture_output=True, text=True, cwd=gone
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("causal-arrow: Cannot write to 'out'")
+
+
+def test_more_graphs_than_fit_into_memory_are_refused_with_the_option_to_change(
+    run: Run, file: Path, small_model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from causal_arrow import storage
+
+    monkeypatch.setattr(storage, "free_memory", lambda: 10**6)
+    assert_one_sentence(run("discover", file, "--graphs", 10**6, "--model", small_model_folder), "--graphs")
 
 
 # Terminals

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import shutil
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from causal_arrow import ArrowWarning, Discovery, Settings, discover
+from causal_arrow import Answer, ArrowWarning, Discovery, Settings, discover
 from causal_arrow.discovery import inference, saved
 from causal_arrow.errors import ArrowError, ConfigurationError
 
@@ -255,3 +256,37 @@ def test_statements_add_to_what_is_known_and_knowledge_replaces_it(found: Discov
     assert found.answer.knowledge.leaves == ()
     with pytest.raises(ArrowError, match="roots"):
         found.refine(root=["city"])
+
+
+# Answers that were changed by hand
+
+ODD = (None, float("nan"), float("inf"), -1, "x", "", [], {}, [1], 10**400, "\ud800", ["a", "a"], True)
+
+
+def entries(content: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths to all entries of an answer, of lists to the first two."""
+    inside = (
+        content.items() if isinstance(content, dict) else enumerate(content[:2]) if isinstance(content, list) else ()
+    )
+    for key, value in inside:
+        yield (*path, key)
+        yield from entries(value, (*path, key))
+
+
+def test_an_answer_that_was_changed_by_hand_is_refused_or_can_be_used(found: Discovery) -> None:
+    content = json.loads(json.dumps(found.answer.to_dict()))
+    random = np.random.default_rng(0)
+    for path in entries(content):
+        changed = copy.deepcopy(content)
+        inside = changed
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = ODD[random.integers(len(ODD))]
+        try:
+            answer = Answer.from_dict(changed)
+        except ArrowError:
+            continue
+        json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False).encode()
+        assert len(set(answer.names)) == len(answer.names)
+        assert np.isfinite(answer.edge_probabilities).all()
+        assert Discovery(answer).summary()

@@ -121,6 +121,7 @@ _TEMPLATES = {
     "between": ("name them with ", "between=(..., ...)", "--from and --to"),
     "jobs": ("choose ", "jobs={setting}", "--jobs {setting}"),
     "observations": ("choose how many rows to read one by one with ", "max_rows=...", "--max-rows"),
+    "graphs": ("draw fewer with ", "n_graphs=...", "--graphs"),
     "level": ("name it with ", "level=...", "--level"),
     "interventions": ("read it as that with ", "interventions={first!r}", "--interventions {name}"),
     "lags": ("read the table as a time series with ", "lags=3, or lags='auto'", "--lags 3, or --lags auto"),
@@ -245,8 +246,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception means that memory ran out, on a processor or a GPU."""
     if isinstance(error, MemoryError):
         return True
-    # torch raises RuntimeErrors, which have nothing but their text.
-    return any(words in str(error) for words in ("allocate memory", "out of memory"))
+    # torch, threads and the loader of libraries raise errors that have nothing but their text.
+    words = ("allocate memory", "out of memory", "can't start new thread", "failed to map segment")
+    return any(each in str(error) for each in words)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

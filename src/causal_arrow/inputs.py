@@ -30,6 +30,8 @@ NOT_A_FILE = "it is a pipe or a device, not a file"
 _MANY_DOTS = re.compile(r"(?:\.[ \t]*[\w'\"-]+[ \t]*){100}")
 _SUSPECT = re.compile(r"NaN|Infinity|\d{309}|[eE]\+?\d{3}")
 """Matches every JSON text that holds a number which is not finite."""
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""Matches every JSON text that holds half a character, which no file can hold."""
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -50,14 +52,17 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
 
 
 def parse_json(text: str | bytes, finite: bool = True) -> Any:
-    """The content of a JSON text; ValueError if it is nested deeply or, with `finite`, a number is not finite."""
+    """The content of a JSON text; ValueError if it is nested deeply, or for what `check_content` refuses.
+
+    Without `finite`, numbers may be infinite or NaN.
+    """
     text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:
         content = json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if finite and _SUSPECT.search(text):
-        _check_values(content)
+    if (finite and _SUSPECT.search(text)) or _HALVES.search(text):
+        check_content(content, finite)
     return content
 
 
@@ -73,21 +78,27 @@ def parse_toml(text: str) -> Any:
         content = library.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    _check_values(content)
+    check_content(content)
     return content
 
 
-def _check_values(content: Any) -> None:
-    """ValueError for a number that is not finite anywhere in parsed content."""
+def check_content(content: Any, finite: bool = True) -> None:
+    """ValueError for a number that is not finite, or text that cannot be saved, anywhere in parsed content."""
     waiting = [content]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
+            waiting += value.keys()
             waiting += value.values()
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             waiting += value
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float) and finite:
             check_finite(value)
+        elif isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ValueError("it holds half a character (a lone surrogate)") from None
 
 
 def check_finite(value: float) -> float:

@@ -183,7 +183,7 @@ class StandardOutput(io.TextIOWrapper):
         super().__init__(
             stream.buffer,
             encoding=stream.encoding,
-            errors="escape" if stream.errors == "strict" else stream.errors,
+            errors="escape" if stream.errors in ("strict", "surrogateescape") else stream.errors,
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )

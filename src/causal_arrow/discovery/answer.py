@@ -44,7 +44,7 @@ from causal_arrow.graphs.decoding import (
 from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.inputs import checked
+from causal_arrow.inputs import check_content, checked
 from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Column, Finding
@@ -595,6 +595,7 @@ class Answer:
                 "by `simulate`. Run discover again."
             )
         try:
+            check_content(content)
             names = tuple(str(name) for name in content["variables"])
             arrangement, distribution = _distribution_from_dict(content["distribution"], len(names))
             environment = content.get("environment")
@@ -608,7 +609,7 @@ class Answer:
                 observations=content["observations"],
                 model=content["model"],
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
-                log_columns=tuple(content["log_columns"]),
+                log_columns=tuple(_known(name, names) for name in content["log_columns"]),
                 columns=_columns(content["columns"], names),
                 experiments={_known(name, names): int(count) for name, count in content.get("experiments", {}).items()},
                 environment=None if environment is None else _known(environment, names),

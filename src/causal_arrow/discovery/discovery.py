@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow import storage
 from causal_arrow.discovery import exports, inference, pictures, saved, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, edge_record
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, as_knowledge, check_count
-from causal_arrow.errors import ArrowError, ConfigurationError, warn
+from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, warn
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import checked
@@ -32,6 +33,7 @@ from causal_arrow.network.protocol import Network
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
+from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -694,6 +696,7 @@ class Discovery:
     def _draw(self, n_graphs: int, random_state: RandomState) -> tuple[Bools, np.random.Generator]:
         """Graphs (K, P, P), and the generator as it is after them; those of the latest seed are drawn once."""
         n_graphs = check_count("n_graphs", n_graphs)
+        _check_room_for_graphs(n_graphs, len(self.answer.names))
         random = random_generator(random_state)
         seed = int(random_state) if isinstance(random_state, numbers.Integral) else None
         if seed is not None and (kept := self._drawn.get((n_graphs, seed))):
@@ -735,6 +738,17 @@ class Discovery:
 def _warn_if(sentence: str | None) -> None:
     if sentence is not None:
         warn(sentence)
+
+
+def _check_room_for_graphs(n_graphs: int, variables: int) -> None:
+    """ConfigurationError if so many drawn graphs do not fit into memory."""
+    size, free = 2 * n_graphs * variables**2, storage.free_memory()
+    if free is not None and size > free:
+        raise ConfigurationError(
+            f"{counted(n_graphs, 'graph')} of {counted(variables, 'variable')} take {storage.in_words(size)} of "
+            f"memory, and {storage.in_words(free)} are free.",
+            [Remedy("graphs")],
+        )
 
 
 @checked

@@ -8,7 +8,6 @@ Reading trusts nothing: names and sizes are checked before anything is unpacked,
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.exports import json_text
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.inputs import parse_json
 from causal_arrow.output import written_together
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Finding, Table
@@ -132,7 +132,7 @@ def _parts(archive: zipfile.ZipFile) -> Parts:
     for name in {CONTENT, WORK} & set(members):
         if members[name].file_size > MAX_CONTENT_BYTES:
             raise ValueError(f"{name} takes {storage.in_words(members[name].file_size)}")
-    content = json.loads(archive.read(CONTENT))
+    content = parse_json(archive.read(CONTENT))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'{CONTENT} has no "format": "{FORMAT}"')
     if content["version"] != VERSION:
@@ -147,7 +147,7 @@ def _parts(archive: zipfile.ZipFile) -> Parts:
     table = _table(archive, members[TABLE], answer, answer.observations) if TABLE in members else None
     settings = Settings.from_dict({name: value for name, value in content["settings"].items() if value is not None})
     report = TableReport(answer.observations, answer.columns, findings)
-    work = json.loads(archive.read(WORK)) if WORK in members else {}
+    work = parse_json(archive.read(WORK)) if WORK in members else {}
     if not isinstance(work, dict):
         raise ValueError(f"{WORK} holds no object")
     return Parts(answer, settings, report, table, content["settings"]["model"] is not None, work)

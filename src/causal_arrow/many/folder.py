@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.inputs import parse_json
 from causal_arrow.output import cannot_write, check_folder, claimed, replace_file
 from causal_arrow.text import closest, listed, visible
 
@@ -203,7 +204,7 @@ class ManyAnswers(Mapping[str, Answer]):
         record = self._records.get(name)
         if record is None or record["status"] != OK:
             raise KeyError(self._why_missing(name, record))
-        return Answer.from_dict(json.loads(ManyFolder(self.folder).answer_file(name).read_text(encoding="utf-8")))
+        return Answer.from_dict(parse_json(ManyFolder(self.folder).answer_file(name).read_bytes()))
 
     def _why_missing(self, name: str, record: Record | None) -> str:
         if record is not None:

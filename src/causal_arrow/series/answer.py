@@ -19,6 +19,7 @@ from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choic
 from causal_arrow.graphs.decoding import check_threshold, decode, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.inputs import check_content, checked
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, window_knowledge
 from causal_arrow.series.findings import finding_of_sampling
 from causal_arrow.tables.table import Column, Finding
@@ -88,6 +89,7 @@ def by_pair(edges: tuple[LaggedEdge, ...]) -> dict[tuple[str, str], list[LaggedE
 EDGE_COLUMNS = ("source", "target", "lag", "probability", "direction_probability", "required", "direction")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SeriesAnswer:
     """A distribution over stationary window graphs on named variables, and the graph a decoding rule takes from it.
@@ -353,11 +355,16 @@ class SeriesAnswer:
                 "it was written by another version of causal-arrow."
             )
         try:
+            check_content(content)
             names, lags = tuple(str(name) for name in content["variables"]), int(content["lags"])
             logits: dict[str, Any] = {
                 name: None if values is None else np.array(values, dtype=np.float64)
                 for name, values in content["distribution"].items()
             }
+            if not all(np.isfinite(values).all() for values in logits.values() if values is not None):
+                raise ValueError("the distribution is not complete")
+            if len(content["context"]) * len(names) != logits["context"].size:
+                raise ValueError("the context and its probabilities differ in size")
             now = GraphDistribution(logits["skeleton_logits"], logits["order_scores"], logits["confounding_logits"])
             past = logits["past"].reshape(lags, len(names), len(names))
             return cls(

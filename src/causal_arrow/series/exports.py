@@ -21,6 +21,7 @@ from safetensors.numpy import save as save_tensors
 from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
 from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.inputs import parse_json
 from causal_arrow.output import written_together
 from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, by_pair, edge_record
 from causal_arrow.series.reading import Series
@@ -265,7 +266,7 @@ def load(path: Path) -> tuple[SeriesAnswer, Series]:
         with zipfile.ZipFile(path) as archive:
             if max(archive.getinfo(name).file_size for name in (CONTENT, SERIES)) > MAX_BYTES:
                 raise ValueError("it is too large")
-            answer = SeriesAnswer.from_dict(json.loads(archive.read(CONTENT)))
+            answer = SeriesAnswer.from_dict(parse_json(archive.read(CONTENT)))
             arrays = load_tensors(archive.read(SERIES))
         values, marks, rows = arrays["values"], arrays.get("intervened"), (len(arrays["values"]),)
         if values.shape != (answer.steps, len(answer.columns)) or any(

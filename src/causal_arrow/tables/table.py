@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import PYTHON, Remedy, Wording, advice, check_choice
+from causal_arrow.inputs import checked
 from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.scales import log_candidates
 
@@ -74,6 +75,7 @@ class Column:
         check_choice("the kind of a column", self.kind, KINDS)
 
 
+@checked
 @dataclass(frozen=True)
 class Finding:
     """Something noticed about a table, what it means for trust in the answer, and what can be done.

@@ -30,7 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.errors import BenchmarkError, check_choice
+from causal_arrow.inputs import checked, parse_json
 from causal_arrow.output import replace_file
 from causal_arrow_lab.graphs.calibration import Reliability, pool
 
@@ -44,6 +45,7 @@ DATASET_COLUMNS = ("observations", "variables", "edges")
 DIGITS, DIGITS_OF_SECONDS = 4, 3
 
 
+@checked
 @dataclass(frozen=True)
 class Record:
     """The result of one method on one dataset, with all that identifies them."""
@@ -90,8 +92,9 @@ class Record:
     @classmethod
     def from_json(cls, line: str) -> Record:
         """Read a line written by `to_json`."""
-        content = json.loads(line)
-        measures = {name: math.nan if value is None else value for name, value in content.pop("measures", {}).items()}
+        content = parse_json(line)
+        check_choice("status", content["status"], STATUSES)
+        measures = {name: math.nan if value is None else float(value) for name, value in content.pop("measures", {}).items()}
         tables: dict[str, Any] = {
             name: table_from_lists(content.pop(name)) for name in RELIABILITIES if name in content
         }
