@@ -69,18 +69,13 @@ def install_skill(
 
 
 EXAMPLES = {
-    "mcp": """
-**Examples**
-
-`causal-arrow mcp`
-
-`causal-arrow mcp --allow data --allow ~/studies`
-""",
-    "install-skill": """
-**Examples**
-
-`causal-arrow install-skill`
-
-`causal-arrow install-skill ~/.claude/skills`
-""",
+    "mcp": (
+        "causal-arrow mcp",
+        "causal-arrow mcp --allow data --allow ~/studies",
+    ),
+    "install-skill": (
+        "causal-arrow install-skill",
+        "causal-arrow install-skill ~/.claude/skills",
+    ),
 }
+"""Commands to show in the help."""

@@ -60,11 +60,9 @@ def causes(
 
 
 EXAMPLES = {
-    "causes": """
-**Examples**
-
-`causal-arrow causes genes.parquet --outcome expression`
-
-`causal-arrow causes wide.csv --outcome yield --keep 100 --roots rain,soil --json`
-"""
+    "causes": (
+        "causal-arrow causes genes.parquet --outcome expression",
+        "causal-arrow causes wide.csv --outcome yield --keep 100 --roots rain,soil --json",
+    ),
 }
+"""Commands to show in the help."""
