@@ -18,19 +18,14 @@ import pandas as pd
 import pytest
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments
-from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect
-from causal_arrow.discovery.effects.estimation import (
-    EffectQuestion,
-    estimate_effect,
-    estimate_effects,
-    halves,
-    split_effect,
-)
-from causal_arrow.discovery.effects.flexible import flexible
+from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments, instruments
+from causal_arrow.discovery.effects.effect import Effect, SetEffect, e_value, robustness_value
+from causal_arrow.discovery.effects.estimation import estimate_effect, estimate_effects, halves, split_effect
+from causal_arrow.discovery.effects.flexible import Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
-from causal_arrow.discovery.effects.sensitivity import e_value, robustness_value
+from causal_arrow.discovery.effects.questions import EffectQuestion
+from causal_arrow.discovery.effects.ranking import Effects
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.dag import transitive_closure
@@ -861,6 +856,73 @@ def test_a_set_that_leaves_a_back_door_open_is_called_not_identified(medical: Ta
     assert effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question).probability_not_identified == 1
     question = EffectQuestion("linear", adjust_for=["income", "noise"])
     assert effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question).probability_not_identified == 0
+
+
+def test_chosen_columns_are_judged_by_the_graphs_and_compared_with_their_own_sets(medical: Table) -> None:
+    question = EffectQuestion("linear", adjust_for=["dose"])  # which lies on the way
+    effect = effect_of(medical, sure_of(TRIANGLE), "income", "health", question=question)
+    assert effect.probability_not_identified == 1
+    assert "Not a valid adjustment set in all graphs." in effect.lines
+    assert "In most graphs income affects dose (all) on its way to health or through it: " in str(effect)
+    own = effect_of(medical, sure_of(TRIANGLE), "income", "health", question=EffectQuestion("linear"))
+    assert f"By the graphs' own adjustment sets: {in_digits(own.median)} (90% interval " in str(effect)
+    assert effect.verdict == "effect"  # who chose the columns has answered whether they suffice
+
+
+def test_every_pair_whose_hidden_cause_alone_spoils_all_sets_is_named(medical: Table) -> None:
+    hidden = np.zeros((4, 4), dtype=bool)
+    for other in (DOSE, HEALTH):
+        hidden[INCOME, other] = hidden[other, INCOME] = True
+    effect = effect_of(medical, sure_of(TRIANGLE, hidden), "income", "health")
+    assert set(effect.blocking) == {("income", "health"), ("income", "dose")}  # to measure one alone would not do
+    assert effect.sentence.count("a hidden cause of ") == 1
+
+
+def test_an_instrument_that_most_graphs_allow_is_mentioned_where_a_hidden_cause_spoils_the_effect() -> None:
+    graph = np.zeros((4, 4), dtype=bool)
+    graph[INCOME, DOSE] = graph[DOSE, HEALTH] = True
+    hidden = np.zeros((4, 4), dtype=bool)
+    hidden[DOSE, HEALTH] = hidden[HEALTH, DOSE] = True
+    assert instruments(graph[None], DOSE, HEALTH, hidden[None]).tolist() == [float(i == INCOME) for i in range(4)]
+    direct = graph.copy()
+    direct[INCOME, HEALTH] = True
+    assert not instruments(direct[None], DOSE, HEALTH, hidden[None]).any()
+    shared = hidden.copy()
+    shared[INCOME, HEALTH] = shared[HEALTH, INCOME] = True
+    assert not instruments(graph[None], DOSE, HEALTH, shared[None]).any()
+
+
+def test_a_rare_treatment_has_probabilities_that_add_up_to_those_who_got_it() -> None:
+    random = np.random.default_rng(21)
+    cause = random.normal(size=(6000, 3))
+    chance = 1 / (1 + np.exp(6 - 2 * cause[:, 0] - np.square(cause[:, 1])))
+    treated = (random.random(6000) < chance).astype(float)
+    model = flexible(treated, cause[:, 0] + random.normal(size=6000), cause, True, 0)
+    assert model is not None
+    assert model.chance is not None
+    assert model.chance.sum() == pytest.approx(treated.sum(), rel=0.1)
+
+
+def test_a_few_observations_never_carry_an_average() -> None:
+    treated = np.repeat([1.0, 0.0], 500)
+    even = Flexible(treated, treated, np.zeros((1000, 1)), np.zeros(1000, dtype=int), None, np.full(1000, 0.5))
+    assert [even.supports(each) for each in ("ATE", "ATT")] == [True, True]
+    few = np.full(1000, 0.1)
+    few[-2:] = 0.99  # two untreated observations stand for all of the treated
+    uneven = replace(even, chance=few)
+    assert [uneven.supports(each) for each in ("ATE", "ATT")] == [False, False]
+    assert best_estimand([even, uneven]) == "overlap"
+
+
+def test_a_misspelled_randomized_column_and_strata_without_a_trial_are_refused(
+    table: pd.DataFrame, small_model_folder: Path
+) -> None:
+    arrow = Arrow(small_model_folder).fit(table)
+    first, second = arrow.answer_.names[:2]
+    with pytest.raises(ArrowError, match="no variable"):
+        arrow.effect(first, second, randomized=f"{first}x", n_graphs=10)
+    with pytest.raises(ArrowError, match="say too that"):
+        arrow.effect(first, second, strata=[arrow.answer_.names[2]], n_graphs=10)
 
 
 def test_times_until_an_event_are_warned_about() -> None:

@@ -24,12 +24,12 @@ from causal_arrow.discovery.effects.falsification import (
     on_scale_of,
     violated_share,
 )
-from causal_arrow.discovery.effects.further_tables import read_like
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.network.basis import hermite_functions, normal_scores
+from causal_arrow.tables.further_tables import read_like
 from causal_arrow.tables.table import Column, Table
 
 

@@ -186,7 +186,7 @@ def test_what_was_set_already_and_the_environment_are_not_advised(two_pairs: Tab
     with pytest.raises(ArrowError, match="cannot be set"):
         planned(answer, two_pairs, candidates=["c"])
     everything = answer_with(PAIRS, "abcd", experiments=dict.fromkeys("abcd", 5))
-    with pytest.raises(ArrowError, match="set every variable already"):
+    with pytest.raises(ArrowError, match="No variable is left"):
         planned(everything, two_pairs)
 
 
@@ -248,6 +248,15 @@ def test_a_hidden_cause_with_what_was_set_in_every_observation_is_never_measured
     plan = planned(answer, two_pairs)
     assert ("a", "b") in {each.variables for each in plan.experiments}
     assert not any("c" in each.variables for each in plan.experiments)
+
+
+def test_what_cannot_be_set_is_not_advised(two_pairs: Table) -> None:
+    answer = answer_with(PAIRS, "abcd", knowledge=Knowledge(roots=["a"]))
+    assert {each.name for each in planned(answer, two_pairs, not_settable=["d"]).experiments} == {"b", "c"}
+    with pytest.raises(ArrowError, match="cannot be a candidate"):
+        planned(answer, two_pairs, candidates=["c"], not_settable=["c"])
+    with pytest.raises(ArrowError, match="no variable"):
+        planned(answer, two_pairs, not_settable=["dd"])
 
 
 # What experiments teach
@@ -351,6 +360,8 @@ def test_the_command_says_what_python_says(
     content = json.loads(out)
     assert content["target"] == ["dose", "outcome"]
     assert content["unit"] == "share"
+    assert run(*asked, "--treatment", "dose", "--outcome", "outcome", "--json")[1] == out
+    assert run(*asked, "--treatment", "dose")[0] == run(*asked, "--outcome", "e", "--target", "e")[0] == 2
     assert run(*asked, "--precision", "float32")[0] == 0
     status, _, err = run(*asked, "--target", "dose -> outcom")
     assert status == 2

@@ -18,8 +18,9 @@ from causal_arrow.text import capitalized, counted, listed, visible
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.effect import Effect
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
+    from causal_arrow.discovery.effects.ranking import Effects
     from causal_arrow.graphs.knowledge import Knowledge
     from causal_arrow.series.responses import Curve
     from causal_arrow.tables.options import ReadOptions
@@ -178,7 +179,8 @@ def effect(
     picture.draw(answer)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
-        options.print_json({**answer.to_dict(), "warnings": list(warnings)})
+        groups = {} if by is None else {"by": answer.by(by).to_dict(orient="records")}  # type: ignore[union-attr]
+        options.print_json({**answer.to_dict(), **groups, "warnings": list(warnings)})
         return
     if treatment is None:
         _print_effects(answer, show)  # type: ignore[arg-type]
@@ -226,7 +228,8 @@ def _print_effect(effect: Effect, show: int, by: str | None) -> None:
 
 
 def _print_effects(effects: Effects, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import MIN_MENTIONED, nothing_found, reasons_for_none
+    from causal_arrow.discovery.effects.effect import MIN_MENTIONED
+    from causal_arrow.discovery.effects.ranking import nothing_found, reasons_for_none
 
     screen = console()
     frame = effects.to_frame()

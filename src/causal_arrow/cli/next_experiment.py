@@ -1,4 +1,4 @@
-"""`causal-arrow next-experiment`: what to set, or what to measure, to remove most doubt."""
+"""`causal-arrow next-experiment`: what to randomize or to measure next."""
 
 from __future__ import annotations
 
@@ -32,10 +32,16 @@ def next_experiment(
         str | None,
         typer.Option(
             metavar="OUTCOME or 'TREATMENT->OUTCOME'",
-            help="What to learn: the causes of an outcome, or the effect of a treatment on it; by default the "
-            "whole graph.",
+            help="The same in one option; by default, learn about the whole graph.",
             show_default=False,
         ),
+    ] = None,
+    treatment: Annotated[
+        str | None, typer.Option(help="With --outcome, learn this variable's effect on it.", show_default=False)
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="Learn what causes this variable, or the effect of --treatment on it.", show_default=False),
     ] = None,
     budget: Annotated[
         int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MAX_DRAWS)
@@ -43,10 +49,14 @@ def next_experiment(
     candidates: Annotated[
         list[str] | None,
         typer.Option(
-            help="The variables that can be set: names separated by commas, or the option several times; by default "
-            "all that experiments have not set yet.",
+            help="The variables that can be randomized: names separated by commas, or the option several times; by "
+            "default all but roots and those that experiments have set already.",
             show_default=False,
         ),
+    ] = None,
+    not_settable: Annotated[
+        list[str] | None,
+        typer.Option(help="Variables that nobody can randomize: names separated by commas.", show_default=False),
     ] = None,
     rows: Annotated[
         int | None,
@@ -66,20 +76,30 @@ def next_experiment(
     knowledge: Knowledge = options.KNOWLEDGE,
     reading: ReadOptions = options.READING,
 ) -> None:
-    """Advise on the next experiment: which variable to set, or which hidden cause to measure.
+    """Advise on the next experiment: which variable to randomize, or which hidden cause to measure.
 
     Ranks candidate experiments by the uncertainty they are expected to remove, about the whole graph or about a target,
     over graphs drawn from the network's distribution. With --budget, selects the most informative set.
     """
-    able = options.several(candidates)
+    if outcome is None and treatment is not None:
+        raise ConfigurationError("--treatment needs --outcome, the variable whose change is asked about.")
+    if target is not None and outcome is not None:
+        raise ConfigurationError("Give either --target or --outcome.")
+    asked: Any = outcome if treatment is None else (treatment, outcome)
+    fixed = options.several(not_settable) or []
+    able: dict[str, Any] = {"candidates": options.several(candidates), "rows": rows}
+    if not series.are_given:
+        able["not_settable"] = fixed
+    elif fixed:
+        raise ConfigurationError("--not-settable is not for time series: name the --candidates instead.")
 
     found: Discovery | SeriesDiscovery
     if series.are_given:
         found = options.series_discovery(table, settings, knowledge, reading, series)
     else:
         found = options.discovery(table, settings, knowledge, reading)
-    asked: Any = _target(target, found.answer.names)
-    plan = found.next_experiment(asked, budget, candidates=able, rows=rows, **draws)
+    asked = _target(target, found.answer.names) if asked is None else asked
+    plan = found.next_experiment(asked, budget, **able, **draws)
     picture.draw(plan)
     warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
@@ -124,14 +144,14 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
         screen.print(f"... and {len(plan.experiments) - show:,} more: see them with --show {len(plan.experiments)}.")
     if plan.left_out:
         left_out = escape(visible(listed(plan.left_out)))
-        screen.print(f"Not considered, because set already or telling environments apart: {left_out}.")
+        screen.print(f"Not considered, because they cannot be randomized or have been: {left_out}.")
 
 
 EXAMPLES = {
     "next-experiment": (
         "causal-arrow next-experiment table.csv",
-        "causal-arrow next-experiment table.csv --target recovery --candidates dose,exercise,diet",
-        'causal-arrow next-experiment table.csv --target "dose -> recovery" --rows 60 --plot plan.png',
+        "causal-arrow next-experiment table.csv --outcome recovery --candidates dose,exercise,diet",
+        "causal-arrow next-experiment table.csv --treatment dose --outcome recovery --rows 60 --plot plan.png",
         "causal-arrow next-experiment series.csv --lags 3 --time date --target sales",
         "causal-arrow next-experiment table.csv --budget 3 --json | jq '.batch[].variables'",
     ),

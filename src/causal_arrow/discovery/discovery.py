@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.discovery.effects.effect import Effect, Effects
+    from causal_arrow.discovery.effects.effect import Effect
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.falsification import Falsification
+    from causal_arrow.discovery.effects.ranking import Effects
     from causal_arrow.discovery.second_opinion import SecondOpinion
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -446,11 +447,13 @@ class Discovery:
         >>> low < -1.8 < high  # the true effect is −1.8 days
         True
         """
-        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect, halves, split_effect
+        from causal_arrow.discovery.effects.estimation import estimate_effect, halves, split_effect
+        from causal_arrow.discovery.effects.questions import EffectQuestion
 
-        by_chance = randomized is True or treatment in (
-            [randomized] if isinstance(randomized, str) else randomized or ()
-        )
+        declared = [randomized] if isinstance(randomized, str) else [] if isinstance(randomized, bool) else randomized
+        for name in declared:
+            self.answer.index_of(name)  # a name that is misspelled would make a trial an observational study
+        by_chance = randomized is True or treatment in declared
         question = EffectQuestion(
             estimator, adjustment, level, order, adjust_for, by_chance, randomized_rows, strata, cluster, instrument
         )
@@ -487,7 +490,8 @@ class Discovery:
         >>> "drug" in list(effects.to_frame()["cause"])
         True
         """
-        from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effects
+        from causal_arrow.discovery.effects.estimation import estimate_effects
+        from causal_arrow.discovery.effects.questions import EffectQuestion
 
         question = EffectQuestion(estimator, adjustment, level, cluster=cluster)
         table = self.table
@@ -500,6 +504,7 @@ class Discovery:
         budget: int = 1,
         *,
         candidates: Sequence[str] | None = None,
+        not_settable: Sequence[str] = (),
         rows: int | None = None,
         n_graphs: int = 1000,
         random_state: RandomState = 0,
@@ -514,7 +519,10 @@ class Discovery:
             What the uncertainty is about: None for the whole graph, an outcome for its causes, or a pair (treatment,
             outcome) for that effect.
         candidates
-            The variables that can be intervened on; by default all that experiments have not intervened on yet.
+            The variables that can be intervened on; by default all but roots and those that experiments have
+            intervened on already.
+        not_settable
+            Variables that nobody can intervene on.
         rows
             How many rows each experiment will have; by default as many as the table.
 
@@ -532,7 +540,7 @@ class Discovery:
         table = self.table
         graphs, random = self._draw(n_graphs, random_state)
         asked: dict[str, Any] = {"target": target, "budget": budget, "candidates": candidates, "rows": rows}
-        return plan_experiments(self.answer, table, graphs, random=random, **asked)
+        return plan_experiments(self.answer, table, graphs, not_settable=not_settable, random=random, **asked)
 
     def learn_from_experiment(
         self, variable: str, rows: Any, n_graphs: int = 1000, random_state: RandomState = 0
@@ -709,7 +717,7 @@ class Discovery:
 
     def _read_like(self, rows: Any, needs_environments: bool = True) -> Table:
         """Further rows, read as the table was."""
-        from causal_arrow.discovery.effects.further_tables import read_like
+        from causal_arrow.tables.further_tables import read_like
 
         reading = self.settings.reading
         labels = {name: getattr(reading, name) for name in ("interventions", "environments")}

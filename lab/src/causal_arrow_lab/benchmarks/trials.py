@@ -562,7 +562,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--overlap", choices=list(OVERLAP), help="drawn cases of this overlap alone")
     parser.add_argument("--held-out", action="store_true", help="the other trials: once per release")
-    parser.add_argument("--output", type=Path, help="a JSON file for all answers")
+    parser.add_argument(
+        "--output", type=Path, help="a file of JSON lines, one per answer; those in it are not repeated"
+    )
     return run_program(parser, _run, arguments)
 
 
@@ -576,19 +578,29 @@ def _run(options: argparse.Namespace) -> None:
         cases = (draw_case(cell, index) for index in range(options.drawn) for cell in cells)
     else:
         cases = (trial.case() for trial in trials(held_out=options.held_out))
-    verdicts: list[Verdict] = []
+    verdicts = read_verdicts(options.output) if options.output and options.output.exists() else []
+    done = {(each.case, each.method) for each in verdicts}
     for case in cases:
         for name in names:
+            if (case.name, name) in done:
+                continue
             verdicts.append(judge(case, name, METHODS[name]))
             if not options.drawn:
                 print(_line(verdicts[-1]), flush=True)
+            if options.output:
+                with options.output.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(verdicts[-1])) + "\n")
     for name in names:
         mine = [each for each in verdicts if each.method == name]
         for group in dict.fromkeys(each.group for each in mine):
             found = summary(each for each in mine if each.group == group)
             print(f"{name:<11} {group:<38} " + ", ".join(f"{key} {value:.3g}" for key, value in asdict(found).items()))
-    if options.output:
-        options.output.write_text(json.dumps([asdict(each) for each in verdicts], indent=1) + "\n", encoding="utf-8")
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Read what `--output` wrote."""
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Verdict(**{**entry, "answer": Answered(**entry["answer"])}) for entry in entries]
 
 
 def _line(verdict: Verdict) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +69,12 @@ def count_adjustments(
         found.update(tuple(np.flatnonzero(row).tolist()) for row in members)
         if shared is not None and not valid.all():
             tried = np.flatnonzero(~valid)[: max(0, MAX_TRIED - lost)]
-            blocking.update(_blocking(piece[tried], shared[tried], treatment, outcome))
+            some, reached = piece[tried], descends[tried]
+
+            def is_valid(hidden: Bools, some: Bools = some, reached: Bools = reached) -> Bools:
+                return valid_sets(some, reached, treatment, outcome, kind, hidden)[1]
+
+            blocking.update(blocking_pairs(shared[tried], treatment, is_valid, np.ones(len(tried), dtype=bool)))
         lost += int((~valid).sum())
     by_frequency = dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
     pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
@@ -89,17 +95,40 @@ def valid_sets(
     return np.where((also & ~closes)[:, None], largest, members), closes | also
 
 
-def _blocking(graphs: Bools, hidden: Bools, treatment: int, outcome: int) -> Counter[tuple[int, int]]:
-    """In how many graphs without a valid set the hidden cause of a pair with the treatment, if measured, gives one."""
+def blocking_pairs(
+    hidden: Bools, treatment: int, is_valid: Callable[[Bools], Bools], lost: Bools
+) -> Counter[tuple[int, int]]:
+    """Count for each pair with the treatment the graphs that its hidden cause alone leaves without a valid set.
+
+    Among them are those in which a set would be valid if that hidden cause were measured. `is_valid` gives the graphs
+    (K,) with a valid set under other hidden causes (K, P, P); only the `lost` ones (K,) are counted.
+    """
     found: Counter[tuple[int, int]] = Counter()
-    descends = transitive_closure(graphs)
-    for other in np.flatnonzero(hidden[:, treatment].any(axis=0)).tolist():
+    for other in np.flatnonzero(hidden[lost][:, treatment].any(axis=0)).tolist():
+        here = hidden[:, treatment, other] & lost
+        alone = np.zeros_like(hidden)
         without = hidden.copy()
-        without[:, [treatment, other], [other, treatment]] = False
-        count = int(valid_sets(graphs, descends, treatment, outcome, hidden=without)[1].sum())
-        if count:
+        for j, k in ((treatment, other), (other, treatment)):
+            alone[:, j, k] = hidden[:, j, k]
+            without[:, j, k] = False
+        if count := int((here & (~is_valid(alone) | is_valid(without))).sum()):
             found[treatment, other] = count
     return found
+
+
+def instruments(graphs: Bools, treatment: int, outcome: int, hidden: Bools) -> Floats:
+    """Share of the graphs in which each variable affects the treatment, and is tied to the outcome only by that.  (P,)
+
+    Without the edges out of the treatment, an instrument and the outcome then have no common cause, hidden or not.
+    """
+    shared = hidden | np.eye(graphs.shape[1], dtype=bool)
+    rest = graphs.copy()
+    rest[:, treatment, :] = False
+    reaches = (transitive_closure(rest) | np.eye(graphs.shape[1], dtype=bool)).astype(np.float64)  # [j, k]: j causes k
+    tied = reaches.swapaxes(1, 2) @ (shared @ reaches[:, :, [outcome]]) > 0  # (K, P, 1)
+    found = (reaches[:, :, treatment] > 0) & ~tied[:, :, 0]
+    found[:, [treatment, outcome]] = False
+    return np.asarray(found.mean(axis=0))
 
 
 def closes_back_doors(graphs: Bools, hidden: Bools, treatment: int, outcome: int, members: Bools) -> Bools:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from causal_arrow.discovery.effects import pictures, sensitivity
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
 from causal_arrow.errors import ConfigurationError
@@ -70,10 +69,10 @@ class SetEffect:
 
     @property
     def robustness_value(self) -> float:
-        """See `sensitivity.robustness_value`; NaN for an estimator that has none."""
+        """See `robustness_value`; NaN for an estimator that has none."""
         if math.isnan(self.estimate.partial_correlation):
             return math.nan
-        return sensitivity.robustness_value(self.estimate.partial_correlation, self.estimate.freedom)
+        return robustness_value(self.estimate.partial_correlation, self.estimate.freedom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +92,6 @@ class Effect(InNotebooks):
 
     Examples
     --------
-    The examples of the members below continue this one.
-
     >>> from causal_arrow import Arrow, load_example
     >>> known = {"roots": ["age", "smoker", "ward"]}
     >>> arrow = Arrow(knowledge=known).fit(load_example("hospital"))
@@ -127,6 +124,8 @@ class Effect(InNotebooks):
     """Pairs whose hidden cause makes every adjustment set invalid, the most frequent first."""
     order: Order = "known"
     """Whether the treatment comes before the outcome: "assumed" because the question says so, "known", or "free"."""
+    chosen_set: bool = False
+    """Whether the question names the adjustment set; `probability_not_identified` is then how often it is not valid."""
     design: Literal["observed", "trial", "instrument"] = "observed"
     """Where differences of the treatment come from."""
     split: bool = False
@@ -161,19 +160,7 @@ class Effect(InNotebooks):
 
     @cached_property
     def distribution(self) -> Mixture:
-        """The distribution of the effect over the adjustment sets, given that the treatment precedes the outcome.
-
-        Returns
-        -------
-        Mixture
-            With `mean`, `quantile(share)`, `interval(probability)`, and the standard deviations `between` and `within`
-            adjustment sets.
-
-        Examples
-        --------
-        >>> effect.distribution.quantile(0.5) == effect.median
-        True
-        """
+        """The distribution of the effect over the adjustment sets, given that the treatment precedes the outcome."""
         return self.mixture or mixture_of(
             [each.frequency for each in self.sets],
             [each.estimate.effect for each in self.sets],
@@ -183,50 +170,19 @@ class Effect(InNotebooks):
 
     @cached_property
     def median(self) -> float:
-        """The size of the effect: as much probability lies below as above.
-
-        Returns
-        -------
-        float
-            Always in the interval, whether or not most graphs have a causal path.
-
-        Examples
-        --------
-        >>> effect.interval[0] <= effect.median <= effect.interval[1]
-        True
-        """
+        """The size of the effect, the median of its distribution; always within the interval."""
         return self.distribution.quantile(0.5)
 
     @property
     def mean(self) -> float:
-        """The mean of the distribution over adjustment sets.
-
-        Returns
-        -------
-        float
-            Near the median unless the sets disagree.
-
-        Examples
-        --------
-        >>> effect.mean < 0
-        True
-        """
+        """Mean of the distribution over adjustment sets, near the median unless they disagree."""
         return self.distribution.mean
 
     @cached_property
     def interval(self) -> tuple[float, float]:
         """The 90% interval of the size, which covers the uncertainty about the adjustment set and the sampling error.
 
-        Returns
-        -------
-        tuple of two floats
-            The low and the high end; infinite for a weak instrument.
-
-        Examples
-        --------
-        >>> low, high = effect.interval
-        >>> low < -1.8 < high  # the true effect
-        True
+        Its ends are infinite for a weak instrument.
         """
         return self.fixed_interval or self.distribution.interval(LEVEL)
 
@@ -234,68 +190,27 @@ class Effect(InNotebooks):
 
     @property
     def probability_of_path(self) -> float:
-        """Share of the graphs with a causal path from treatment to outcome.
-
-        Returns
-        -------
-        float
-            From 0 to 1.
-
-        Examples
-        --------
-        >>> effect.probability_of_path > 0.5
-        True
-        """
+        """Share of the graphs with a causal path from treatment to outcome."""
         return 1 - self.probability_of_none
 
     @property
     def tested_set(self) -> tuple[str, ...]:
-        """The adjustment set of the test: the one that most graphs ask for.
-
-        Returns
-        -------
-        tuple of str
-            Names of columns.
-
-        Examples
-        --------
-        >>> effect.tested_set
-        ('ward', 'inflammation')
-        """
+        """The adjustment set of the test: the one that most graphs ask for."""
         return self.sets[0].adjustment_set
 
     @property
     def p_value(self) -> float:
-        """The p value of the test that treatment and outcome do not depend on each other given `tested_set`.
-
-        Returns
-        -------
-        float
-            Small where the table speaks against "no effect", unless a hidden cause explains it.
-
-        Examples
-        --------
-        >>> effect.p_value < 0.001
-        True
-        """
+        """The p value of the test that treatment and outcome do not depend on each other given `tested_set`."""
         return self.sets[0].p_value if self.fixed_p_value is None else self.fixed_p_value
 
     @property
     def verdict(self) -> Verdict:
         """The three answers in a word.
 
-        Returns
-        -------
-        str
-            With the test finding dependence: "effect" if most graphs have a causal path, "not identified" if they do
-            but a hidden cause makes every adjustment set invalid in most, and "conflict" if most have no path. Else
-            "unclear" if most graphs have a path, and "no effect" if not. For a randomized treatment or an instrument
-            the test decides, between "effect" and "unclear".
-
-        Examples
-        --------
-        >>> effect.verdict
-        'effect'
+        Where the test finds dependence: "effect" if most graphs have a causal path, "not identified" if they do but a
+        hidden cause makes every adjustment set invalid in most, and "conflict" if most have no path. Elsewhere:
+        "unclear" if most graphs have a path, "no effect" if not. For a randomized treatment or an instrument the test
+        decides between "effect" and "unclear".
         """
         found = self.p_value < SIGNIFICANT
         if self.design != "observed":
@@ -304,38 +219,17 @@ class Effect(InNotebooks):
             return "conflict" if found else "no effect"
         if not found:
             return "unclear"
-        return "not identified" if round(self.probability_not_identified, EQUAL_DIGITS) > 0.5 else "effect"
+        lost = round(self.probability_not_identified, EQUAL_DIGITS) > 0.5
+        return "not identified" if lost and not self.chosen_set else "effect"
 
     @property
     def standardized(self) -> float:
-        """The size in standard deviations of the outcome, per standard deviation of the treatment.
-
-        Returns
-        -------
-        float
-            Comparable between treatments.
-
-        Examples
-        --------
-        >>> -1 < effect.standardized < 0
-        True
-        """
+        """The size in standard deviations of the outcome, per standard deviation of the treatment."""
         return self.median * self.standard_unit if self.median else 0.0
 
     @property
     def by_adjustment_set(self) -> pd.DataFrame:
-        """The effect under each adjustment set.
-
-        Returns
-        -------
-        DataFrame
-            One row per set, the most frequent first.
-
-        Examples
-        --------
-        >>> effect.by_adjustment_set["adjustment_set"][0]
-        ('ward', 'inflammation')
-        """
+        """The effect under each adjustment set, one row per set, the most frequent first."""
         import pandas as pd
 
         columns = ["adjustment_set", "frequency", "effect", "standard_error", "low", "high", "robustness_value"]
@@ -356,21 +250,13 @@ class Effect(InNotebooks):
             A column from before the treatment; numbers with many values are cut into groups of equal size.
         bins
             How many of these groups.
-
-        Returns
-        -------
-        DataFrame
-            One row per group: its name, `rows`, `effect`, `low` and `high` of its 90% interval.
-
-        Examples
-        --------
-        >>> list(effect.by("ward").columns)
-        ['ward', 'rows', 'effect', 'low', 'high']
         """
         import pandas as pd
 
         if self.rows is None:
-            raise ConfigurationError("This effect has no estimates by group: ask again with the linear estimator.")
+            raise ConfigurationError(
+                "There are no effects by group for an instrument, for a randomized number, or with split rows."
+            )
         table, moments, clusters = self.rows.table, self.rows.moments, self.rows.clusters
         if column not in table.names:
             near = closest(column, table.names)
@@ -396,16 +282,6 @@ class Effect(InNotebooks):
         ----------
         other
             The same effect from other rows.
-
-        Returns
-        -------
-        Effect
-            With the shares of both, and a p value of both together.
-
-        Examples
-        --------
-        >>> effect.averaged_with(effect).split
-        True
         """
         from scipy.special import ndtr
 
@@ -447,82 +323,38 @@ class Effect(InNotebooks):
     def robustness_value(self) -> float:
         """Share of the residual variance of both that a hidden cause must explain to bring the effect to zero.
 
-        Returns
-        -------
-        float
-            From 0 to 1, averaged over the adjustment sets; NaN for a trial or an instrument.
-
-        Examples
-        --------
-        >>> 0 < effect.robustness_value < 1
-        True
+        Averaged over the adjustment sets; NaN for a trial or an instrument.
         """
         return self._average_robustness(None)
 
     @property
     def robustness_value_of_interval(self) -> float:
-        """The same share to bring zero into the 90% intervals of the adjustment sets.
-
-        Returns
-        -------
-        float
-            From 0 to 1, averaged over the adjustment sets; NaN for a trial or an instrument.
-
-        Examples
-        --------
-        >>> effect.robustness_value_of_interval < effect.robustness_value
-        True
-        """
+        """The same share, to bring zero into the 90% intervals of the adjustment sets."""
         return self._average_robustness(LEVEL)
 
     def _average_robustness(self, level: float | None) -> float:
         linear = [each for each in self.sets if not math.isnan(each.estimate.partial_correlation)]
         if not linear:
             return math.nan
-        values = [
-            sensitivity.robustness_value(each.estimate.partial_correlation, each.estimate.freedom, level)
-            for each in linear
-        ]
+        values = [robustness_value(each.estimate.partial_correlation, each.estimate.freedom, level) for each in linear]
         return float(np.average(values, weights=[each.frequency for each in linear]))
 
     @property
     def e_value(self) -> float:
-        """The risk ratio that a hidden cause would need with both, for a yes or no treatment and outcome.
-
-        Returns
-        -------
-        float
-            1 or more; NaN for other treatments and outcomes, and for a trial.
-
-        Examples
-        --------
-        >>> effect.e_value  # the length of a stay is not yes or no
-        nan
-        """
+        """Risk ratio that a hidden cause would need with a yes or no treatment and outcome; NaN otherwise."""
         if self.risks is None:
             return math.nan
         # From the means over everybody: the risk if nobody were treated, and if everybody were.
         overall, treated = self.risks
         untreated_risk = min(max(overall - self.median * treated, 1e-6), 1 - 1e-6)
         treated_risk = min(max(untreated_risk + self.median, 1e-6), 1 - 1e-6)
-        return sensitivity.e_value(treated_risk / untreated_risk)
+        return e_value(treated_risk / untreated_risk)
 
     # In words
 
     @property
     def subject(self) -> str:
-        """What changes: the outcome, or the share of one of its levels.
-
-        Returns
-        -------
-        str
-            In words.
-
-        Examples
-        --------
-        >>> effect.subject
-        'stay'
-        """
+        """What changes: the outcome, or the share of one of its levels."""
         return self.outcome if self.level is None else f"the share of {self.outcome} = {self.level}"
 
     def __str__(self) -> str:
@@ -530,35 +362,12 @@ class Effect(InNotebooks):
 
     @property
     def sentence(self) -> str:
-        """The headline: the size of the effect, or what speaks against using it.
-
-        Returns
-        -------
-        str
-            The first of `lines`.
-
-        Examples
-        --------
-        >>> effect.sentence.startswith("stay changes by -1.")
-        True
-        """
+        """The headline: the size of the effect, or what speaks against using it."""
         return self.lines[0]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The answer in words, one thing per line, the most important first.
-
-        Returns
-        -------
-        tuple of str
-            The headline, the size with its interval, the share of graphs with a causal path, the test, what was
-            adjusted for, and what a reader should be careful about.
-
-        Examples
-        --------
-        >>> len(effect.lines) > 4
-        True
-        """
+        """The answer in words, one fact per line: the headline, the size, graphs, test, adjustment and caveats."""
         found = [
             self._headline(),
             self._size(),
@@ -636,12 +445,16 @@ class Effect(InNotebooks):
 
     def _blocked(self) -> str:
         pairs = [" and ".join(map(repr, pair)) for pair in self.blocking[:2]]
-        return f"a hidden cause of {' or of '.join(pairs)} may explain it" if pairs else "no set of columns is valid"
+        if pairs:
+            return f"a hidden cause of {' or of '.join(pairs)} may explain it"
+        return "" if self.chosen_set else "several hidden causes may explain it"
 
     def _identification(self) -> str:
         if not self.probability_not_identified or self.verdict == "not identified":
             return ""
-        return f"Not identified in {counted_share(self.probability_not_identified, 'graphs')}: {self._blocked()}."
+        share = counted_share(self.probability_not_identified, "graphs")
+        start = "Not a valid adjustment set" if self.chosen_set else "Not identified"
+        return f"{start} in {share}: {self._blocked()}".removesuffix(": ") + "."
 
     def _adjustment(self) -> str:
         parts = [f"Adjusted for {_braces(self.sets[0].adjustment_set)}"]
@@ -670,18 +483,7 @@ class Effect(InNotebooks):
         return f"{in_digits(value)} {self.unit}".rstrip()
 
     def sensitivity_sentences(self) -> list[str]:
-        """How strong a hidden cause would have to be, in words.
-
-        Returns
-        -------
-        list of str
-            Empty for a trial, an instrument, and where the test finds no dependence.
-
-        Examples
-        --------
-        >>> len(effect.sensitivity_sentences())
-        1
-        """
+        """How strong a hidden cause would have to be, in words; empty for trials and where no dependence is found."""
         sentences: list[str] = []
         if self.p_value >= SIGNIFICANT:
             return sentences
@@ -700,18 +502,7 @@ class Effect(InNotebooks):
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """The effect as JSON can hold it; docs/reference/json.md describes every field.
-
-        Returns
-        -------
-        dict
-            Numbers that have no meaning are None.
-
-        Examples
-        --------
-        >>> effect.to_dict()["treatment"]
-        'drug'
-        """
+        """The effect for JSON, as docs/reference/json.md describes it; numbers without a meaning are None."""
         frame = self.by_adjustment_set
         sets = [
             {"adjustment_set": list(row[0]), **_plain(dict(zip(frame.columns[1:], row[1:], strict=True)))}
@@ -757,15 +548,6 @@ class Effect(InNotebooks):
         ----------
         ax
             The matplotlib axes to draw on; by default a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes that were drawn on.
-
-        Examples
-        --------
-        >>> effect.plot().figure.savefig("effect.svg")
         """
         label = f"change of {self.subject}{f' in {self.unit}' if self.unit else ''} {self.change}"
         if self.verdict == "not identified":
@@ -776,240 +558,7 @@ class Effect(InNotebooks):
         members = [each.adjustment_set for each in self.sets]
         if self.mixture is not None:  # the parts of a mean of two halves are pairs of sets
             members = [("both halves",)]
-        return pictures.draw_effect(self.distribution, members, self.median, self.interval, label, ax)
-
-
-@dataclass(frozen=True, eq=False)
-class Effects(InNotebooks):
-    """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
-
-    Those that most graphs do not identify come last: their numbers are those of few graphs.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> effects = arrow.effects("stay", n_graphs=200)
-    >>> effects.not_estimated  # levels without an order have no single effect
-    ('ward',)
-    """
-
-    outcome: str
-    """The variable whose change is estimated."""
-    effects: tuple[Effect, ...]
-    """One per possible cause, the largest first; last those whose `verdict` is "not identified"."""
-    graphs: int
-    """How many graphs were drawn."""
-    not_estimated: tuple[str, ...] = ()
-    """Variables whose effect has no estimate: levels without an order, too few complete observations, or nothing left
-    of them after adjustment."""
-    categories: tuple[str, ...] = ()
-    """Those of them with more than two levels without an order: each two levels have an effect of their own."""
-    why_not_estimated: Mapping[str, str] = field(default_factory=dict)
-    """For each of `not_estimated`, the reason in words."""
-
-    def to_frame(self) -> pd.DataFrame:
-        """The effects as a data frame, one row per possible cause.
-
-        Returns
-        -------
-        DataFrame
-            `cause`; `probability` of a causal path; `not_identified`, the share of graphs in which a hidden cause makes
-            every adjustment set invalid; `effect`, the size if the cause comes before the outcome, with `low` and
-            `high` of its 90% interval; `p_value` and `p_adjusted`, by Holm for so many comparisons; and
-            `standardized`, the size in standard deviations of the outcome per standard deviation of the cause. Causes
-            that most graphs do not identify come last.
-
-        Examples
-        --------
-        >>> effects.to_frame()["cause"][0]
-        'day3'
-        """
-        import pandas as pd
-
-        adjusted = _holm([each.p_value for each in self.effects])
-        rows = [
-            (
-                each.treatment,
-                each.probability_of_path,
-                each.probability_not_identified,
-                each.median,
-                *each.interval,
-                each.p_value,
-                p_adjusted,
-                each.standardized,
-            )
-            for each, p_adjusted in zip(self.effects, adjusted, strict=True)
-        ]
-        numbers = ["effect", "low", "high", "p_value", "p_adjusted", "standardized"]
-        columns = ["cause", "probability", "not_identified", *numbers]
-        return pd.DataFrame(rows, columns=columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The effects as JSON can hold them, each as `Effect.to_dict` gives it.
-
-        Returns
-        -------
-        dict
-            With `outcome`, `graphs`, `not_estimated`, `why_not_estimated`, `categories` and `effects`.
-
-        Examples
-        --------
-        >>> effects.to_dict()["outcome"]
-        'stay'
-        """
-        return {
-            "outcome": self.outcome,
-            "graphs": self.graphs,
-            "not_estimated": list(self.not_estimated),
-            "why_not_estimated": dict(self.why_not_estimated),
-            "categories": list(self.categories),
-            "effects": [each.to_dict() for each in self.effects],
-        }
-
-    def __str__(self) -> str:
-        causes = [each for each in self.effects if each.probability_of_none < 1]
-        if causes:
-            lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, the largest effect first:"]
-            lines += [f"  {_in_short(each)}" for each in causes]
-            lines += [f"  {line}" for line in [self.on_comparisons] if line]
-        else:
-            lines = [nothing_found(self)]
-        if self.categories:
-            lines.append(f"  {self.on_categories}: name two of its levels with effect(..., between=(..., ...))")
-        if causes:
-            lines += [f"  no estimate for {listed(names)}: {reason}" for names, reason in reasons_for_none(self)]
-        return "\n".join(lines)
-
-    @property
-    def subject(self) -> str:
-        """What changes: the outcome, or the share of one of its levels.
-
-        Returns
-        -------
-        str
-            In words.
-
-        Examples
-        --------
-        >>> effects.subject
-        'stay'
-        """
-        return self.effects[0].subject if self.effects else self.outcome
-
-    @property
-    def on_categories(self) -> str:
-        """That categories have no single effect, in words without advice.
-
-        Returns
-        -------
-        str
-            Empty if there are none.
-
-        Examples
-        --------
-        >>> effects.on_categories
-        "no single effect of 'ward', a category"
-        """
-        several = len(self.categories) > 1
-        words = "each a category" if several else "a category"
-        return f"no single effect of {listed(self.categories)}, {words}" if self.categories else ""
-
-    @property
-    def on_comparisons(self) -> str:
-        """That the largest of many effects tend to be overstated, in words.
-
-        Returns
-        -------
-        str
-            Empty with few causes.
-
-        Examples
-        --------
-        >>> effects.on_comparisons.startswith("5 variables were compared")
-        True
-        """
-        if len(self.effects) < MIN_COMPARED:
-            return ""
-        clear = sum(p < SIGNIFICANT for p in _holm([each.p_value for each in self.effects]))
-        return (
-            f"{counted(len(self.effects), 'variable')} were compared, so the largest effects are likely overstated; "
-            f"allowing for that (Holm), {clear} depend on {self.outcome} after adjustment"
-        )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the standardized effect of each cause with its interval, fainter where fewer graphs have it.
-
-        Parameters
-        ----------
-        ax
-            The matplotlib axes to draw on; by default a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes that were drawn on.
-
-        Examples
-        --------
-        >>> effects.plot().figure.savefig("effects.svg")
-        """
-        causes = [
-            pictures.Bar(
-                each.treatment,
-                _share_in_short(each),
-                each.probability_of_path * (1 - each.probability_not_identified),
-                each.median * each.standard_unit,
-                (each.interval[0] * each.standard_unit, each.interval[1] * each.standard_unit),
-            )
-            for each in self.effects
-            if each.probability_of_none < 1
-        ]
-        return pictures.draw_effects(causes, f"standardized effect on {self.outcome}", ax)
-
-
-# Words
-
-
-def nothing_found(effects: Effects) -> str:
-    """That no cause of the outcome was found: because there is none, or because no effect could be estimated."""
-    in_any = f"has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}"
-    if reasons := reasons_for_none(effects):
-        named = [f"for {listed(names)}, {reason}" for names, reason in reasons[:MAX_REASONS]]
-        if rest := sum(len(names) for names, _ in reasons[MAX_REASONS:]):
-            named.append(f"likewise for {rest} more")
-        others = f"; nothing else {in_any}" if effects.effects else ""
-        return f"No effect on {effects.subject} could be estimated: {'; '.join(named)}{others}."
-    perhaps = f" but perhaps {listed(effects.categories)}" if effects.categories else ""
-    return f"Nothing in the table{perhaps} {in_any}."
-
-
-def reasons_for_none(effects: Effects) -> list[tuple[list[str], str]]:
-    """The variables without an estimate and the reason that they share; without categories, which have no single
-    effect."""
-    by_reason: dict[str, list[str]] = {}
-    for name in effects.not_estimated:
-        if name not in effects.categories:
-            by_reason.setdefault(effects.why_not_estimated[name], []).append(name)
-    return [(names, reason) for reason, names in by_reason.items()]
-
-
-def _in_short(effect: Effect) -> str:
-    """One line of a ranking."""
-    low, high = effect.interval
-    numbers = f"{effect._amount(effect.median)} ({in_digits(low)} to {in_digits(high)}) {effect.change}"
-    lost, share = effect.probability_not_identified, effect.probability_of_path
-    if effect.verdict == "not identified":
-        return f"{effect.treatment}: not identified in {counted_share(lost, 'graphs')}; leaving that aside {numbers}"
-    also = f"; not identified in {in_percent(lost)}" if lost > MIN_MENTIONED else ""
-    return f"{effect.treatment}: {numbers}; a causal path in {counted_share(share, 'graphs')}{also}"
-
-
-def _share_in_short(effect: Effect) -> str:
-    """In how many graphs there is an effect, or that most do not identify it, for the label of a picture."""
-    if effect.verdict == "not identified":
-        return f"not identified in {counted_share(effect.probability_not_identified)}"
-    return counted_share(1 - effect.probability_of_none)
+        return self.distribution.draw(members, self.median, self.interval, label, ax)
 
 
 def _braces(names: Sequence[str]) -> str:
@@ -1028,15 +577,6 @@ def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
 def _p(value: float) -> str:
     """A p value in words: "p = 0.012", "p < 0.001"."""
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
-
-
-def _holm(values: Sequence[float]) -> list[float]:
-    """p values that allow for so many comparisons (Holm 1979)."""
-    order = np.argsort(values, kind="stable")
-    adjusted = np.empty(len(values))
-    scaled = np.asarray(values)[order] * np.arange(len(values), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return [float(value) for value in adjusted]
 
 
 def _pooled(first: SetEffect | None, second: SetEffect) -> SetEffect:
@@ -1072,3 +612,40 @@ def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
     groups = [(f"up to {edges[1]:g}", values <= edges[1])]
     groups += [(f"{low:g} to {high:g}", (values > low) & (values <= high)) for low, high in pairwise(edges[1:-1])]
     return [*groups, (f"above {edges[-2]:g}", values > edges[-2])]
+
+
+# Sensitivity to a hidden cause of treatment and outcome
+
+
+def robustness_value(partial_correlation: float, freedom: float, level: float | None = None) -> float:
+    """Share of what is left of treatment and of outcome that a hidden cause must explain to bring the effect to zero.
+
+    With a `level`, to bring zero into the interval of that level. By Cinelli and Hazlett (2020): with f² the odds
+    R² / (1 − R²) of the partial R² of treatment and outcome, less what chance allows where there is a level,
+    RV = (√(f⁴ + 4f²) − f²) / 2.
+    """
+    squared = min(partial_correlation**2, 1.0)
+    if squared == 1.0:
+        return 1.0
+    strength = math.sqrt(squared / (1 - squared))
+    if level is not None:
+        if freedom <= 1:
+            return 0.0
+        from scipy.special import stdtrit
+
+        strength -= float(stdtrit(freedom - 1, (1 + level) / 2)) / math.sqrt(freedom - 1)
+    if strength <= 0:
+        return 0.0
+    # The same as the formula above, without subtracting two numbers that are nearly equal.
+    return 2 * strength / (math.sqrt(strength**2 + 4) + strength)
+
+
+def e_value(risk_ratio: float) -> float:
+    """The risk ratio that a hidden cause must have with treatment and with outcome to explain this one away.
+
+    By VanderWeele and Ding (2017): RR + √(RR (RR − 1)), for 1 / RR where RR is below 1.
+    """
+    if not risk_ratio > 0:
+        return math.inf
+    ratio = max(risk_ratio, 1 / risk_ratio)
+    return ratio + math.sqrt(ratio * (ratio - 1))

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,40 +16,65 @@ from causal_arrow.discovery.answer import Answer, why_uncaused
 from causal_arrow.discovery.effects.adjustment import (
     AdjustmentCounts,
     Set,
+    blocking_pairs,
     closes_back_doors,
     count_adjustments,
+    instruments,
 )
-from causal_arrow.discovery.effects.designs import WEAK, InstrumentEstimate, instrument_estimate, trial_estimate
-from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, LEVEL, Effect, Effects, Order, RowEffects, SetEffect
+from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, LEVEL, Effect, Order, RowEffects, SetEffect
 from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
-from causal_arrow.discovery.effects.linear import Clusters, Design, Moments, SetEstimate, curved, linear_estimates
-from causal_arrow.discovery.effects.observations import (
+from causal_arrow.discovery.effects.linear import (
+    WEAK,
+    Clusters,
+    Design,
+    InstrumentEstimate,
+    Moments,
+    SetEstimate,
+    curved,
+    instrument_estimate,
+    linear_estimates,
+    trial_estimate,
+)
+from causal_arrow.discovery.effects.mixture import mixture_of
+from causal_arrow.discovery.effects.questions import (
     MIN_OBSERVATIONS,
+    Between,
+    Change,
+    EffectQuestion,
     attrition,
     by_missing_cells,
+    change_of,
+    clusters_of,
+    design_of,
     event_column,
+    extrapolation,
+    filled,
+    level_asked,
     of_experiments,
     with_both_ends,
 )
+from causal_arrow.discovery.effects.ranking import Effects
 from causal_arrow.discovery.uncertainty import GRAPHS_PER_PIECE
-from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError, check_choice
+from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.tables import is_number, same_level
-from causal_arrow.tables.options import cell_text
-from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import closest, counted, in_digits, in_percent, listed, shown
+from causal_arrow.tables.table import Table
+from causal_arrow.text import counted, counted_share, first_few, in_digits, in_percent
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Between = tuple[Any, Any] | None
 
-ESTIMATORS = ("flexible", "linear", "curved")
 MAX_FLEXIBLE_SETS = 20
 MAX_FLEXIBLE_WORK = 6e4
 """Observations times sets for which flexible models are fitted, those of the most frequent sets first."""
 CLEARLY_FEWER = 0.9
 """Share of the observations below which an answer says how many it uses."""
+MAX_SPOILED = 0.5
+"""Share of graphs in which a chosen column is affected by the treatment, above which that is mentioned."""
+MIN_LOST = 0.1
+"""Share of graphs without a valid adjustment set from which possible instruments are mentioned."""
+MIN_INSTRUMENT = 0.5
+"""Share of graphs that must allow an instrument to be mentioned."""
 MIN_CLUSTERS = 20
 """Clusters below which their standard errors are too small."""
 
@@ -60,43 +85,6 @@ NOTHING_LEFT = "it leaves nothing of the treatment, or there are too few observa
 LEAST_SQUARES = "the average effect, weighted by the variance of the treatment that the adjustment leaves"
 OF_TRIAL = "the average effect of the assignment in these observations"
 OF_INSTRUMENT = "the local effect: that on those whose treatment the instrument changes"
-
-
-@dataclass(frozen=True, eq=False)
-class EffectQuestion:
-    """How effects are to be estimated."""
-
-    estimator: str = "flexible"
-    adjustment: str = "optimal"
-    level: str | None = None
-    """For an outcome with levels, the one whose share is asked about."""
-    order: str = "assumed"
-    """Whether the graphs are conditioned on the treatment coming before the outcome ("assumed") or not ("free")."""
-    adjust_for: Sequence[str] | str | None = None
-    """Columns to adjust for instead of the graphs' sets; "earlier" for all that the knowledge puts before it."""
-    randomized: bool = False
-    """Whether the treatment was randomized; also where the knowledge says so."""
-    randomized_rows: str | None = None
-    """A yes or no column that marks the rows in which it was."""
-    strata: Sequence[str] = ()
-    """Columns within whose levels it was randomized."""
-    cluster: str | None = None
-    """A column whose levels are the groups of dependent observations."""
-    instrument: str | None = None
-    """A column that affects the outcome through the treatment alone."""
-
-    def __post_init__(self) -> None:
-        check_choice("estimator", self.estimator, ESTIMATORS)
-        check_choice("adjustment", self.adjustment, ("optimal", "parents"))
-        check_choice("order", self.order, ("assumed", "free"))
-        if isinstance(self.adjust_for, str) and self.adjust_for != "earlier":
-            raise ConfigurationError(
-                f"Expected adjust_for to be a list of columns or 'earlier', got {self.adjust_for!r}."
-            )
-        if isinstance(self.strata, str):
-            raise ConfigurationError(f"Expected strata to be a list of columns, got {self.strata!r}.")
-        if self.instrument is not None and self.randomized:
-            raise ConfigurationError("A randomized treatment needs no instrument: give one of the two.")
 
 
 def estimate_effect(
@@ -122,6 +110,10 @@ def estimate_effect(
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
     if treatment in answer.knowledge.randomized:
         question = replace(question, randomized=True)
+    if (question.strata or question.randomized_rows) and not question.randomized:
+        raise ConfigurationError(
+            f"Strata and rows of a trial are about a randomized treatment: say too that {treatment!r} was randomized."
+        )
     if question.randomized and treatment not in answer.knowledge.randomized:
         answer, graphs = answer.refine(knowledge=answer.knowledge | Knowledge(randomized=[treatment])), None
     _check_knowledge(answer, t, y)
@@ -156,7 +148,7 @@ def halves(table: Table, cluster: str | None, random: np.random.Generator) -> tu
     """Two random halves of the observations, no cluster in both.  (N,) each"""
     groups = np.arange(table.observations)
     if cluster is not None:
-        groups, _ = _clusters(table, cluster)
+        groups, _ = clusters_of(table, cluster)
     first = np.isin(groups, random.permutation(np.unique(groups))[: len(np.unique(groups)) // 2])
     return first, ~first
 
@@ -170,8 +162,8 @@ def design_for(
     curved_numbers: bool = False,
 ) -> Design:
     """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
-    change = _change(table.columns[treatment], between, table.values[:, treatment])
-    code = _level_asked(table.columns[outcome], level)
+    change = change_of(table.columns[treatment], between, table.values[:, treatment])
+    code = level_asked(table.columns[outcome], level)
     rows = with_both_ends(table, treatment, outcome, change.levels) & table.observed.all(axis=1)
     if rows.sum() < MIN_OBSERVATIONS:
         raise TableError(
@@ -179,7 +171,7 @@ def design_for(
             "for an estimate."
         )
     cells = list(table.values[rows].T)
-    design = _design(cells, table.columns, keep=(treatment, outcome), change=change, level=code)
+    design = design_of(cells, table.columns, keep=(treatment, outcome), change=change, level=code)
     if not curved_numbers:
         return design
     return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
@@ -286,8 +278,8 @@ def _estimate(
 ) -> Effect:
     t, y = drawn.ends
     graphs, hidden = answer.carried_by(t, drawn.graphs, drawn.hidden)
-    change = _change(table.columns[t], between, table.values[:, t])
-    level = _level_asked(table.columns[y], question.level)
+    change = change_of(table.columns[t], between, table.values[:, t])
+    level = level_asked(table.columns[y], question.level)
     if question.randomized:
         by_trial, (chosen, notes) = True, _of_trial(table, t, y, question)
     else:
@@ -297,14 +289,17 @@ def _estimate(
         graphs, hidden = _cut_causes(graphs, hidden, t)
     asked = _Asked(answer, chosen, (t, y), change, level, question)
     named = _named_set(answer, t, y, question)
-    counts = count_adjustments(graphs, t, y, question.adjustment, hidden)
+    counts = own = count_adjustments(graphs, t, y, question.adjustment, hidden)
     if question.instrument is not None:
         found, notes = asked.by_instrument(named or (), notes)
     elif question.randomized:
         found = asked.by_trial(tuple(sorted({*(named or ()), *map(answer.index_of, question.strata)} - {t, y})))
     else:
         if named is not None:
-            counts = _with_set(counts, graphs, hidden, drawn.ends, named)
+            counts, spoils = _with_set(counts, graphs, hidden, drawn.ends, named)
+            notes += _on_named_set(asked, own, spoils, random)
+        else:
+            notes += _suggested_instruments(answer, graphs, hidden, drawn.ends, counts.not_identified / counts.graphs)
         found = asked.by_sets(counts.sets, random)
     if question.instrument is not None or question.randomized:
         counts = replace(counts, sets=dict.fromkeys(found.estimates, counts.graphs), not_identified=0, blocking=())
@@ -312,10 +307,11 @@ def _estimate(
         unexplained = {key: each._replace(partial_correlation=math.nan) for key, each in found.estimates.items()}
         found = replace(found, estimates=unexplained)
     notes += _from_fewer(chosen, t, change, counts.sets, found)
-    notes += _extrapolation(table.columns[t], between, chosen.values[:, t])
+    notes += extrapolation(table.columns[t], between, chosen.values[:, t])
     notes += asked.cautions(found)
     _check_any(asked, counts, found)
-    return _effect(asked, drawn, counts, found, by_trial, tuple(notes))
+    effect = _effect(asked, drawn, counts, found, by_trial, tuple(notes))
+    return replace(effect, chosen_set=named is not None and effect.design == "observed")
 
 
 def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set | None:
@@ -340,23 +336,76 @@ def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set 
 
 def _with_set(
     counts: AdjustmentCounts, graphs: Bools, hidden: Bools | None, ends: tuple[int, int], named: Set
-) -> AdjustmentCounts:
-    """The same counts where all graphs are estimated by one set; not identified are those in which it is not valid."""
+) -> tuple[AdjustmentCounts, Floats]:
+    """Count all graphs under one set, which may not be valid; and the share that each variable spoils.  (P,)
+
+    What the treatment affects on its way to the outcome, or what that affects in turn, spoils an adjustment set.
+    """
     t, y = ends
     members = np.zeros((len(graphs), graphs.shape[1]), dtype=bool)
     members[:, list(named)] = True
     hidden = np.zeros_like(graphs) if hidden is None else hidden
-    valid = 0
+    lost, blocking = 0, Counter[tuple[int, int]]()
+    spoils = np.zeros(graphs.shape[1])
     for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        piece = slice(start, start + GRAPHS_PER_PIECE)
-        descends = transitive_closure(graphs[piece])
+        piece, shared, own = (each[start : start + GRAPHS_PER_PIECE] for each in (graphs, hidden, members))
+        descends = transitive_closure(piece)
+        forwards = ~descends[:, y, t]
         on_path = descends[:, t, :] & descends[:, :, y]
         on_path[:, y] = True
-        spoiled = on_path | (descends & on_path[:, :, None]).any(axis=1)
-        forwards = ~descends[:, y, t] & ~(spoiled & members[piece]).any(axis=1)
-        valid += int((closes_back_doors(graphs[piece], hidden[piece], t, y, members[piece]) & forwards).sum())
-    lost = counts.graphs - counts.reversed - valid
-    return replace(counts, sets={named: counts.graphs}, not_identified=max(0, lost), blocking=())
+        spoiled = (on_path | (descends & on_path[:, :, None]).any(axis=1)) & own
+        spoils += (spoiled & forwards[:, None]).sum(axis=0)
+        closed = closes_back_doors(piece, shared, t, y, own)
+        lost += int((forwards & ~(closed & ~spoiled.any(axis=1))).sum())
+        if not blocking:
+
+            def is_valid(hidden: Bools, piece: Bools = piece, own: Bools = own) -> Bools:
+                return closes_back_doors(piece, hidden, t, y, own)
+
+            blocking = blocking_pairs(shared, t, is_valid, forwards & ~closed)
+    pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
+    counts = replace(counts, sets={named: counts.graphs}, not_identified=lost, blocking=pairs)
+    return counts, spoils / max(1, counts.graphs - counts.reversed)
+
+
+def _on_named_set(asked: _Asked, own: AdjustmentCounts, spoils: Floats, random: np.random.Generator) -> list[str]:
+    """Notes on columns that a person chose: those that spoil the set, and the estimate by the sets of the graphs."""
+    names, t = asked.answer.names, asked.ends[0]
+    notes = []
+    worst = [index for index in np.argsort(-spoils, kind="stable").tolist() if spoils[index] > MAX_SPOILED]
+    if worst:
+        named = [f"{names[index]} ({counted_share(float(spoils[index]))})" for index in worst]
+        notes.append(
+            f"In most graphs {names[t]} affects {first_few(named, 3)} on its way to {names[asked.ends[1]]} or through "
+            "it: then adjusting for that biases the effect."
+        )
+    if found := asked.by_sets(own.sets, random).estimates:
+        centers, spreads, freedoms = zip(*(each[:3] for each in found.values()), strict=True)
+        mixture = mixture_of([own.sets[key] for key in found], centers, spreads, freedoms)
+        low, middle, high = sorted(asked.change.size * mixture.quantile(share) for share in (0.05, 0.5, 0.95))
+        notes.append(
+            f"By the graphs' own adjustment sets: {in_digits(middle)} ({LEVEL:.0%} interval {in_digits(low)} to "
+            f"{in_digits(high)})."
+        )
+    return notes
+
+
+def _suggested_instruments(
+    answer: Answer, graphs: Bools, hidden: Bools | None, ends: tuple[int, int], lost: float
+) -> list[str]:
+    """Mention columns that most graphs allow as instruments, where a hidden cause keeps many from a valid set."""
+    if hidden is None or lost < MIN_LOST:
+        return []
+    pieces = range(0, len(graphs), GRAPHS_PER_PIECE)
+    parts = [slice(start, start + GRAPHS_PER_PIECE) for start in pieces]
+    sizes = [len(graphs[part]) for part in parts]
+    shares = np.average([instruments(graphs[part], *ends, hidden[part]) for part in parts], axis=0, weights=sizes)
+    treatment, outcome = (answer.names[end] for end in ends)
+    return [
+        f"{answer.names[index]} might serve as an instrument: in {counted_share(float(shares[index]), 'graphs')} it "
+        f"affects {treatment}, and {outcome} through {treatment} alone."
+        for index in sorted(np.flatnonzero(shares > MIN_INSTRUMENT).tolist(), key=lambda index: -shares[index])[:2]
+    ]
 
 
 def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[Table, list[str]]:
@@ -395,8 +444,8 @@ class _Found:
     estimand: str = LEAST_SQUARES
     flexible: int = 0
     """How many of the sets were estimated without straight lines."""
-    overlap: float = 1.0
-    """Share of the observations with a comparable probability of treatment, by the set where it is smallest."""
+    extreme: float = 0.0
+    """Share of the observations whose probability of treatment is near 0 or 1, by the set where it is largest."""
     instrument: InstrumentEstimate | None = None
 
 
@@ -407,17 +456,17 @@ class _Asked:
     answer: Answer
     table: Table
     ends: tuple[int, int]
-    change: _Change
+    change: Change
     level: int | None
     question: EffectQuestion
 
-    def design(self, rows: Bools, members: Sequence[int], filled: bool = False) -> Design:
+    def design(self, rows: Bools, members: Sequence[int], fill: bool = False) -> Design:
         """The columns of a regression on some variables and the ends, from some observations."""
         used = {*self.ends, *members}
         cells = [self.table.values[rows, index] if index in used else None for index in range(self.table.variables)]
-        if filled:
-            cells = [_filled(column) if index in members else column for index, column in enumerate(cells)]
-        return _design(cells, self.table.columns, keep=self.ends, change=self.change, level=self.level)
+        if fill:
+            cells = [filled(column) if index in members else column for index, column in enumerate(cells)]
+        return design_of(cells, self.table.columns, keep=self.ends, change=self.change, level=self.level)
 
     def end_values(self, design: Design) -> tuple[Floats, Floats]:
         """Treatment and outcome as they enter regressions, in their units.  (N,) each"""
@@ -433,7 +482,7 @@ class _Asked:
         """The cluster of each of some observations, numbered without gaps."""
         if self.question.cluster is None:
             return None
-        codes, _ = _clusters(self.table, self.question.cluster)
+        codes, _ = clusters_of(self.table, self.question.cluster)
         return np.unique(codes[rows], return_inverse=True)[1]
 
     def constant(self, design: Design) -> list[str]:
@@ -509,15 +558,14 @@ class _Asked:
                 models[members] = model
         if not models:
             return found
-        overlaps = [model.overlap for model in models.values()]
-        estimand = best_estimand(binary, overlaps)
+        estimand = best_estimand(list(models.values()))
         estimates = dict(found.estimates)
         for members, model in models.items():
             if (estimate := model.estimate(estimand)) is not None:
                 # The partial correlation of least squares serves the sensitivity.
                 estimates[members] = estimate._replace(partial_correlation=estimates[members].partial_correlation)
-        overlap = min(share for share, _ in overlaps)
-        return replace(found, estimates=estimates, estimand=ESTIMANDS[estimand], flexible=len(models), overlap=overlap)
+        extreme = max(model.extreme for model in models.values())
+        return replace(found, estimates=estimates, estimand=ESTIMANDS[estimand], flexible=len(models), extreme=extreme)
 
     def by_trial(self, members: Set) -> _Found:
         """The effect of a randomized treatment, more precise by columns from before it, holes in which are filled."""
@@ -525,7 +573,7 @@ class _Asked:
         estimates = {}
         why_not = {members: TOO_FEW}
         if rows.sum() >= MIN_OBSERVATIONS:
-            design = self.design(rows, members, filled=True)
+            design = self.design(rows, members, fill=True)
             treated, outcome = self.end_values(design)
             columns = design.values[:, design.columns(members)]
             holes = ~self.table.observed[rows][:, list(members)]
@@ -579,12 +627,12 @@ class _Asked:
         t, y = self.ends
         treatment, outcome = self.answer.names[t], self.answer.names[y]
         if self.question.cluster is not None:
-            count = len(np.unique(_clusters(self.table, self.question.cluster)[0][self.complete(())]))
+            count = len(np.unique(clusters_of(self.table, self.question.cluster)[0][self.complete(())]))
             few = ", which are few: the interval may be too narrow" if count < MIN_CLUSTERS else ""
             notes.append(f"Standard errors by {self.question.cluster}: {counted(count, 'cluster')}{few}.")
         if found.estimand in (ESTIMANDS["ATT"], ESTIMANDS["overlap"]):
             notes.append(
-                f"Poor overlap: in {in_percent(1 - found.overlap)} of observations {treatment} has a probability below "
+                f"Poor overlap: in {in_percent(found.extreme)} of observations {treatment} has a probability below "
                 "5% or above 95% after adjustment, so there is hardly anybody to compare them with."
             )
         if found.flexible and len(found.estimates) > found.flexible:
@@ -598,25 +646,7 @@ class _Asked:
         return notes
 
 
-def _filled(column: Floats | None) -> Floats | None:
-    """A column with its holes filled by the mean, which for codes of levels stands for one more level."""
-    return None if column is None else np.where(np.isnan(column), np.nanmean(column), column)
-
-
-def _clusters(table: Table, name: str) -> tuple[NDArray[np.intp], int]:
-    """The cluster of each observation by a column, missing ones each for themselves, and how many there are."""
-    if name not in table.names:
-        raise ConfigurationError(
-            f"There is no column {name!r} for the clusters: expected one of the table's variables."
-        )
-    values = table.values[:, table.names.index(name)].copy()
-    holes = np.isnan(values)
-    values[holes] = np.nanmax(values, initial=0.0) + 1 + np.arange(holes.sum())
-    levels, codes = np.unique(values, return_inverse=True)
-    return codes, len(levels)
-
-
-def _from_fewer(table: Table, t: int, change: _Change, wanted: Mapping[Set, int], found: _Found) -> list[str]:
+def _from_fewer(table: Table, t: int, change: Change, wanted: Mapping[Set, int], found: _Found) -> list[str]:
     """A note where missing cells leave clearly fewer observations than there are."""
     whole = table.observations
     if change.levels is not None:
@@ -741,104 +771,7 @@ def _row_effects(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> RowE
     return RowEffects(asked.table, Moments(numerator, denominator), asked.clusters(everything))
 
 
-# The change of the treatment
-
-
-@dataclass(frozen=True)
-class _Change:
-    """From where to where the treatment goes: how many units that is, in words, and the levels of a category."""
-
-    size: float
-    words: str
-    levels: tuple[int, int] | None = None
-
-
-def _change(column: Column, between: Between, values: Floats) -> _Change:
-    if between is None:
-        if column.kind == "binary" or (column.kind == "category" and len(column.levels) == 2):
-            between = (column.levels[0], column.levels[1])
-        elif column.kind == "category":
-            raise ConfigurationError(
-                f"{column.name!r} has levels without an order: name the two to compare, of {listed(column.levels)}.",
-                [Remedy("between", (column.name,))],
-            )
-        else:
-            return _Change(1.0, f"per {'level' if column.kind == 'ordered' else 'unit'} of {column.name}")
-    if not isinstance(between, tuple | list) or len(between) != 2:
-        raise ConfigurationError(f"Expected two values of {column.name!r} to compare, got {between!r}.")
-    first, second = between
-    if column.kind == "number":
-        low, high = _as_number(column.name, first), _as_number(column.name, second)
-        words = f"when {column.name} goes from {low:g} to {high:g}"
-        levels = None
-    else:
-        levels = (_level(column, first), _level(column, second))
-        low, high = float(levels[0]), float(levels[1])
-        words = f"when {column.name} goes from {column.levels[levels[0]]} to {column.levels[levels[1]]}"
-    if low == high:
-        raise ConfigurationError(f"Expected two different values of {column.name!r} to compare, got {first!r} twice.")
-    if column.kind == "category":
-        return _Change(1.0, words, levels)
-    return _Change(high - low, words)
-
-
-def _extrapolation(column: Column, between: Between, values: Floats) -> list[str]:
-    """A note where the treatment is to go beyond the values (N,) that were observed of it."""
-    if between is None or column.kind != "number":
-        return []
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    beyond = [value for value in map(float, between) if not low <= value <= high]
-    if not beyond:
-        return []
-    named = f"{beyond[0]:g} lies" if len(beyond) == 1 else f"{beyond[0]:g} and {beyond[1]:g} lie"
-    return [
-        f"{named} beyond the observed values of {column.name}, which go from {in_digits(low)} to {in_digits(high)}: "
-        "there the effect is extrapolated."
-    ]
-
-
-def _as_number(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if isinstance(value, bool) or not math.isfinite(number):
-        raise ConfigurationError(f"Expected a number as a value of {name!r}, got {shown(value)}.")
-    return number
-
-
-def _level(column: Column, value: Any) -> int:
-    if str(value) in column.levels:
-        return column.levels.index(str(value))
-    if (same := same_level(cell_text(value), column.levels)) is not None:
-        return column.levels.index(same)
-    codes = [f"{code}" for code in range(len(column.levels))]
-    # Codes stand for words only: of levels 1 and 2, the value 0 is none.
-    words = column.kind != "category" and not any(map(is_number, column.levels))
-    if words and (code := cell_text(value)) in codes:
-        return codes.index(code)
-    near = closest(str(value), column.levels)
-    hint = f"expected one of {listed(column.levels)}" if near is None else f"did you mean {near!r}?"
-    raise ConfigurationError(f"{column.name!r} has no level {str(value)!r}: {hint}{'' if near else '.'}")
-
-
-def _level_asked(column: Column, level: str | None) -> int | None:
-    """The code of the level of the outcome whose share is asked about; None for the outcome itself."""
-    if level is not None:
-        if not column.levels:
-            raise ConfigurationError(f"{column.name!r} holds numbers and has no levels to ask about.")
-        return _level(column, level)
-    if column.kind == "category":
-        if len(column.levels) == 2:
-            return 1
-        raise ConfigurationError(
-            f"{column.name!r} has levels without an order: say whose share you ask about, of {listed(column.levels)}.",
-            [Remedy("level", (column.name,))],
-        )
-    return None
-
-
-# Columns
+# Knowledge and graphs
 
 
 def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Bools, Bools | None]:
@@ -849,32 +782,6 @@ def _cut_causes(graphs: Bools, hidden: Bools | None, variable: int) -> tuple[Boo
         hidden = hidden.copy()
         hidden[:, variable, :] = hidden[:, :, variable] = False
     return graphs, hidden
-
-
-def _design(
-    variables: Sequence[Floats | None],
-    columns: Sequence[Column],
-    keep: Sequence[int],
-    change: _Change,
-    level: int | None,
-) -> Design:
-    """Columns of a regression, for the variables whose cells (N,) are given."""
-    treatment, outcome = keep
-    nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
-    blocks = []
-    for index, (cells, column) in enumerate(zip(variables, columns, strict=True)):
-        if cells is None:
-            block = nothing
-        elif index == treatment and change.levels is not None:
-            block = (cells == change.levels[1])[:, None].astype(np.float64)
-        elif index == outcome and level is not None:
-            block = (cells == level)[:, None].astype(np.float64)
-        elif column.kind == "category":
-            block = (cells[:, None] == np.unique(cells)[1:]).astype(np.float64)
-        else:
-            block = cells[:, None]
-        blocks.append(block)
-    return Design.of(blocks)
 
 
 def _check_caused(answer: Answer, outcome: str) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from causal_arrow.discovery.effects import pictures
-from causal_arrow.text import InNotebooks, counted, in_digits, in_percent, listed
+from causal_arrow.discovery.effects.mixture import axes_for
+from causal_arrow.discovery.pictures.scene import EDGE_COLOR, shortened
+from causal_arrow.text import InNotebooks, counted, in_digits, in_percent, listed, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 LITTLE = 0.005
 """Gains below this, in bits or as a share, are not worth an experiment."""
 MAX_SHOWN = 10
+MAX_BARS = 30
 
 
 @dataclass(frozen=True)
@@ -45,34 +47,12 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The variable, or the pair as "a ↔ b".
-
-        Returns
-        -------
-        str
-            As in the data frame of the plan.
-
-        Examples
-        --------
-        >>> experiment.name
-        'drug'
-        """
+        """The variable, or the pair as "a ↔ b"."""
         return " ↔ ".join(self.variables)
 
     @property
     def settles_in_words(self) -> str:
-        """The pairs about which it is most informative: "a – b, c – d".
-
-        Returns
-        -------
-        str
-            Empty if there are none.
-
-        Examples
-        --------
-        >>> isinstance(experiment.settles_in_words, str)
-        True
-        """
+        """The pairs about which it is most informative: "a – b, c – d"."""
         return ", ".join(f"{a} – {b}" for a, b in self.settles)
 
     def __str__(self) -> str:
@@ -107,22 +87,11 @@ class ExperimentPlan(InNotebooks):
     observations: int
     """How many observations each experiment is planned to have."""
     left_out: tuple[str, ...] = ()
-    """Variables that experiments have set already, and the one that tells environments apart."""
+    """Variables that cannot be randomized, have been already, or mark environments."""
 
     @property
     def best(self) -> Experiment:
-        """The first of the ranking.
-
-        Returns
-        -------
-        Experiment
-            With its `gain`.
-
-        Examples
-        --------
-        >>> plan.best.action, plan.best.name
-        ('set', 'drug')
-        """
+        """The first of the ranking."""
         return self.experiments[0]
 
     def place_in_batch(self, experiment: Experiment) -> int | None:
@@ -132,16 +101,6 @@ class ExperimentPlan(InNotebooks):
         ----------
         experiment
             One of `experiments`.
-
-        Returns
-        -------
-        int or None
-            From 1; None if it is not among them.
-
-        Examples
-        --------
-        >>> plan.place_in_batch(plan.best)
-        1
         """
         chosen = [(each.action, each.variables) for each in self.batch]
         key = experiment.action, experiment.variables
@@ -149,34 +108,11 @@ class ExperimentPlan(InNotebooks):
 
     @property
     def about_effect(self) -> bool:
-        """Whether gains are shares of the uncertainty about one effect; else they are bits.
-
-        Returns
-        -------
-        bool
-            True for a plan with a treatment and an outcome.
-
-        Examples
-        --------
-        >>> plan.about_effect
-        True
-        """
+        """Whether gains are shares of the uncertainty about one effect; else they are bits."""
         return len(self.target) == 2
 
     def to_frame(self) -> pd.DataFrame:
-        """The experiments as a data frame, the best first.
-
-        Returns
-        -------
-        DataFrame
-            `action`, `variable`, `gain` (in bits or, for an effect, the share of its uncertainty), `affected`,
-            `settles`, and `batch`, the place among those to carry out together, missing for the others.
-
-        Examples
-        --------
-        >>> plan.to_frame()["variable"][0]
-        'drug'
-        """
+        """The experiments as a data frame, the best first."""
         import pandas as pd
 
         rows = [
@@ -194,18 +130,7 @@ class ExperimentPlan(InNotebooks):
         return frame.astype({"batch": "Int64"})
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON can hold it; docs/reference/json.md describes every field.
-
-        Returns
-        -------
-        dict
-            With `experiments`, `batch` and the `sentence`.
-
-        Examples
-        --------
-        >>> plan.to_dict()["unit"]
-        'share'
-        """
+        """The plan as JSON can hold it; docs/reference/json.md describes every field."""
         return {
             "target": list(self.target),
             "unit": "share" if self.about_effect else "bits",
@@ -222,18 +147,7 @@ class ExperimentPlan(InNotebooks):
 
     @property
     def subject(self) -> str:
-        """What the uncertainty is about.
-
-        Returns
-        -------
-        str
-            In words.
-
-        Examples
-        --------
-        >>> plan.subject
-        'the effect of drug on stay'
-        """
+        """What the uncertainty is about."""
         if not self.target:
             return "the graph"
         return (
@@ -249,16 +163,6 @@ class ExperimentPlan(InNotebooks):
         ----------
         gain
             That of an experiment.
-
-        Returns
-        -------
-        str
-            With its unit.
-
-        Examples
-        --------
-        >>> plan.amount(0.64)
-        '64% of the uncertainty'
         """
         if self.about_effect:
             return f"{in_percent(gain)} of the uncertainty"
@@ -266,18 +170,7 @@ class ExperimentPlan(InNotebooks):
 
     @property
     def sentence(self) -> str:
-        """What to do next, in one sentence or two.
-
-        Returns
-        -------
-        str
-            `print(plan)` adds the ranking.
-
-        Examples
-        --------
-        >>> "randomize drug" in plan.sentence
-        True
-        """
+        """What to do next, in one sentence or two."""
         if not self.batch or self.batch[0].gain < LITTLE:
             return (
                 f"No experiment is expected to be informative about {self.subject}: the "
@@ -307,7 +200,7 @@ class ExperimentPlan(InNotebooks):
         if len(self.experiments) > MAX_SHOWN:
             lines.append(f"  ... and {len(self.experiments) - MAX_SHOWN} more")
         if self.left_out:
-            lines.append(f"  not considered: {listed(self.left_out)}, already randomized, or columns of environments")
+            lines.append(f"  not considered: {listed(self.left_out)}, which cannot be randomized or have been")
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -317,22 +210,19 @@ class ExperimentPlan(InNotebooks):
         ----------
         ax
             The matplotlib axes to draw on; by default a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes that were drawn on.
-
-        Examples
-        --------
-        >>> plan.plot().figure.savefig("plan.svg")
         """
-        rows = [
-            (f"{each.action} {each.name}", each.gain, self.place_in_batch(each) is not None)
-            for each in self.experiments
-        ]
-        unit = "share of the uncertainty" if self.about_effect else "bits"
-        return pictures.draw_plan(rows, f"to learn about {self.subject}", f"expected gain, {unit}", ax)
+        shown = self.experiments[:MAX_BARS]
+        ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
+        colors = ["#b9c0cc" if self.place_in_batch(each) is None else EDGE_COLOR for each in shown]
+        ax.barh(range(len(shown)), [each.gain for each in shown], color=colors, height=0.7)
+        labels = [shortened(visible(f"{each.action} {each.name}"), 1, 34) for each in shown]
+        ax.set_yticks(range(len(shown)), labels, parse_math=False)
+        ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
+        ax.set_xlim(left=0)
+        ax.set_title(shortened(visible(f"to learn about {self.subject}"), 1, 60), fontsize=10, parse_math=False)
+        ax.set_xlabel(f"expected gain, {'share of the uncertainty' if self.about_effect else 'bits'}")
+        ax.spines[["right", "top"]].set_visible(False)
+        return ax
 
 
 def _record(each: Experiment) -> dict[str, Any]:

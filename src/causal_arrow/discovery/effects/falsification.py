@@ -82,66 +82,22 @@ class Falsification(InNotebooks):
 
     @property
     def tests(self) -> int:
-        """How many independences the graph implies.
-
-        Returns
-        -------
-        int
-            0 for a graph in which everything is adjacent.
-
-        Examples
-        --------
-        >>> test.tests > 0
-        True
-        """
+        """How many independences the graph implies."""
         return int((~np.isnan(self.independence)).sum())
 
     @property
     def violated(self) -> float:
-        """Share of the independences that the data contradict, each at a level of 5%.
-
-        Returns
-        -------
-        float
-            About 0.05 is expected of a true graph.
-
-        Examples
-        --------
-        >>> test.violated < 0.2
-        True
-        """
+        """Share of the independences that the data contradict, each at a level of 5%."""
         return violated_share(self.independence)
 
     @property
     def p_value(self) -> float:
-        """Share of the shuffled graphs that the data contradict as little as this graph, or less.
-
-        Returns
-        -------
-        float
-            Small if the graph fits better than chance.
-
-        Examples
-        --------
-        >>> test.p_value < 0.05
-        True
-        """
+        """Share of the shuffled graphs that the data contradict as little as this graph, or less."""
         return float((1 + (self.permuted <= self.violated).sum()) / (1 + len(self.permuted)))
 
     @property
     def falsified(self) -> bool:
-        """Whether the data contradict the graph more than by chance, and graphs with shuffled names no more than it.
-
-        Returns
-        -------
-        bool
-            False also where the test can say little: see `says_little`.
-
-        Examples
-        --------
-        >>> test.falsified
-        False
-        """
+        """Whether the data contradict the graph more than by chance, and graphs with shuffled names no more than it."""
         if self.p_value <= LEVEL or self.equivalent > LEVEL:
             return False
         contradicted, as_good = round(self.violated * self.tests), int((self.permuted <= self.violated).sum())
@@ -149,35 +105,12 @@ class Falsification(InNotebooks):
 
     @property
     def says_little(self) -> bool:
-        """Whether the test has no power here: the graph implies too little, or shuffled graphs imply the same.
-
-        Returns
-        -------
-        bool
-            True where the graph does not fit clearly better than shuffled ones, but the data do not contradict it
-            either.
-
-        Examples
-        --------
-        >>> test.says_little
-        False
-        """
+        """Whether the test has no power here: the graph implies too little, or shuffled graphs imply the same."""
         return not self.falsified and (self.p_value > LEVEL or self.equivalent > LEVEL)
 
     @cached_property
     def contradictions(self) -> pd.DataFrame:
-        """Independences that the data contradict even though many were tested (Holm), the clearest first.
-
-        Returns
-        -------
-        DataFrame
-            `variable`, `depends_on`, `given` and `p_value`.
-
-        Examples
-        --------
-        >>> list(test.contradictions.columns)
-        ['variable', 'depends_on', 'given', 'p_value']
-        """
+        """Independences that the data contradict even though many were tested (Holm), the clearest first."""
         import pandas as pd
 
         indices = np.argwhere(~np.isnan(self.independence))
@@ -196,16 +129,6 @@ class Falsification(InNotebooks):
         """Edges that the test does not confirm: given its other causes, the mean of the effect does not depend on it.
 
         The network looks at more than means: such an edge is not refuted.
-
-        Returns
-        -------
-        DataFrame
-            `source`, `target` and `p_value`.
-
-        Examples
-        --------
-        >>> list(test.unsupported_edges.columns)
-        ['source', 'target', 'p_value']
         """
         import pandas as pd
 
@@ -215,18 +138,7 @@ class Falsification(InNotebooks):
         return frame.sort_values("p_value", ascending=False, ignore_index=True, kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
-        """The test as JSON can hold it; docs/reference/json.md describes every field.
-
-        Returns
-        -------
-        dict
-            With a `sentence` in words.
-
-        Examples
-        --------
-        >>> test.to_dict()["shuffled"]
-        50
-        """
+        """The test as JSON can hold it; docs/reference/json.md describes every field."""
         return {
             "tests": self.tests,
             "violated": self.violated,

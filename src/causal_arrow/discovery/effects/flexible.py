@@ -34,13 +34,15 @@ MIN_SHARED = 0.2
 """Share of the observations with the same value from which a curve may jump there."""
 PENALTIES = 10.0 ** np.arange(-4.0, 1.6, 0.5)
 """Of the ridge, in units of the variance of a standardized column."""
-MAX_NEWTON_STEPS = 12
+MAX_NEWTON_STEPS = 30
 CLIP = 0.01
 """Probabilities of being treated are kept this far from 0 and 1."""
 EXTREME = 0.05
 """Probabilities of being treated this near to 0 or 1 show poor overlap."""
 MIN_OVERLAP = 0.9
-"""Share of the observations without extreme probabilities, from which the effect over all of them is estimated."""
+"""Share of those an average is about that must have a probability of treatment that is not extreme."""
+MIN_EFFECTIVE = 0.1
+"""Effective number of observations after weighting, as a share of their number, below which few carry the estimate."""
 
 ESTIMANDS = {
     "ATE": "the average effect over all observations",
@@ -62,12 +64,21 @@ class Flexible:
     chance: Floats | None  # (N,), of being treated; None for a number
 
     @property
-    def overlap(self) -> tuple[float, float]:
-        """Shares of all and of the treated observations whose probability of treatment is not extreme."""
+    def extreme(self) -> float:
+        """Share of the observations whose probability of treatment is near 0 or 1."""
+        return 0.0 if self.chance is None else float((np.abs(self.chance - 0.5) > 0.5 - EXTREME).mean())
+
+    def supports(self, estimand: str) -> bool:
+        """Whether nearly everybody the average is about has others to be compared with, and not just a few."""
         if self.chance is None:
-            return 1.0, 1.0
-        high = self.chance > 1 - EXTREME
-        return float(1 - (high | (self.chance < EXTREME)).mean()), float(1 - high[self.treated > 0].mean())
+            return False
+        chance, treated = np.clip(self.chance, CLIP, 1 - CLIP), self.treated > 0
+        if estimand == "ATE":
+            arms = (_effective_share(1 / chance[treated]), _effective_share(1 / (1 - chance[~treated])))
+            return 1 - self.extreme >= MIN_OVERLAP and min(arms) >= MIN_EFFECTIVE
+        odds = chance[~treated] / (1 - chance[~treated])
+        effective = _effective_share(odds) * len(odds) / treated.sum()
+        return float((self.chance[treated] <= 1 - EXTREME).mean()) >= MIN_OVERLAP and effective >= MIN_EFFECTIVE
 
     def estimate(self, estimand: str) -> SetEstimate | None:
         """The effect; None if nothing of the treatment is left."""
@@ -103,14 +114,11 @@ def flexible(
     return Flexible(treated, outcome, basis, folds, clusters, chance)
 
 
-def best_estimand(binary: bool, overlaps: Sequence[tuple[float, float]]) -> str:
-    """Whom the effect can be estimated for by every one of some sets."""
-    if not binary:
+def best_estimand(models: Sequence[Flexible]) -> str:
+    """The population for which all adjustment sets can estimate the effect."""
+    if models[0].chance is None:
         return "slope"
-    of_all, of_treated = (min(shares) for shares in zip(*overlaps, strict=True))
-    if of_all >= MIN_OVERLAP:
-        return "ATE"
-    return "ATT" if of_treated >= MIN_OVERLAP else "overlap"
+    return next((each for each in ("ATE", "ATT") if all(model.supports(each) for model in models)), "overlap")
 
 
 def basis_of(columns: Floats, targets: Floats) -> Floats:
@@ -160,6 +168,11 @@ def _standardized(columns: Floats) -> Floats:
     return np.asarray(centered / np.where(deviations > 1e-9, deviations, np.inf))
 
 
+def _effective_share(weights: Floats) -> float:
+    """Effective number of observations with these weights (Kish), as a share of their number."""
+    return float(weights.sum() ** 2 / np.square(weights).sum() / len(weights))
+
+
 def _folds(count: int, random: np.random.Generator, clusters: Clusters) -> NDArray[np.intp]:
     """The fold of each observation, as even as can be; observations of a cluster stay together.  (N,)"""
     members = count if clusters is None else int(clusters.max()) + 1
@@ -189,7 +202,9 @@ def _ridge(basis: Floats, target: Floats, folds: NDArray[np.intp], among: Bools 
 
 def _logistic(basis: Floats, treated: Floats, folds: NDArray[np.intp], random: np.random.Generator) -> Floats:
     """Each observation's probability of being treated, by a logistic ridge regression on the other folds.  (N,)"""
-    some = np.sort(random.permutation(len(treated))[:2000])  # enough to choose a penalty
+    # Enough to choose a penalty, as many of either group as can be: a rare treatment would hardly be among them.
+    shuffled = random.permutation(len(treated))
+    some = np.sort(np.concatenate([shuffled[treated[shuffled] == arm][:1000] for arm in (0, 1)]))
 
     def predicted(rows: NDArray[np.intp], penalty: float) -> Floats:
         chances = np.empty(len(rows))
@@ -208,21 +223,30 @@ def _logistic(basis: Floats, treated: Floats, folds: NDArray[np.intp], random: n
 
 
 def _newton(basis: Floats, treated: Floats, penalty: float) -> Floats:
-    """Coefficients of a logistic regression with a ridge, the intercept last and free.  (Q + 1,)"""
+    """Coefficients of a logistic regression with a ridge penalty, the unpenalized intercept last.  (Q + 1,)"""
     rows = np.column_stack([basis, np.ones(len(basis))])
     ridge = np.full(rows.shape[1], penalty)
     ridge[-1] = 1e-9
+
+    def loss(weights: Floats) -> float:
+        scores = rows @ weights
+        return float(np.mean(np.logaddexp(0, scores) - treated * scores) + 0.5 * ridge @ np.square(weights))
+
     weights = np.zeros(rows.shape[1])
     share = float(np.clip(treated.mean(), 1e-6, 1 - 1e-6))
     weights[-1] = np.log(share / (1 - share))
+    current = loss(weights)
     for _ in range(MAX_NEWTON_STEPS):
         chance = _chance(basis, weights)
         slope = rows.T @ (treated - chance) / len(rows) - ridge * weights
         curvature = (rows * (chance * (1 - chance))[:, None]).T @ rows / len(rows) + np.diag(ridge)
         step = np.linalg.solve(curvature + 1e-9 * np.eye(len(ridge)), slope)
-        step /= max(1.0, float(np.abs(step).max()) / 2)  # a long step overshoots
-        weights = weights + step
-        if np.abs(step).max() < 1e-5:
+        gain, length = float(slope @ step), 1.0
+        # A full step can overshoot where probabilities are near 0 or 1.
+        while (reached := loss(weights + length * step)) > current - 1e-4 * length * gain and length > 1e-6:
+            length /= 2
+        weights, current = weights + length * step, reached
+        if gain < 1e-10:
             break
     return weights
 

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
+from causal_arrow.text import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
 HALVINGS = 100
 POINTS = 400
+SHOWN_SETS = 6
+"""Adjustment sets with a color of their own; the others share a gray."""
 MIN_PEAK = 0.25
 """Height of a peak, of the highest one, from which it counts."""
 
@@ -81,6 +90,41 @@ class Mixture:
         margin = 0.05 * (high - low) or 1.0
         return np.linspace(min(low, 0) - margin, max(high, 0) + margin, count)
 
+    def draw(
+        self,
+        sets: Sequence[tuple[str, ...]],
+        middle: float,
+        interval: tuple[float, float],
+        label: str,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the density, one color per adjustment set, with the interval below and a line at zero."""
+        ax = axes_for(ax, (6.4, 3.6))
+        x = self.points(POINTS)
+        shares = list(self.densities(x))
+        if len(sets) == 1:
+            shares = [np.sum(shares, axis=0)]
+        labels = [shortened(visible(", ".join(members)), 1, 34) or "nothing" for members in sets[:SHOWN_SETS]]
+        layers = shares[:SHOWN_SETS]
+        colors = [f"C{index}" for index in range(len(layers))]
+        if len(shares) > SHOWN_SETS:
+            layers.append(np.sum(shares[SHOWN_SETS:], axis=0))
+            labels.append(f"{len(shares) - SHOWN_SETS} more sets")
+            colors.append("#b9c0cc")
+        ax.stackplot(x, *layers, labels=labels, colors=colors, alpha=0.85)
+        top = float(np.sum(layers, axis=0).max()) or 1.0
+        ax.axvline(0, color=QUIET_COLOR, linewidth=0.8)
+        ends = np.clip(interval, x[0], x[-1])
+        ax.hlines(-0.05 * top, *ends, color=EDGE_COLOR, linewidth=3, label="90% interval")
+        ax.plot([middle], [-0.05 * top], "o", color=EDGE_COLOR)
+        ax.set_ylim(bottom=-0.1 * top)
+        ax.set_yticks([])
+        ax.set_xlabel(visible(label), parse_math=False)
+        for text in ax.legend(frameon=False, fontsize=8).get_texts():
+            text.set_parse_math(False)
+        ax.spines[["left", "right", "top"]].set_visible(False)
+        return ax
+
     def humps(self) -> tuple[float, ...]:
         """The peaks of the density between which it falls below half of the lower one, from left to right."""
         points = np.linspace(self.quantile(0.01), self.quantile(0.99), POINTS)
@@ -116,3 +160,12 @@ def mixture_of(
         np.array(some, dtype=np.float64) for some in (weights, centers, spreads, freedoms)
     )
     return Mixture(shares / shares.sum(), middles, errors, degrees)
+
+
+def axes_for(ax: Axes | None, inches: tuple[float, float]) -> Axes:
+    """The axes to draw on, by default those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=inches, layout="constrained").add_subplot()

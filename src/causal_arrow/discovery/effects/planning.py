@@ -22,7 +22,6 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors
 from causal_arrow.discovery.effects.effect import EQUAL_DIGITS
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
-from causal_arrow.discovery.effects.further_tables import in_codes_of
 from causal_arrow.discovery.effects.responses import (
     Responses,
     as_standardized,
@@ -34,6 +33,7 @@ from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.further_tables import in_codes_of
 from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Table
 
@@ -70,17 +70,20 @@ def plan_experiments(
     target: Target = None,
     budget: int = 1,
     candidates: Sequence[str] | None = None,
+    not_settable: Sequence[str] = (),
     rows: int | None = None,
     random: np.random.Generator,
 ) -> ExperimentPlan:
     """The experiments, ranked by the doubt that each is expected to remove, and the best `budget` of them together.
 
     target      None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
-    candidates  The variables that can be set; by default all that no experiment has set yet, but the environment.
+    candidates  The variables that can be set; by default all that no experiment has set yet, without roots and the
+                environment.
+    not_settable  Variables that cannot be set.
     rows        How many the experiment will have; by default as many as the table.
     """
     ends = _ends(answer, target)
-    able = _candidates(answer, candidates, [answer.names[index] for index in ends])
+    able = _candidates(answer, candidates, not_settable, [answer.names[index] for index in ends])
     graphs = graphs[: max(MIN_GRAPHS, MAX_CELLS // len(answer.names) ** 2)]
     hidden = answer.sample_hidden(graphs, random)
     if len(ends) == 2:
@@ -95,7 +98,7 @@ def plan_experiments(
     setting = [answer.index_of(name) for name in able]
     pairs = [] if shared is None else measurable(shared)
     if not setting and not pairs:
-        raise ConfigurationError("Experiments have set every variable already: there is nothing left to advise.")
+        raise ConfigurationError("No variable is left that an experiment could randomize: there is nothing to advise.")
     if len(ends) == 2:
         found = _about_effect(graphs, responses, hidden, ends, setting, pairs, budget)
     else:
@@ -172,9 +175,16 @@ def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
     return t, y
 
 
-def _candidates(answer: Answer, names: Sequence[str] | None, ends: Sequence[str]) -> list[str]:
+def _candidates(
+    answer: Answer, names: Sequence[str] | None, not_settable: Sequence[str], ends: Sequence[str]
+) -> list[str]:
+    if isinstance(not_settable, str):
+        raise ConfigurationError(f"Expected not_settable to be a list of variables, got {not_settable!r}.")
+    for name in not_settable:
+        answer.index_of(name)
     if names is None:
-        able = [name for name in answer.names if name not in {*answer.experiments, answer.environment}]
+        done = {*answer.experiments, answer.environment, *not_settable}
+        able = [name for name in answer.names if name not in done]
         # What nothing in the table causes, such as age, can hardly be set; the treatment asked about can.
         fixed = {*answer.knowledge.roots, *answer.knowledge.randomized} - set(ends[:1] if len(ends) == 2 else ())
         return [name for name in able if name not in fixed] or able
@@ -186,6 +196,8 @@ def _candidates(answer: Answer, names: Sequence[str] | None, ends: Sequence[str]
         raise ConfigurationError(f"{answer.environment!r} tells environments apart and cannot be set.")
     if not names:
         raise ConfigurationError("Expected one candidate or more, got an empty list.")
+    if both := [name for name in names if name in not_settable]:
+        raise ConfigurationError(f"{both[0]!r} cannot be a candidate and not settable too.")
     return list(dict.fromkeys(names))
 
 

@@ -68,7 +68,8 @@ def prepare_arrow(
 
 
 def start_arrow(source: str, estimator: str, point: str) -> Any:
-    from causal_arrow.discovery.effects.estimation import EffectQuestion, estimate_effect
+    from causal_arrow.discovery.effects.estimation import estimate_effect
+    from causal_arrow.discovery.effects.questions import EffectQuestion
 
     model = _ready(source)
 
