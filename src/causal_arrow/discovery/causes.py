@@ -23,14 +23,13 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
-from causal_arrow.discovery.summary import html_table
 from causal_arrow.errors import ConfigurationError, Remedy, TableError
 from causal_arrow.graphs.beliefs import holds
 from causal_arrow.progress import Progress, progress_bar
 from causal_arrow.tables import RawFrame, as_frame
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.reading import read_rows
-from causal_arrow.text import closest, counted
+from causal_arrow.text import InNotebooks, closest, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +49,7 @@ NETWORK = "Reading what is left"
 
 
 @dataclass(frozen=True, eq=False)
-class ProbableCauses:
+class ProbableCauses(InNotebooks):
     """The probable causes of one variable; `print` says it in words.
 
     Examples
@@ -133,21 +132,10 @@ class ProbableCauses:
 
     def __str__(self) -> str:
         first, *others = (*self.sentences, *self.found.answer.warnings)
-        width = max(len(name) for name in self.names[:MAX_SHOWN])
-        rows = [f"{name.ljust(width)}  {p:.2f}    {d:.2f}" for name, p, d in self._shown]
-        return "\n".join([first, "", f"{''.ljust(width)}  cause   direct", *rows, "", *others])
-
-    def _repr_html_(self) -> str:
-        """The table and the sentences, for notebooks."""
-        import html
-
-        rows = [[name, f"{p:.2f}", f"{d:.2f}"] for name, p, d in self._shown]
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in (*self.sentences, *self.found.answer.warnings))
-        return f"<div>{words}{html_table(('column', 'cause', 'direct'), rows)}</div>"
-
-    @property
-    def _shown(self) -> list[tuple[str, float, float]]:
-        return list(zip(self.names, self.probability, self.direct, strict=True))[:MAX_SHOWN]
+        shares = list(zip(self.names, self.probability, self.direct, strict=True))[:MAX_SHOWN]
+        width = max(len(name) for name, _, _ in shares)
+        rows = [f"  {name.ljust(width)}  cause {p:.2f}  direct {d:.2f}" for name, p, d in shares]
+        return "\n".join([first, *rows, *others])
 
 
 def causes_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.errors import ConfigurationError, warn
@@ -41,11 +41,3 @@ def explore(found: Discovery) -> GraphWidget | Discovery:
     from causal_arrow.notebook.widget import GraphWidget
 
     return GraphWidget(found)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "GraphWidget":
-        from causal_arrow.notebook.widget import GraphWidget
-
-        return GraphWidget
-    raise AttributeError(f"module 'causal_arrow.notebook' has no attribute {name!r}")
