@@ -97,7 +97,10 @@ def answers(folder: Path) -> dict[str, Any]:
             "effect": ("estimate_effect", {"graph": "graph-2", "treatment": "drug", "outcome": "stay"}),
             "test": ("test_graph", {"graph": "graph-2"}),
             "plan": ("propose_experiment", {"graph": "graph-2", "treatment": "drug", "outcome": "stay"}),
-            "again": ("discover_graph", {"path": str(folder / "inner" / ".." / "within.csv"), "drop": ["ward"]}),
+            "again": (
+                "discover_graph",
+                {"path": str(folder / "inner" / ".." / "within.csv"), "reading": {"drop": ["ward"]}},
+            ),
         }
         for name, (tool, arguments) in calls.items():
             said[name] = (await ask(tool, **arguments)).structured_content
@@ -119,7 +122,7 @@ def answers(folder: Path) -> dict[str, Any]:
             await ask("estimate_effect", refused=True, graph="graph-1", treatment="drugs", outcome="stay"),
             await ask("add_knowledge", refused=True, graph="graph-1", required=["drug -> day3", "day3 -> drug"]),
             await ask("add_knowledge", refused=True, graph="graph-1"),
-            await ask("discover_graph", refused=True, path="hospital.csv", kinds={"age": "nonsense"}),
+            await ask("discover_graph", refused=True, path="hospital.csv", reading={"kinds": {"age": "nonsense"}}),
         ]
         return said
 

@@ -22,7 +22,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.discovery import Discovery
@@ -71,17 +71,20 @@ WORDING: Wording = {
 Names = list[str] | None
 Answered = dict[str, Any]
 Result = TypeVar("Result")
-Columns = Annotated[Names, Field(description="The columns to use; all by default.")]
-Drop = Annotated[Names, Field(description="Columns to leave out, such as identifiers.")]
-Kinds = Annotated[
-    dict[str, str] | None, Field(description='What columns hold: "number", "binary", "ordered" or "category".')
-]
-Ordered = Annotated[dict[str, list[str]] | None, Field(description="The levels of columns in their order.")]
-Experiments = Annotated[
-    str | None, Field(description="The column that names the variables an experiment set in each row.")
-]
-Environments = Annotated[str | None, Field(description="The column that says where or when each row was observed.")]
 GraphId = Annotated[str, Field(description='The "graph" of an earlier answer.')]
+
+
+class Reading(BaseModel, extra="forbid"):
+    """How to read a table."""
+
+    columns: Annotated[Names, Field(description="The columns to use; all by default.")] = None
+    drop: Annotated[Names, Field(description="Columns to leave out, such as identifiers.")] = None
+    kinds: Annotated[
+        dict[str, str] | None, Field(description='What columns hold: "number", "binary", "ordered" or "category".')
+    ] = None
+    ordered: Annotated[dict[str, list[str]] | None, Field(description="The levels of columns, in their order.")] = None
+    interventions: Annotated[str | None, Field(description="The column that names what an experiment set.")] = None
+    environments: Annotated[str | None, Field(description="The column that says where a row was observed.")] = None
 
 
 @dataclass
@@ -143,14 +146,14 @@ class Desk:
     kept: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
     made: int = 0
 
-    def open(self, path: str, **reading: Any) -> tuple[OpenedFile, Settings, str]:
+    def open(self, path: str, reading: Reading | None, **more: Any) -> tuple[OpenedFile, Settings, str]:
         """A file as a table, how to read it, and that in Python."""
-        given = {name: value for name, value in reading.items() if value is not None}
+        asked = {**({} if reading is None else reading.model_dump()), **more}
+        given = {name: value for name, value in asked.items() if value is not None}
         settings = self.settings.changed(**given)
         real, file = self.folders.file(path)
         able = abilities(settings.model, ready_model(settings.model, settings.device))
         opened = read_apart(file, LIMITS, able)
-        settings = self.settings.changed(**given)
         call = ", ".join([repr(str(real)), *(f"{name}={value!r}" for name, value in given.items())])
         return opened, settings, call
 
@@ -201,22 +204,12 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         return offered
 
     @tool
-    def check_table(
-        path: str,
-        columns: Columns = None,
-        drop: Drop = None,
-        kinds: Kinds = None,
-        ordered: Ordered = None,
-        interventions: Experiments = None,
-        environments: Environments = None,
-    ) -> Answered:
+    def check_table(path: str, reading: Reading | None = None) -> Answered:
         """Check a table (.csv, .tsv, .txt, .xlsx, .parquet) before discovery: kinds of columns and what is wrong."""
         from causal_arrow.tables.reading import read_table
         from causal_arrow.tables.report import inspect_table
 
-        reading: dict[str, Any] = {"columns": columns, "drop": drop, "kinds": kinds, "ordered": ordered}
-        reading |= {"interventions": interventions, "environments": environments}
-        opened, settings, call = desk.open(path, **reading)
+        opened, settings, call = desk.open(path, reading)
         able = abilities(settings.model, ready_model(settings.model, settings.device))
         table = read_table(opened.raw, settings.reading, abilities=able, strict=False)
         report = inspect_table(table, abilities=able)
@@ -241,28 +234,15 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
     @tool
     def discover_graph(
         path: str,
-        columns: Columns = None,
-        drop: Drop = None,
-        kinds: Kinds = None,
-        ordered: Ordered = None,
-        interventions: Experiments = None,
-        environments: Environments = None,
+        reading: Reading | None = None,
         randomized: Annotated[Names, Field(description="Columns whose values were drawn by chance.")] = None,
         decode: Literal["map", "shd", "f1"] = "map",
     ) -> Answered:
         """Find the causal graph of a table, with a probability for each edge."""
-        reading: dict[str, Any] = {
-            "columns": columns,
-            "drop": drop,
-            "kinds": kinds,
-            "ordered": ordered,
-            "randomized": randomized,
-        }
-        reading |= {"interventions": interventions, "environments": environments}
-        reading["decode"] = None if decode == "map" else decode
-        opened, settings, call = desk.open(path, **reading)
-        used = len(set(columns or [column.name for column in opened.columns]) - set(drop or ()))
-        LIMITS.check_used(used)
+        more = {"randomized": randomized, "decode": None if decode == "map" else decode}
+        opened, settings, call = desk.open(path, reading, **more)
+        chosen = settings.reading.columns or [column.name for column in opened.columns]
+        LIMITS.check_used(len(set(chosen) - set(settings.reading.drop or ())))
         found = discover(opened.raw, settings)
         lines = "from causal_arrow import discover", f"found = discover({call})"
         return _graph(desk.keep(found, *lines), desk, found)

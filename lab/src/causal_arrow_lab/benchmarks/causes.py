@@ -153,13 +153,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(asked: argparse.Namespace) -> None:
     """Simulate tables, ask for the causes of one variable in each, and print what was found."""
     kept: list[float]
-    kept, adjacent, direct, seconds = [], [], [], []
+    kept, adjacent, direct, seconds, processor = [], [], [], [], []
     strong = precise = flagged = 0
     for number in range(asked.tables):
         made = simulate(asked.rows, asked.columns, asked.seed + number)
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         causes = causes_of(made.table, made.outcome, keep=asked.keep, progress=False)
         seconds.append(time.perf_counter() - started)
+        processor.append(time.process_time() - busy)
         wanted = [name for name, value in made.correlations.items() if abs(value) >= STRONG]
         answer = causes.found.answer
         joined = dict(zip(answer.names, answer.skeleton_probabilities[answer.index_of(made.outcome)], strict=True))
@@ -179,7 +180,9 @@ def measure(asked: argparse.Namespace) -> None:
     print(f"  adjacent with p > 0.5       {_mean(adjacent)}")
     print(f"  a direct cause with p > 0.5 {_mean(direct)}")
     print(f"  of {flagged} columns with p > 0.5, direct causes: {precise}")
-    print(f"  seconds: median {np.median(seconds):.1f}, most {max(seconds):.1f}; memory {peak_memory_gb():.2f} GB")
+    for words, times in (("seconds", seconds), ("processor seconds", processor)):
+        print(f"  {words}: median {np.median(times):.1f}, most {max(times):.1f}")
+    print(f"  memory: {peak_memory_gb():.2f} GB")
 
 
 if __name__ == "__main__":
