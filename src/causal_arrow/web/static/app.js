@@ -67,12 +67,13 @@ function listenToGraph() {
   listen("alone", "change", () => view.showSome(true));
   listen("search", "input", ({ target: { value } }) => {
     const found = view.picture.find(value);
-    say(value.trim() ? `${found.length} found` : "");
+    byId("found").textContent = value.trim() ? `${found.length} found` : "";
   });
   listen("search", "keydown", (event) => {
     const found = event.key === "Enter" ? view.picture.find(event.target.value) : [];
     if (!found.length) return;
     if (state.focused) view.focusOn(0);
+    view.picture.find(""); // nothing stays faded
     view.selectVariable(found[0]);
     view.picture.flyTo(found[0]);
   });

@@ -3,7 +3,7 @@
 // collected here, because the network has to read the table again for them.
 
 import { button, byId, element } from "./dom.js";
-import { entryOf, withEntry, withoutEntry } from "./logic.js";
+import { entryOf, matching, withEntry, withoutEntry } from "./logic.js";
 
 const KIND_WORDS = { number: "number", binary: "yes or no", ordered: "ordered levels", category: "category" };
 const FRESH = { drop: [], missing: "auto", scale: "auto", kinds: {}, ordered: {}, na: [], interventions: null,
@@ -28,6 +28,8 @@ export class ColumnsPanel {
     byId("discard").addEventListener("click", () => this.set(this.before));
     byId("missing").addEventListener("change", (event) => this.change({ missing: event.target.value }));
     byId("scale").addEventListener("change", (event) => this.change({ scale: event.target.value }));
+    byId("use-only").addEventListener("click", () => this.useMatching(true));
+    byId("use-without").addEventListener("click", () => this.useMatching(false));
     for (const role of ["interventions", "environments"]) {
       byId(role).addEventListener("change", (event) => this.change({ [role]: event.target.value || null }));
     }
@@ -64,6 +66,15 @@ export class ColumnsPanel {
     const na = [...new Set([...this.draft.na, ...offer.na])];
     return { ...this.draft, drop, na, missing: offer.missing ?? this.draft.missing,
       kinds: { ...this.draft.kinds, ...offer.kinds } };
+  }
+
+  /** Use only the columns whose names match the pattern, or all that are used now but those. */
+  useMatching(only) {
+    const names = this.table.columns.map(({ name }) => name);
+    const meant = new Set(matching(byId("column-pattern").value, names));
+    byId("column-pattern").setCustomValidity(meant.size ? "" : "No column has such a name: separate names with commas; * stands for any letters.");
+    if (!byId("column-pattern").reportValidity()) return;
+    this.change({ drop: only ? names.filter((name) => !meant.has(name)) : [...new Set([...this.draft.drop, ...meant])] });
   }
 
   focusOn(name) {
