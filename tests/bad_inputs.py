@@ -1,7 +1,7 @@
 """Inputs as the world has them: broken, odd and hostile, and the good ones that only look so.
 
 A case is a family, a kind and a seed, and each goes through a surface that people use: the command line, `read_table`,
-`Arrow`, `Knowledge`, `load_model`. What must hold, whatever comes:
+`Arrow`, `Discovery`, `Knowledge`, `load_model`. What must hold, whatever comes:
 
 - Python raises an ArrowError or nothing; the command line prints a sentence and leaves with 0, 2, or 1 where `check`
   refuses a table. No traceback, no "This is a bug", no warning of a foreign package, nothing that takes forever.
@@ -19,12 +19,15 @@ import argparse
 import contextlib
 import copy
 import csv
+import dataclasses
 import datetime
 import decimal
 import fractions
+import functools
 import gzip
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import os
@@ -40,7 +43,7 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,17 +53,32 @@ import pandas as pd
 from safetensors.numpy import load_file, save_file
 from sklearn.exceptions import NotFittedError
 
-from causal_arrow import Arrow, Knowledge, load_example
+import bombs
+from causal_arrow import (
+    Answer,
+    Arrow,
+    Discovery,
+    Knowledge,
+    ReadOptions,
+    SeriesDiscovery,
+    Settings,
+    discover,
+    load_example,
+)
+from causal_arrow.cli.program import PROGRAM
 from causal_arrow.errors import ArrowError, ArrowWarning
+from causal_arrow.graphs.files import read_graph
 from causal_arrow.network.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from causal_arrow.output import UNFINISHED
+from causal_arrow.series import SeriesOptions
+from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Abilities
 from small_network import random_network, save_network
 
 WORKS, REFUSED, EITHER = "works", "refused", "either"
 NUMBERS_ONLY = Abilities("the model", frozenset())
-MAX_SECONDS = 20
+MAX_SECONDS = 10
 SUBPROCESSES = 0.005  # share of command lines that run as programs of their own
 
 
@@ -1428,7 +1446,209 @@ def try_weights(world: World, path: Path, expected: str) -> None:
         raise Broken("the file ran a program")
 
 
+# --------------------------------------------------------------------------------------------------------- arguments
+# A kind is a parameter of a public function or method. A maker answers with a call that gives it a value of any kind.
+
+
+class Mute:
+    """An object that fails to describe itself, to count and to compare."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    __str__ = __len__ = __iter__ = __bool__ = __eq__ = __repr__  # type: ignore[assignment]
+
+
+def _any_value(world: World) -> Any:
+    """A value that may come where another was expected."""
+    return world.pick(
+        *(None, -1, 0, 1.5, 2**70, 10**400, True, np.True_, np.int64(3), np.float64(0.5), np.array(5), np.array("a")),
+        *(float("nan"), float("inf"), decimal.Decimal("sNaN"), decimal.Decimal("0.5"), pd.NA, pd.NaT, 1j, b"a"),
+        *("", "zz", "\ud800", "a\0b", "a" * 5000, [], ["a", "zz"], [None], [[["a"]]], {}, {"a": 1}, {"a"}, ("a", "a")),
+        *("a", "b", 2, 7, 0.3, ["a"], ["a", "b"], ("a", "b"), {"a": "b"}, False, "auto"),
+        *((0, 10**400), (0, pd.NA), object(), Mute(), len, int, np.array([1, 2]), pd.Series([1.0, 2.0]), range(3)),
+        world.frame(rows=20, columns=3),
+        (value for value in "ab"),
+    )
+
+
+@functools.cache
+def _found(model: Path, lags: int | None = None) -> Any:
+    """A discovery in a table of columns a, b, c, d, which no question changes."""
+    values = np.random.default_rng(0).normal(size=(60, 4)).cumsum(axis=1)
+    return discover(pd.DataFrame(values, columns=list(VARIABLES)), model=model, lags=lags)
+
+
+QUICK: dict[str, Any] = {"n_graphs": 5, "permutations": 2, "n_resamples": 2, "rows": None, "hidden": None}
+"""Arguments that keep questions short."""
+ENDS = {"cause": "a", "effect": "b", "treatment": "a", "outcome": "b", "variable": "a"}
+LEFT_OUT = {"Discovery.load", "Discovery.save", "SeriesDiscovery.load", "SeriesDiscovery.save"}
+"""Members whose files the family "saved" spoils."""
+
+
+def _asking(ask: Callable[[World], Callable[..., Any]], given: Mapping[str, Any], name: str) -> Maker:
+    def make(world: World) -> Callable[[], Any]:
+        question, value = ask(world), _any_value(world)
+        return lambda: _describe(question(**{**given, name: value}))
+
+    return make
+
+
+def _describe(answer: Any) -> None:
+    """What people do next with an answer: print it, take the first of many, draw no more than that."""
+    if isinstance(answer, Iterator):
+        answer = next(answer, None)
+    if hasattr(answer, "to_json"):
+        json.loads(answer.to_json())
+    str(answer)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def _enter_arguments() -> None:
+    makers: dict[str, Maker] = {}
+    for owner, lags in ((Discovery, None), (SeriesDiscovery, 1)):
+        for member in (name for name in dir(owner) if not name.startswith("_")):
+            function, label = inspect.getattr_static(owner, member), f"{owner.__name__}.{member}"
+            if not inspect.isfunction(function) or label in LEFT_OUT:
+                continue
+            parameters = list(inspect.signature(function).parameters.values())[1:]
+            needed = {each.name for each in parameters if each.default is each.empty}
+            given = {each.name: {**QUICK, **ENDS}[each.name] for each in parameters if each.name in {**QUICK, **ENDS}}
+            given = {name: value for name, value in given.items() if name in needed or (name in QUICK and value)}
+            for each in parameters:
+                named = each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+                if named and needed <= {*given, each.name}:
+                    ask = lambda world, member=member, lags=lags: getattr(_found(world.model, lags), member)  # noqa: E731
+                    makers[f"{label}.{each.name}"] = _asking(ask, given, each.name)
+    for entry in (*dataclasses.fields(Settings), *dataclasses.fields(ReadOptions), *dataclasses.fields(SeriesOptions)):
+        table = lambda world: lambda **given: discover(world.frame(40, 4), **{"model": world.model, **given})  # noqa: E731
+        series = {"lags": 1} if entry.name in SeriesOptions.__dataclass_fields__ else {}
+        makers[f"discover.{entry.name}"] = _asking(table, series, entry.name)
+    for entry in dataclasses.fields(Knowledge):
+        known = lambda world: lambda **given: discover(world.frame(40, 4), model=world.model, knowledge=given)  # noqa: E731
+        makers[f"Knowledge.{entry.name}"] = _asking(known, {}, entry.name)
+    makers["load_example.name"] = _asking(lambda world: load_example, {}, "name")
+    makers["load_model.source"] = _asking(lambda world: load_model, {}, "source")
+    makers["Discovery.stability.jobs"] = lambda world: functools.partial(
+        _found(world.model).stability, 2, jobs=world.pick(-1, 0, 1.5, "2", None, 2**62, True, [], float("nan"))
+    )
+    enter_all("arguments", EITHER, makers)
+
+
+def try_call(world: World, made: Any, expected: str) -> None:
+    attempt(made, expected)
+
+
+# ------------------------------------------------------------------------------------------------------------- saved
+# A kind is an entry of a saved answer, or a way to damage a .causal file. A maker answers with a call that reads it.
+
+
+@functools.cache
+def _saved_answer(model: Path, lags: int | None) -> str:
+    return json.dumps(_found(model, lags).answer.to_dict())
+
+
+def _changed_entry(name: str, lags: int | None, anew: Callable[[dict[str, Any]], Any]) -> Maker:
+    """An answer of which an entry, or one inside it, has another value or is gone."""
+
+    def make(world: World) -> Callable[[], Any]:
+        content = json.loads(_saved_answer(world.model, lags))
+        inside, key = content, name
+        while isinstance(inside[key], dict | list) and inside[key] and world.random.random() < 0.6:
+            inside = inside[key]
+            key = world.pick(*(inside if isinstance(inside, dict) else range(len(inside))))
+        value = world.pick(None, float("nan"), float("inf"), -1, "x", "\ud800", [], {}, [1], 10**400, ["a", "a"], True)
+        if world.random.random() < 0.2:
+            del inside[key]
+        else:
+            inside[key] = value
+        return lambda: _use(anew(content))
+
+    return make
+
+
+def _use(answer: Any) -> None:
+    json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False).encode()
+    str(answer)
+    if len(set(answer.names)) < len(answer.names):
+        raise Broken("a name twice")
+    probabilities = answer.edge_probabilities
+    if not (np.isfinite(probabilities).all() and probabilities.min() >= 0 and probabilities.max() <= 1):
+        raise Broken("probabilities outside 0 to 1")
+
+
+def _causal_file(spoil: Callable[[bytes, np.random.Generator], bytes], lags: int | None) -> Maker:
+    def make(world: World) -> Callable[[], Any]:
+        found, path = _found(world.model, lags), world.folder / "work.causal"
+        found.save(path)
+        path.write_bytes(spoil(path.read_bytes(), world.random))
+        return lambda: str(type(found).load(path))
+
+    return make
+
+
+SAVED_ENTRIES = (
+    *(
+        "variables",
+        "edges",
+        "order",
+        "knowledge",
+        "findings",
+        "distribution",
+        "columns",
+        "threshold",
+        "decode",
+        "model",
+    ),
+    *("observations", "log_columns", "experiments", "environment", "table_checksum", "directions", "hidden", "version"),
+    *("hidden_threshold", "direction_temperature"),
+)
+SAVED_SERIES = (
+    *("variables", "lags", "context", "columns", "experiments", "always_set", "prepared", "order", "knowledge"),
+    *("findings", "distribution", "hidden", "hidden_threshold", "steps", "observations", "units", "version"),
+)
+DAMAGES = {"cut": _cut, "mutated": _mutated, "one_bit": lambda content, random: _flipped(content, random)}
+
+
+def _enter_saved() -> None:
+    makers = {f"answer_{name}": _changed_entry(name, None, Answer.from_dict) for name in SAVED_ENTRIES}
+    makers |= {f"series_{name}": _changed_entry(name, 1, SeriesAnswer.from_dict) for name in SAVED_SERIES}
+    makers |= {f"{kind}_file": _causal_file(spoil, None) for kind, spoil in DAMAGES.items()}
+    makers |= {f"{kind}_series_file": _causal_file(spoil, 1) for kind, spoil in DAMAGES.items()}
+    enter_all("saved", EITHER, makers)
+
+
+# ------------------------------------------------------------------------------------------------------------- bombs
+# Small files that want to be large, and files that never end: see bombs.py. Each is tried once, in the first round.
+
+
+def _enter_bombs() -> None:
+    readers: dict[str, tuple[Mapping[str, bombs.Write], Callable[[Path], Any]]] = {
+        "table": (bombs.TABLES, read_table),
+        "model": (bombs.MODELS, load_model),
+        "knowledge": (
+            {name: write for name, write in bombs.KNOWLEDGE.items() if "tiers" not in name},
+            Knowledge.from_file,
+        ),
+        "graph": (bombs.GRAPHS, read_graph),
+    }
+    for what, (writers, read) in readers.items():
+        for name, write in writers.items():
+            maker = lambda world, write=write, read=read: functools.partial(read, write(world.folder))  # noqa: E731
+            enter_all("bombs", EITHER, {f"{what}_{name}": maker})
+
+
+_enter_arguments()
+_enter_saved()
+_enter_bombs()
+
 # ---------------------------------------------------------------------------------------------------- what must hold
+
+RESULTS: Counter[tuple[str, str]] = Counter()
+"""How often each surface answered and refused."""
 
 
 def attempt(call: Callable[[], Any], expected: str) -> None:
@@ -1440,6 +1660,7 @@ def attempt(call: Callable[[], Any], expected: str) -> None:
             call()
         except (ArrowError, NotFittedError) as error:
             refusal = str(error)
+    RESULTS["Python", "answered" if refusal is None else "refused"] += 1
     check_warnings(caught)
     if refusal is not None:
         check_sentence(refusal)
@@ -1508,6 +1729,8 @@ def run_command(world: World, arguments: list[str], expected: str, package: str 
         status, out, err = _in_its_own_process(package, arguments)
     else:
         status, out, err = _in_this_process(package, arguments)
+    surface = arguments[0] if arguments and arguments[0] in PROGRAM.commands else "other"
+    RESULTS[f"{package.replace('_', '-')} {surface}", "refused" if status == 2 else "answered"] += 1
     shown = f"\n$ {shlex.join([package.replace('_', '-'), *arguments])[:500]}\n{err[-500:]}"
     if "Traceback" in err or "This is a bug" in err or "Traceback" in out:
         raise Broken(f"a traceback or a bug{shown}")
@@ -1597,15 +1820,20 @@ TRIES: dict[str, Callable[[World, Any, str], None]] = {
     "knowledge": try_knowledge,
     "options": try_options,
     "weights": try_weights,
+    "arguments": try_call,
+    "saved": try_call,
+    "bombs": try_call,
 }
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """That many cases, the kinds in turn."""
+    """That many cases, the kinds in turn; bombs once."""
     kinds = [(family, name) for family, entries in KINDS.items() for name in entries]
+    often = [(family, name) for family, name in kinds if family != "bombs"]
     for number in range(count):
-        family, name = kinds[number % len(kinds)]
-        yield Case(family, name, seed * 1_000_000 + number // len(kinds))
+        turn, index = divmod(number - len(kinds), len(often)) if number >= len(kinds) else (-1, number)
+        family, name = (kinds if turn < 0 else often)[index]
+        yield Case(family, name, seed * 1_000_000 + turn + 1)
 
 
 class _TooSlow(BaseException):
@@ -1661,6 +1889,7 @@ def main() -> int:
     if options.case_seed is not None:
         wanted = [Case(options.family, options.kind, options.case_seed)]
     started, failures = time.monotonic(), Counter[tuple[str, str]]()
+    print(f"Seed {options.seed}: {len(wanted)} cases.", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "small"
         save_network(random_network(), model)
@@ -1675,6 +1904,9 @@ def main() -> int:
         f"{len(wanted)} cases of {kinds} kinds in {time.monotonic() - started:.0f} s, {sum(failures.values())} wrong"
         + "".join(f"\n    {family}/{name}: {count}" for (family, name), count in failures.most_common())
     )
+    print(f"{'surface':<32}{'answered':>10}{'refused':>10}")
+    for surface in sorted({surface for surface, _ in RESULTS}):
+        print(f"{surface:<32}{RESULTS[surface, 'answered']:>10}{RESULTS[surface, 'refused']:>10}")
     return int(bool(failures))
 
 

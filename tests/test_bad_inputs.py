@@ -1,4 +1,4 @@
-"""A thousand inputs that are broken, odd or hostile; `make fuzz` tries ten thousand. See `bad_inputs.py`."""
+"""A thousand inputs that are broken, odd or hostile; `make fuzz` tries twenty thousand. See `bad_inputs.py`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import bad_inputs
 from bad_inputs import KINDS, Broken, Case, World, cases, check_graph, check_tiers, run_case
 from causal_arrow.errors import TableError
 
-CASES = list(cases(1000, seed=0))
+CASES = [case for case in cases(1000, seed=0) if case.family != "bombs"]  # which test_bombs.py tries
 
 
-@pytest.mark.parametrize("family", KINDS)
+@pytest.mark.parametrize("family", [family for family in KINDS if family != "bombs"])
 def test_nothing_that_comes_in_breaks_what_must_hold(family: str, small_model_folder: Path) -> None:
     tried = [case for case in CASES if case.family == family]
     problems = {str(case): problem for case in tried if (problem := run_case(case, small_model_folder))}
     assert not problems, "\n\n".join(f"{case}\n    {problem}" for case, problem in problems.items())
 
 
-def test_there_are_more_than_sixty_kinds_of_five_families_and_each_is_tried() -> None:
-    assert set(KINDS) == {"files", "frames", "knowledge", "options", "weights"}
-    assert min(map(len, KINDS.values())) >= 12
-    assert {(case.family, case.kind) for case in CASES} == {
-        (family, kind) for family in KINDS for kind in KINDS[family]
-    }
-    assert len({(case.family, case.kind) for case in CASES}) >= 60
+def test_there_are_more_than_six_hundred_kinds_of_eight_families_and_each_is_tried() -> None:
+    families = {"files", "frames", "knowledge", "options", "weights", "arguments", "saved", "bombs"}
+    assert set(KINDS) == families
+    kinds = {(family, kind) for family in KINDS for kind in KINDS[family]}
+    assert {(case.family, case.kind) for case in cases(1000, seed=0)} == kinds
+    assert len(kinds) >= 600
 
 
 @pytest.mark.parametrize("kind", ["damaged_text", "plain", "damaged_gzip"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -230,3 +231,10 @@ def test_a_copy_of_the_weights_for_the_hub_gives_the_same_answer_and_has_a_card(
         Arrow(model=model).fit(table).answer_.edge_probabilities for model in ("arrow-base", tmp_path / "arrow-base")
     ]
     np.testing.assert_array_equal(*answers)
+
+
+def test_vendored_files_have_the_hashes_on_record() -> None:
+    folder = ROOT / "src" / "causal_arrow" / "web" / "static" / "vendor"
+    record = (folder / "README.md").read_text(encoding="utf-8")
+    for path in folder.glob("*.js"):
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in record

@@ -152,6 +152,8 @@ def calibration_errors(summary: Summary) -> list[Block]:
     for suite in summary.suites:
         above_floor = reliability_by_method(summary, suite, "reliability_above_floor")
         for label, table in reliability_by_method(summary, suite).items():
+            if label not in above_floor:
+                continue
             above = above_floor[label].expected_calibration_error
             errors.append(
                 (

@@ -394,8 +394,9 @@ def labeled(row: RowSummary, label: str) -> Entry | None:
 
 def extent(row: RowSummary, name: str) -> tuple[int, int]:
     """The smallest and the largest of a number of the datasets, such as observations."""
-    counts = [record.dataset[name] for entry in row.entries for record in entry.finished]
-    return min(counts), max(counts)
+    finished = [record for entry in row.entries for record in entry.finished]
+    counts = [record.dataset[name] for record in finished if name in record.dataset]
+    return min(counts, default=0), max(counts, default=0)
 
 
 def span(counts: Sequence[int]) -> str:

@@ -249,9 +249,7 @@ SHAPE = {"observations": 500, "variables": 20, "edges": 3}
 
 def made_record(index: int, method: str, f1: float, reading: dict[str, str] | None = None) -> Record:
     measures = {"true_edges": 3.0, "f1": f1}
-    return Record(
-        "mixed", "nominal", index, method, {}, {}, "ok", None, 1.0, measures, SHAPE, run={}, reading=reading
-    )
+    return Record("mixed", "nominal", index, method, {}, {}, "ok", None, 1.0, measures, SHAPE, run={}, reading=reading)
 
 
 def test_how_a_table_was_read_survives_packing(tmp_path: Path) -> None:

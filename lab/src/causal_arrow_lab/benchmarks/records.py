@@ -94,11 +94,22 @@ class Record:
         """Read a line written by `to_json`."""
         content = parse_json(line)
         check_choice("status", content["status"], STATUSES)
-        measures = {name: math.nan if value is None else float(value) for name, value in content.pop("measures", {}).items()}
+        measures = {
+            name: math.nan if value is None else float(value) for name, value in content.pop("measures", {}).items()
+        }
         tables: dict[str, Any] = {
             name: table_from_lists(content.pop(name)) for name in RELIABILITIES if name in content
         }
-        return cls(**content, measures=measures, **tables)
+        record = cls(**content, measures=measures, **tables)
+        for part in (record.run.get("machine", {}), record.run.get("versions", {})):
+            if not isinstance(part, Mapping):
+                raise ValueError("the machine or the versions of the run are no mapping")
+        for name in DATASET_COLUMNS:
+            if not isinstance(record.dataset.get(name, 0), int | float):
+                raise ValueError(f"the {name} of the dataset are not a number")
+        if not isinstance(record.run.get("timeout", 0), int | float | None):
+            raise ValueError("the time limit of the run is not a number")
+        return record
 
 
 def identity_of_method(method: str, settings: Mapping[str, Any], versions: Mapping[str, str]) -> str:
@@ -125,7 +136,10 @@ def table_to_lists(table: Reliability) -> dict[str, list[float]]:
 
 def table_from_lists(lists: Mapping[str, list[float]]) -> Reliability:
     """Convert the values written by `table_to_lists` to a reliability table."""
-    return Reliability(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
+    table = Reliability(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
+    if len({part.shape for part in (table.pairs, table.probability_sum, table.edges)}) > 1 or table.pairs.ndim != 1:
+        raise ValueError("the parts of a reliability table differ in size")
+    return table
 
 
 # Files of lines
