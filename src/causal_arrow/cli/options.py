@@ -321,29 +321,26 @@ def several(values: Sequence[str] | None) -> list[str] | None:
     return [name for name in names if name]
 
 
-def kinds(values: Sequence[str] | None) -> dict[str, str]:
-    """The kinds in values such as "zip=category"."""
-    pairs = {value: value.rpartition("=") for value in values or ()}
-    return {name: kind.strip() for name, kind in _assignments("--kind", "zip=category", pairs)}
+def assigned(values: Sequence[str] | None, flag: str, example: str) -> dict[str, str]:
+    """The names and what is assigned to them, in values such as the example; the last equals sign divides a kind."""
+    pairs = [value.rpartition("=") if flag == "--kind" else value.partition("=") for value in values or ()]
+    for value, (name, equals, rest) in zip(values or (), pairs, strict=True):
+        if not name.strip() or not equals or not rest.strip():
+            raise ConfigurationError(f"Expected {flag} as {example}, got {value!r}.")
+    return {name.strip(): rest.strip() for name, _, rest in pairs}
 
 
 def orders(values: Sequence[str] | None) -> dict[str, list[str]]:
     """The orders in values such as "size=small,medium,large"."""
-    pairs = {value: value.partition("=") for value in values or ()}
-    return {
-        name: several([levels]) or [] for name, levels in _assignments("--ordered", "size=small,medium,large", pairs)
-    }
+    levels = assigned(values, "--ordered", "size=small,medium,large")
+    return {name: several([text]) or [] for name, text in levels.items()}
 
 
-def _assignments(flag: str, example: str, pairs: Mapping[str, tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """Names and what is assigned to them; ConfigurationError where one of the two is missing."""
-    for value, (name, equals, assigned) in pairs.items():
-        if not name.strip() or not equals or not assigned.strip():
-            raise ConfigurationError(f"Expected {flag} as {example}, got {value!r}.")
-    return [(name.strip(), assigned) for name, _, assigned in pairs.values()]
-
-
-_FROM_TEXT: Mapping[Form, Callable[[Any], Any]] = {"names": several, "kinds": kinds, "orders": orders}
+_FROM_TEXT: Mapping[Form, Callable[[Any], Any]] = {
+    "names": several,
+    "kinds": lambda values: assigned(values, "--kind", "zip=category"),
+    "orders": orders,
+}
 
 READING: Any = OptionList(tuple(map(_reading_option, READ_OPTIONS.values())), build=_reading)
 """How to read the table, as ReadOptions."""

@@ -330,8 +330,8 @@ class Answer:
     def confounding_probabilities(self) -> Floats | None:
         """Probability that two variables share a hidden cause.  (P, P)
 
-        Symmetric, and zero where the knowledge rules it out, or where experiments always intervened on one of the two. None
-        for a network without probabilities of them.
+        Zero where the knowledge rules it out, or where experiments always intervened on one of the two. None for a
+        network without probabilities of them.
         """
         found = self._confounding_as_read
         return None if found is None else self._copies.shared(found)
@@ -429,9 +429,9 @@ class Answer:
         facts = [self._facts(int(j), int(k)) for j, k in np.argwhere(self.adjacency)]
         return tuple(sorted(facts, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
 
-    def sample(self, count: int, generator: np.random.Generator) -> DrawnGraphs:
+    def sample(self, n_graphs: int, generator: np.random.Generator) -> DrawnGraphs:
         """Graphs from the distribution, none of which contradicts the knowledge."""
-        drawn = sample_graphs(self.believed, self.constraints_as_arranged, count, generator)
+        drawn = sample_graphs(self.believed, self.constraints_as_arranged, n_graphs, generator)
         graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
 

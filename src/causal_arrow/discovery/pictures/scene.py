@@ -227,8 +227,8 @@ def paint_box(ax: Axes, center: Sequence[float], size: tuple[float, float], styl
 def paint_count(ax: Axes, text: str, x: float, y: float, scale: float) -> None:
     """How many edges of a box are left out, at its upper right corner."""
     frame = {"boxstyle": "round,pad=0.15", "facecolor": BACKGROUND, "edgecolor": "none"}
-    index = {"ha": "center", "va": "center", "zorder": 5, "color": QUIET_COLOR}
-    paint_text(ax, text, x, y, COUNT_FONT * scale, bbox=frame, **index)
+    how = {"ha": "center", "va": "center", "zorder": 5, "color": QUIET_COLOR}
+    paint_text(ax, text, x, y, COUNT_FONT * scale, bbox=frame, **how)
 
 
 # Lines
@@ -558,8 +558,8 @@ def _paint_legend_entry(ax: Axes, entry: LegendEntry, x: float, y: float, scale:
         paint_arc(ax, entry.sample, np.linspace((x, y), (x + LEGEND_SAMPLE, y), 30), scale)
     else:
         _paint_sample_line(ax, entry.sample, x, y, scale)
-    index = x + LEGEND_SAMPLE + 6, y - LETTER_MIDDLE * LEGEND_FONT
-    paint_text(ax, entry.label, *index, LEGEND_FONT * scale, va="baseline", color=QUIET_COLOR)
+    start = x + LEGEND_SAMPLE + 6, y - LETTER_MIDDLE * LEGEND_FONT
+    paint_text(ax, entry.label, *start, LEGEND_FONT * scale, va="baseline", color=QUIET_COLOR)
 
 
 def _paint_sample_line(ax: Axes, stroke: Stroke, x: float, y: float, scale: float) -> None:
