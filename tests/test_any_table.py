@@ -107,6 +107,23 @@ def test_the_two_values_of_a_column_change_nothing(able: Arrow, people: pd.DataF
     assert distance(usual, as_numbers) > 1e-3
 
 
+KNOWN: list[dict[str, Any]] = [
+    {"roots": ["smoker"]},
+    {"tiers": [["smoker", "age"], ["ill"]]},
+    {"forbidden": ["* -> smoker", "ill -> dose", "dose -> age", "city -> ill"], "leaves": ["ill"]},
+]
+
+
+@pytest.mark.parametrize("knowledge", KNOWN)
+def test_swapping_0_and_1_changes_nothing_under_knowledge(
+    able: Arrow, people: pd.DataFrame, knowledge: dict[str, Any]
+) -> None:
+    binary = people.assign(smoker=people["smoker"].map({"no": 0, "yes": 1}))
+    swapped = binary.assign(smoker=1 - binary["smoker"])
+    one, other = (able.fit(each).refine(knowledge=knowledge).edge_probabilities_ for each in (binary, swapped))
+    assert np.abs(one.to_numpy() - other.to_numpy()).max() < 1e-5
+
+
 def test_a_pandas_category_a_text_and_a_declared_number_are_the_same_column(able: Arrow, people: pd.DataFrame) -> None:
     as_text = able.fit(people).edge_probabilities_
     people["city"] = pd.Categorical(people["city"], categories=["Lima", "Atlantis", "Bonn", "Rome", "Oslo"])

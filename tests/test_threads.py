@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
+from causal_arrow import discover
 from causal_arrow.network import threads
 from causal_arrow.network.threads import each, one_thread_for_products, pieces, set_thread_count, thread_count
 
@@ -105,3 +108,14 @@ def test_the_environment_says_how_many_threads_there_are(monkeypatch: pytest.Mon
     for none in ("", "many", "0"):
         monkeypatch.setenv("OMP_NUM_THREADS", none)
         assert 1 <= thread_count() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("knowledge", [{}, {"roots": ["x2"], "forbidden": ["x4 -> x1"]}])
+def test_the_number_of_threads_changes_no_probability(knowledge: dict[str, Any]) -> None:
+    random = np.random.default_rng(5)
+    table = random.laplace(size=(1500, 12)) @ np.triu(random.normal(size=(12, 12)) / 3 + np.eye(12))
+    answers = []
+    for count in (1, 2, 4):
+        set_thread_count(count)
+        answers.append(discover(table, knowledge=knowledge).answer.edge_probabilities)
+    assert max(np.abs(other - answers[0]).max() for other in answers[1:]) < 1e-6
