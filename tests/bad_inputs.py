@@ -617,6 +617,147 @@ def _frozen(table: Any) -> bytes | None:
     return None
 
 
+# ------------------------------------------------------------------------------------------------------------ series
+# A maker answers with a table of three variables and columns t (days) and u (two units), and options of a series.
+
+
+def _series(change: Callable[[World, pd.DataFrame], pd.DataFrame | None] | None = None, **options: Any) -> Maker:
+    def make(world: World) -> tuple[pd.DataFrame, dict[str, Any]]:
+        rows = 2 * int(world.random.integers(30, 60))
+        frame = world.frame(rows, 3)
+        frame["t"] = np.datetime64("2024-01-30") + np.arange(rows)
+        frame["u"] = np.repeat(["p", "q"], rows // 2)
+        if change is not None and (changed := change(world, frame)) is not None:
+            frame = changed
+        given = {name: value(world) if callable(value) else value for name, value in options.items()}
+        if "unit" not in given:
+            frame = frame.drop(columns="u", errors="ignore")
+        return frame, {"lags": 2, "time": "t", **given}
+
+    return make
+
+
+def _time(values: Callable[[World, int], Any]) -> Callable[[World, pd.DataFrame], pd.DataFrame]:
+    return lambda world, frame: frame.assign(t=values(world, len(frame)))
+
+
+def _spoil(frame: pd.DataFrame, column: str, row: int, value: Any) -> pd.DataFrame:
+    frame = frame.astype({column: object})
+    frame.loc[row, column] = value
+    return frame
+
+
+enter_all(
+    "series",
+    REFUSED,
+    {
+        "lags": _series(lags=lambda world: world.pick(0, -1, 51, 2.5, "many", True, float("nan"), [2], 10**30, "")),
+        "lags_longer_than_the_series": _series(lambda _, frame: frame[:24], lags=20),
+        "options_without_lags": _series(lags=None),
+        "no_such_column": _series(time=lambda world: world.pick("tt", "", 99, "T")),
+        "no_such_unit": _series(unit=lambda world: world.pick("v", "", -9)),
+        "repeated_time": _series(lambda _, frame: pd.concat([frame, frame[5:6]])),
+        "repeated_time_in_a_unit": _series(lambda _, frame: pd.concat([frame, frame[:1]]), unit="u"),
+        "missing_time": _series(lambda world, frame: _spoil(frame, "t", 7, world.pick(None, pd.NaT, float("nan")))),
+        "words_as_time": _series(_time(lambda world, rows: [world.pick("soon", "never") for _ in range(rows)])),
+        "one_odd_time": _series(lambda world, frame: _spoil(frame.astype({"t": str}), "t", 3, world.pick("x", "1/0"))),
+        "unequal_times": _series(_time(lambda world, rows: np.cumsum(world.random.random(rows)))),
+        "infinite_time": _series(_time(lambda _, rows: [*range(rows - 1), float("inf")])),
+        "constant_unit": _series(lambda _, frame: frame.assign(u=1), unit="u"),
+        "a_row_per_unit": _series(lambda _, frame: frame.assign(u=range(len(frame))), unit="u"),
+        "missing_unit": _series(lambda _, frame: _spoil(frame, "u", 4, None), unit="u"),
+        "too_few_labels": _series(unit=lambda _: ["p", "q"]),
+        "season": _series(season=lambda world: world.pick(0, 1, -12, 1.5, "year", 10**7, 4000, float("nan"))),
+        "difference_of_nothing": _series(difference=lambda world: world.pick(["z"], ["a", "b", "z"], "z")),
+        "resample": _series(resample=lambda world: world.pick("fortnight", "", -1, "0D", [1])),
+        "resample_without_times": _series(lambda _, frame: frame.drop(columns="t"), time=None, resample="D"),
+        "contemporaneous": _series(contemporaneous=lambda world: world.pick("no", 2, None)),
+        "nothing_changes_in_time": _series(lambda _, frame: frame.assign(a=1, b=1, c=1)),
+        "constant_changes": _series(lambda _, frame: frame.assign(a=range(len(frame))), difference=True),
+        "knowledge_of_other_lags": _series(knowledge={"forbidden": ["a -> b at lag 9"]}),
+        "required_without_a_lag": _series(knowledge={"required": ["a -> b"]}),
+    },
+)
+enter_all(
+    "series",
+    WORKS,
+    {
+        "good": _series(),
+        "panel": _series(unit="u"),
+        "shuffled": _series(lambda world, frame: frame.sample(frac=1, random_state=int(world.random.integers(99)))),
+        "gaps_in_time": _series(lambda _, frame: frame.drop(index=[9, 10, 30])),
+        "months": _series(_time(lambda _, rows: pd.date_range("1990-01-31", periods=rows, freq="ME"))),
+        "time_zones": _series(
+            _time(lambda _, rows: pd.date_range("2024-03-30", periods=rows, freq="h", tz="Europe/Paris"))
+        ),
+        "periods": _series(_time(lambda _, rows: pd.period_range("1990Q1", periods=rows, freq="Q"))),
+        "dates_as_text": _series(lambda _, frame: frame.assign(t=frame["t"].astype(str))),
+        "negative_times": _series(_time(lambda _, rows: np.arange(rows) * 0.25 - 9)),
+        "labels_of_rows": _series(lambda _, frame: frame.drop(columns="t"), time=None),
+        "names_like_lags": _series(lambda _, frame: frame.rename(columns={"a": "b t-1", "c": "time"})),
+        "units_of_mixed_labels": _series(
+            lambda _, frame: frame.assign(u=[1 if u == "p" else "1.0x" for u in frame["u"]]), unit="u"
+        ),
+        "resampled": _series(resample=lambda world: world.pick("D", "2D")),
+        "everything": _series(unit="u", season=7, difference=["a"], contemporaneous=False, decode="f1", hidden="all"),
+        "knowledge_of_lags": _series(
+            knowledge={"forbidden": ["a -> b at lags 0 to 1", "* -> c at lag 2"], "roots": ["a"]}
+        ),
+    },
+)
+enter_all(
+    "series",
+    EITHER,
+    {
+        "missing_cells": _series(
+            lambda world, frame: frame.mask(world.random.random(frame.shape) < 0.05).assign(t=frame.t)
+        ),
+        "categories": _series(
+            lambda world, frame: frame.assign(k=[world.pick("x", "y", "z") for _ in range(len(frame))])
+        ),
+        "lags_by_the_data": _series(lambda world, frame: frame[: int(world.random.integers(18, 60))], lags="auto"),
+        "odd_cells": _series(
+            lambda world, frame: _spoil(frame, "b", 5, world.pick(np.inf, 1e308, -1e308, "x", "", 10**400))
+        ),
+        "odd_times": _series(
+            _time(lambda world, rows: world.random.choice([0.0, 1e300, -1e300, 1e-300, 3.0], size=rows))
+        ),
+        "old_times": _series(_time(lambda _, rows: [f"{1000 + row}-01-01" for row in range(rows)])),
+        "resampled_to_anything": _series(resample=lambda world: world.pick("s", "min", "W", "MS", "YE", 2, "3QS")),
+        "one_long_unit": _series(lambda _, frame: frame.assign(u=["p"] * (len(frame) - 1) + ["q"]), unit="u"),
+        "a_walk": _series(
+            lambda _, frame: frame.assign(a=frame["a"].cumsum()), difference=lambda world: world.pick("a", True)
+        ),
+        "all_missing_in_a_unit": _series(
+            lambda _, frame: frame.assign(a=frame["a"].where(frame["u"] == "p")), unit="u"
+        ),
+    },
+)
+
+
+def try_series(world: World, made: Any, expected: str) -> None:
+    frame, options = made
+    before = _frozen(frame)
+
+    def ask() -> None:
+        arrow = Arrow(world.model, **options).fit(frame)
+        found = arrow.discovery_
+        answer = found.answer
+        for graph in (answer.graph, *found.sample(3)):
+            check_graph(graph[0])
+        check_graph(answer.graph[0], answer.edge_probabilities)
+        dir(arrow)
+        found.summary(), found.to_dot(), json.dumps(found.to_dict(), allow_nan=False)
+        if expected == EITHER:
+            cause, effect = answer.names[:2]
+            found.response(cause, effect, steps=2, n_graphs=5, kind=world.pick("pulse", "step"))
+            found.next_experiment(n_graphs=10)
+
+    attempt(ask, expected)
+    if before is not None and _frozen(frame) != before:
+        raise Broken("the caller's table was changed")
+
+
 # --------------------------------------------------------------------------------------------------------- knowledge
 # A maker answers with a mapping, with a file, or with options of the command line. Tables have columns a, b, c, d.
 
@@ -1819,6 +1960,7 @@ TRIES: dict[str, Callable[[World, Any, str], None]] = {
     "frames": try_frames,
     "knowledge": try_knowledge,
     "options": try_options,
+    "series": try_series,
     "weights": try_weights,
     "arguments": try_call,
     "saved": try_call,

@@ -452,6 +452,14 @@ def test_effects_of_a_long_series_are_those_of_its_equations(kind: str, expected
     assert found.path == 1
 
 
+def test_units_of_measurement_only_scale_an_effect() -> None:
+    values, graph = autoregression(CHAIN, 300), graph_of(CHAIN, 2)[None]
+    plain = response(Steps(values), graph, 0, 1, 2, np.random.default_rng(0))
+    other = response(Steps(values * [1e9, 1e-6] + [0.0, 3.0]), graph, 0, 1, 2, np.random.default_rng(0))
+    assert other.estimate * 1e15 == pytest.approx(plain.estimate, rel=1e-6)
+    assert other.low * 1e15 == pytest.approx(plain.low, rel=1e-6)
+
+
 def test_an_effect_at_lag_0_is_found_and_none_on_a_cause_at_lag_0() -> None:
     equations = {(0, 0, 1): 0.7, (1, 0, 0): 0.4}
     steps, graph = Steps(autoregression(equations, 5000)), graph_of(equations, 2)[None]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy
 from causal_arrow.series.reading import Series
-from causal_arrow.series.window import SHORT_PANEL, Window, without_means
+from causal_arrow.series.window import SHORT_PANEL, Window, in_units_of_largest, without_means
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import counted, in_percent, listed
 
@@ -97,14 +97,16 @@ def findings_of_columns(series: Series) -> list[Finding]:
 
 def _repeats(cells: Floats) -> bool:
     """True if the changes of a column with at least three values repeat exactly, at least three times."""
-    changes = np.diff(cells)
+    with np.errstate(over="ignore"):
+        changes = np.diff(cells)
     start = changes[: 3 * MAX_PERIOD]
     if len(changes) < 3 or np.isnan(cells).any() or len(np.unique(cells[: len(start)])) < 3:
         return False
-    return any(
-        all(np.allclose(each[period:], each[:-period], rtol=0, atol=1e-9) for each in (start, changes))
-        for period in range(1, min(MAX_PERIOD, len(changes) // 3) + 1)
-    )
+    with np.errstate(over="ignore"):
+        return any(
+            all(np.allclose(each[period:], each[:-period], rtol=0, atol=1e-9) for each in (start, changes))
+            for period in range(1, min(MAX_PERIOD, len(changes) // 3) + 1)
+        )
 
 
 def _verb(names: Sequence[str], one: str = "is", more: str = "are") -> str:
@@ -176,6 +178,7 @@ def season(series: Floats) -> int:
 
 def effective_rows(series: Floats) -> float:
     """Number of independent rows with as much information on products of two such series: N (1 − ρ²) / (1 + ρ²)."""
+    series = in_units_of_largest(series)
     now, before = series[1:], series[:-1]
     seen = ~np.isnan(now) & ~np.isnan(before)
     if seen.sum() < 3 or not np.ptp(now[seen]) or not np.ptp(before[seen]):
@@ -192,7 +195,7 @@ def _longest(values: Floats, rows: Window, variable: int) -> Floats:
     seen = np.flatnonzero(~np.isnan(cells))
     if not len(seen) or not np.ptp(cells[seen]):
         return np.zeros(0)
-    filled: Floats = np.interp(np.arange(len(cells)), seen, cells[seen])
+    filled = in_units_of_largest(np.interp(np.arange(len(cells)), seen, cells[seen]))
     return np.asarray((filled - filled.mean()) / filled.std())
 
 

@@ -133,7 +133,7 @@ def _read(
     progress: Progress,
 ) -> tuple[WindowDistribution, str]:
     """The distribution over window graphs for one way of reading the scales, and a checksum of the window."""
-    table = way.table(series)
+    table = _readable(network, way.table(series))
     arranged = arrange(table, settings.max_rows)
     read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
     work = workload(network, read, table.variables, settings.observations_per_chunk)
@@ -149,6 +149,21 @@ def _read(
     arranged = arranged.reading_once([group for group in groups if known.issuperset(group)])
     found = infer(network, arranged, settings.observations_per_chunk, progress)
     return tied(found.rearranged(np.argsort(arranged.arrangement)), way.rows, way.lags), arranged.checksum
+
+
+def _readable(network: Network, table: Table) -> Table:
+    """The window, without its incomplete rows if the network cannot read missing cells."""
+    complete = table.observed.all(axis=1)
+    if "observed" in network.reads or complete.all():
+        return table
+    if complete.sum() < MIN_ROWS:
+        raise TableError(
+            f"Expected at least {MIN_ROWS} rows of the window without missing cells, which this model cannot read, got "
+            f"{complete.sum()}: choose a model that reads missing cells.",
+            [Remedy("fewer lags")],
+        )
+    marks = None if table.intervened is None else table.intervened[complete]
+    return replace(table, values=table.values[complete], intervened=marks)
 
 
 def _constant_in_units(way: Prepared, series: Series) -> tuple[int, ...]:
@@ -168,7 +183,7 @@ def _between_units(network: Network, series: Series, way: Prepared, constant: Se
     of_units = tuple(
         columns[variable] if variable in constant else Column(columns[variable].name) for variable in chosen
     )
-    arranged = arrange(Table(way.levels[:, chosen], of_units))
+    arranged = arrange(_readable(network, Table(way.levels[:, chosen], of_units)))
     found = infer(network, arranged).rearranged(np.argsort(arranged.arrangement))
     result = np.full((len(constant), len(way.rows.lagged)), -CERTAIN)
     where = [way.rows.lagged.index(variable) for variable in lagged]

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MAX_STEPS = 10_000_000
-"""Steps that resampling may make."""
+MAX_STEPS_PER_ROW = 100
+"""Steps that resampling may make, nearly all of them empty."""
 DATES = "contains dates or times"
 """Part of the error of a table whose column has dates."""
 CONTINUES = re.compile(r"(\d+)\s*(\D.*)")
@@ -225,12 +225,14 @@ def _periods(times: NDArray[Any], length: Any) -> Integers:
     several = CONTINUES.fullmatch(str(length).strip())
     count, name = (int(several[1]), several[2]) if several else (1, str(length).strip())
     try:
+        if not count:
+            raise ValueError("a period has no length")
         period = pd.DatetimeIndex(times).to_period(PERIODS.get(name, name))
     except (ValueError, TypeError, AttributeError) as error:
         raise TableError(
             f"Expected resample as a period such as 'D', 'W', 'MS', 'h' or '15min', got {shown(length)}."
         ) from error
-    return np.asarray(period.asi8 // max(1, count), dtype=np.int64)
+    return np.asarray(period.asi8 // count, dtype=np.int64)
 
 
 def _resampled(series: Series) -> Series:
@@ -240,8 +242,10 @@ def _resampled(series: Series) -> Series:
     table, keys = series.table, [series.unit, series.tick]
     extent = pd.Series(series.tick).groupby(series.unit).agg(["min", "max"])
     lengths = (extent["max"] - extent["min"] + 1).to_numpy()
-    if (total := int(lengths.sum())) > MAX_STEPS:
-        raise TableError(f"Resampling would make {total:,} steps: choose a longer period.")
+    if (total := int(lengths.sum())) > MAX_STEPS_PER_ROW * table.observations:
+        raise TableError(
+            f"Resampling would make {total:,} steps of {counted(table.observations, 'row')}: choose a longer period."
+        )
     unit = np.repeat(np.arange(series.units), lengths)
     tick = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths - extent["min"].to_numpy(), lengths)
     steps = pd.MultiIndex.from_arrays([unit, tick])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,7 +232,8 @@ def response(
     parents = Counter(tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, cause])) for graph in graphs)
     common = parents.most_common(MAX_SETS)
     total = sum(count for _, count in common)
-    designs = _Designs(steps, graphs.shape[1], cause, effect, horizon)
+    scaled, spread = _standardized(steps.values)
+    designs = _Designs(replace(steps, values=scaled), graphs.shape[1], cause, effect, horizon)
     curves = []
     for causes, count in common:
         estimate, covariance = designs.curves(causes)
@@ -240,7 +241,9 @@ def response(
         drawn = generator.multivariate_normal(estimate.ravel(), covariance, size=share, method="eigh")
         drawn = np.where(covariance.diagonal() > 0, drawn, estimate.ravel()).reshape(share, 2, horizon + 1)
         curves.append(drawn[:, 1] if kind == "pulse" else _held(drawn))
-    low, middle, high = np.quantile(np.concatenate(curves), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    bounds = np.quantile(np.concatenate(curves), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
+    with np.errstate(over="ignore"):
+        low, middle, high = bounds * (spread[effect] / spread[cause])
     notes = []
     if designs.halved:
         notes.append("Corrected for the bias that levels of units cause in short panels, by halving the panel.")
@@ -259,6 +262,16 @@ def response(
         corrected=designs.halved,
         notes=tuple(notes),
     )
+
+
+def _standardized(values: Floats) -> tuple[Floats, Floats]:
+    """The variables in standard deviations, and these: regressions must not depend on units.  (T, P), (P,)"""
+    size = np.nanmax(np.abs(values), axis=0, initial=0.0)
+    size[size == 0] = 1.0
+    shares = values / size
+    spread = np.nanstd(shares, axis=0)
+    spread[~(spread > 0)] = 1.0
+    return (shares - np.nanmean(shares, axis=0)) / spread, spread * size
 
 
 def _held(curves: Floats) -> Floats:

@@ -174,8 +174,9 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
     sizes, counts = np.unique(np.round(gaps, 12 - int(np.ceil(np.log10(gaps.max())))), return_counts=True)
     step = float(sizes[counts.argmax()])
     start = sorted_times[first]
-    since_start = (sorted_times - start) / step
-    off = np.abs(since_start - since_start.round()) > SAME_STEP * np.maximum(since_start, 1.0)
+    with np.errstate(all="ignore"):  # of times that differ by very much
+        since_start = (sorted_times - start) / step
+        off = ~(np.abs(since_start - since_start.round()) <= SAME_STEP * np.maximum(since_start, 1.0))
     if off.any():
         raise TableError(
             f"Expected equal steps of time, but {int(off.sum()):,} of {len(times):,} times lie between two steps of "
@@ -217,13 +218,19 @@ def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
 
 def _may_have_trend(rows: Window, values: Floats, column: int) -> bool:
     """True if a variable is correlated with time by more than its memory explains."""
-    now, before = rows.column(values, column), rows.column(values, column + len(rows.lagged))
+    now, before = (in_units_of_largest(rows.column(values, at)) for at in (column, column + len(rows.lagged)))
     seen = ~np.isnan(now) & ~np.isnan(before)
     if seen.sum() < MIN_ROWS or not min(np.ptp(now[seen]), np.ptp(before[seen]), np.ptp(rows.tick[seen])):
         return False
     with_past, with_time = np.corrcoef([now[seen], before[seen], rows.tick[seen]])[0, 1:]
     memory = max(with_past, 0.0)
     return bool(abs(with_time) * np.sqrt(seen.sum() * (1 - memory) / (1 + memory)) > TREND)
+
+
+def in_units_of_largest(cells: Floats) -> Floats:
+    """Numbers divided by the largest: squares of very large numbers would overflow."""
+    largest = float(np.nanmax(np.abs(cells), initial=0.0))
+    return cells / largest if largest > 0 else cells
 
 
 # Means of groups
