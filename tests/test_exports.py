@@ -151,16 +151,16 @@ CHAIN = list(itertools.pairwise(STRANGE))
 
 
 @pytest.mark.parametrize("name", exports.TEXT_FORMATS)
-def test_strange_names_survive_every_text_format_or_are_written_out_and_never_merge(
-    name: str, strange: Answer, tmp_path: Path
-) -> None:
-    text = exports.TEXT_FORMATS[name](strange)
+def test_strange_names_survive_every_text_format_or_are_written_out_and_never_merge(name: str, tmp_path: Path) -> None:
+    # No table has a name with half a character, and reading JSON refuses it; the other formats write it out.
+    names = tuple(each for each in STRANGE if name != "graph.json" or not exports.SURROGATE.search(each))
+    text = exports.TEXT_FORMATS[name](answer_sure_of(np.eye(len(names), k=1, dtype=bool), names))
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
     hidden = {"graph.json": "a^", "edges.csv": exports.NOT_IN_CSV.pattern}.get(name, exports.UNPRINTABLE.pattern)
-    written = exports.written_names(STRANGE, re.compile(hidden))
-    assert len(set(written.values())) == len(STRANGE)
+    written = exports.written_names(names, re.compile(hidden))
+    assert len(set(written.values())) == len(names)
     graph = read_graph(tmp_path / name)
-    assert set(graph.edges()) == {(written[cause], written[effect]) for cause, effect in CHAIN}
+    assert set(graph.edges()) == {(written[cause], written[effect]) for cause, effect in itertools.pairwise(names)}
     assert set(graph.names) == set(written.values())
 
 

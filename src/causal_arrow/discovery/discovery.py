@@ -377,9 +377,10 @@ class Discovery:
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
         passes = check_count("passes", passes)
-        return uncertainty.resampled_distributions(
-            self.answer, self.network, self.table, count, random, self.settings, passes
-        )
+        network, chunk = self.network, self.settings.observations_per_chunk
+        arranged = uncertainty.as_answered(self.answer, self.table, self.settings.max_rows)
+        draws = inference.resampled_rows(network, arranged, count, random, passes)
+        return (found for rows in draws for found in inference.infer_rows(network, arranged, rows, chunk))
 
     # Effects and experiments
 

@@ -211,7 +211,7 @@ def bootstrap(
     """
     from causal_arrow.many.workers import started
 
-    arranged = _as_answered(answer, table, settings.max_rows)
+    arranged = as_answered(answer, table, settings.max_rows)
     chunk = settings.observations_per_chunk
     share = {"answer": answer, "network": model, "arranged": arranged, "observations_per_chunk": chunk}
     jobs = 1 if jobs is None and backend == "loky" else jobs
@@ -224,24 +224,6 @@ def bootstrap(
                 parts.append(part)
                 report("Resampling", sum(each.resamples for each in parts) / count)
         return merged(parts)
-
-
-def resampled_distributions(
-    answer: Answer,
-    model: Network,
-    table: Table,
-    count: int,
-    random: np.random.Generator,
-    settings: Settings,
-    passes: int = 1,
-) -> Iterator[GraphDistribution]:
-    """The network's output for each of `count` tables whose rows were drawn again from the answer's table.
-
-    The network runs as they are asked for, in at least so many `passes`. `edge_stability` counts over them.
-    """
-    arranged = _as_answered(answer, table, settings.max_rows)
-    for rows in inference.resampled_rows(model, arranged, count, random, passes):
-        yield from inference.infer_rows(model, arranged, rows, settings.observations_per_chunk)
 
 
 def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settings) -> Answer:
@@ -260,7 +242,7 @@ def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settin
     )
 
 
-def _as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
+def as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
     """The table as the network read it for the answer; a TableError for another table."""
     arranged = arrange(table, max_rows)
     if arranged.checksum != answer.table_checksum:
