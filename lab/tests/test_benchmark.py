@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import metrics
 from causal_arrow_lab.benchmarks.evaluate import describe_machine, evaluate, plan, remaining
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
@@ -227,6 +227,37 @@ def test_of_two_records_of_the_same_work_the_second_counts(tmp_path: Path) -> No
         writer.write(one)
     writer.close()
     assert [read.status for read in read_records(tmp_path)] == ["ok"]
+
+
+def test_two_benchmarks_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    writer = RecordWriter(tmp_path)
+    with pytest.raises(ConfigurationError, match="Another process is writing"):
+        RecordWriter(tmp_path)
+    writer.close()
+    RecordWriter(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"measures": {"f1": "x"}},
+        {"measures": 5},
+        {"status": "fine"},
+        {"seconds": "long"},
+        {"index": 1.5},
+        {"run": {"machine": "mine"}},
+        {"dataset": {"variables": []}},
+        {"reliability": {"pairs": [1], "probability_sum": [1, 2], "edges": [1]}},
+        {"unheard": 1},
+    ],
+    ids=str,
+)
+def test_a_record_of_wrong_types_is_refused(damage: dict[str, object], tmp_path: Path) -> None:
+    record = Record("networks", "ECOLI70", 0, "empty", {}, {}, "ok", seconds=1.0, measures={"f1": 0.0})
+    path = tmp_path / RECORDS_FILE
+    path.write_text(json.dumps({**json.loads(record.to_json()), **damage}) + "\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="Line 1 of"):
+        read_records(tmp_path)
 
 
 def test_rows_with_few_distinct_datasets_are_not_asked_for_more() -> None:

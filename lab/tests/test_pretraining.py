@@ -25,6 +25,7 @@ from causal_arrow.graphs import metrics
 from causal_arrow.network import checkpoint
 from causal_arrow.network.checkpoint import read_extra
 from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.output import claimed_folder
 from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
 from causal_arrow_lab.network.checkpoint import load_model, load_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
@@ -143,6 +144,12 @@ def test_resumed_run_equals_uninterrupted_run(stop: int, whole: Path, tmp_path: 
     assert not same(state_of(tmp_path), state_of(whole))
     pretrain(TINY, tmp_path, resume=True, device="cpu", echo=quiet)
     assert same(state_of(tmp_path), state_of(whole))
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    with claimed_folder(tmp_path), pytest.raises(ConfigurationError, match="Another process is writing"):
+        pretrain(until(1), tmp_path, device="cpu", echo=quiet)
+    pretrain(until(1), tmp_path, device="cpu", echo=quiet)
 
 
 def test_killed_run_resumes_to_the_same_weights(tmp_path: Path) -> None:

@@ -127,6 +127,19 @@ def claimed(path: Path, wait: bool = False) -> Iterator[None]:
         _release(descriptor)
 
 
+@contextlib.contextmanager
+def claimed_folder(directory: Path) -> Iterator[None]:
+    """Make a folder and keep other processes from writing to it; ConfigurationError if one does so now."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with claimed(directory):
+            yield
+    except BlockingIOError:
+        raise ConfigurationError(
+            f"Another process is writing to '{directory}': wait until it is done, or name another folder."
+        ) from None
+
+
 def _claim(path: Path, wait: bool) -> int | None:
     """A file descriptor that holds the claim; None on systems without claims."""
     if fcntl is None:

@@ -18,6 +18,7 @@ kept; the rest follows from suite, row and index.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import math
@@ -32,7 +33,7 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError, check_choice
 from causal_arrow.inputs import checked, parse_json
-from causal_arrow.output import replace_file
+from causal_arrow.output import claimed_folder, replace_file
 from causal_arrow_lab.graphs.calibration import Reliability, pool
 
 RECORDS_FILE = "records.jsonl"
@@ -178,8 +179,9 @@ class RecordWriter:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RECORDS_FILE
+        self._claim = contextlib.ExitStack()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self._claim.enter_context(claimed_folder(folder))
             _remove_incomplete_line(self.path)
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
@@ -192,6 +194,7 @@ class RecordWriter:
 
     def close(self) -> None:
         self._file.close()
+        self._claim.close()
 
 
 def _remove_incomplete_line(path: Path) -> None:

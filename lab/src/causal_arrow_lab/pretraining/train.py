@@ -8,6 +8,7 @@ The folder of a run:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError, TrainingError
-from causal_arrow.output import make_folder, replace_file
+from causal_arrow.output import claimed_folder, make_folder, replace_file
 from causal_arrow_lab.network.checkpoint import STATE_FILE
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import schedule
@@ -63,12 +64,14 @@ def pretrain(
     clock = Clock(minutes)
     if compiler_cache is not None and os.path.exists(compiler_cache):
         _load_compiler_cache(compiler_cache)
-    with joined(device) as processes:
+    with joined(device) as processes, contextlib.ExitStack() as claim:
         trainer = Trainer(config, processes, init)
         if resume:
             trainer.load(directory)
         elif processes.is_first and os.path.exists(directory / STATE_FILE):
             raise ConfigurationError(f"{directory} already holds a run: resume it, or name another folder.")
+        if processes.is_first:
+            claim.enter_context(claimed_folder(directory))
         log = RunLog(directory, processes.is_first, echo)
         run = Run(trainer, directory, Pace(clock, decay_minutes), log)
         log.say(f"{trainer.model.parameter_count():,} parameters on {_machine(processes)}")
