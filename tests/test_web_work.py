@@ -168,6 +168,23 @@ def test_work_is_back_in_another_server(small_model_folder: Path, table: pd.Data
     assert not any(session in name for session in (before["session"], unread) for name in names)
 
 
+def test_a_session_that_is_closed_while_it_is_written_leaves_nothing_on_disk(
+    small_model_folder: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = Store.save, []
+    with serving(Page(Settings(model=str(small_model_folder)), store=Store(tmp_path))) as client:
+
+        def save(store: Store, session: Session) -> None:
+            client.page.drop(session)
+            write(store, session)
+            written.extend(tmp_path.glob("*.table"))
+
+        monkeypatch.setattr(Store, "save", save)
+        client.upload(table)
+        wait_for(lambda: bool(written))
+        wait_for(lambda: not list(tmp_path.glob("*.table")))
+
+
 def test_without_a_store_nothing_is_written(client: Client, table: pd.DataFrame) -> None:
     assert client.send("GET", "/api/server").json["autosaves"] is False
     assert client.page.store is None

@@ -48,7 +48,7 @@ def saved_answer(content: bytes) -> Answer:
         written = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(
-            f"Expected a graph.json as this page downloads it, got a file that is no JSON ({reason(error)})."
+            f"Expected a graph.json as this page downloads it, got a file that is not JSON ({reason(error)})."
         ) from error
     return Answer.from_dict(written)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from causal_arrow.tables.options import READ_OPTIONS, Form, Kind, Missing
 
-Probability = Annotated[float, Field(ge=0, le=1)]
+Probability = Annotated[float, BeforeValidator(lambda value: min(max(float(value), 0.0), 1.0)), Field(ge=0, le=1)]
+"""Rounding may leave one a hair outside its range."""
 Name = Annotated[str, Field(min_length=1, max_length=10_000)]
 Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -47,7 +48,7 @@ class Server(Message):
     most_observations: int
     most_variables: int
     reads: list[str] = Field(
-        description="What the network reads beside numbers: levels, observed (missing cells), intervened."
+        description="What the network reads besides numbers: levels, observed (missing cells), intervened."
     )
     endings: list[str]
     autosaves: bool = Field(description="Whether sessions are kept on this machine's disk.")
@@ -202,7 +203,7 @@ class Graph(Message):
     variables: list[str]
     edges: list[EdgeFacts]
     hidden_causes: list[ShownHiddenCause]
-    judges_hidden_causes: bool = Field(description="Whether the network tells how probable hidden causes are.")
+    judges_hidden_causes: bool = Field(description="Whether the network gives probabilities of hidden causes.")
     order: list[str]
     remarks: list[str]
     suggestion: Suggestion | None
@@ -337,20 +338,20 @@ class EdgeDetails(Message):
     reversed_probability: Probability
     no_edge_probability: Probability
     in_graph: bool
-    hidden_cause_probability: Probability | None = Field(description="Null where the network does not tell.")
+    hidden_cause_probability: Probability | None = Field(description="Null where the network gives none.")
     stability: PairStability | None
     plot: Plot | None = Field(description="Null for a work file without its table.")
 
 
 class CausalPath(Message):
-    """A way from cause to effect, and in which share of the graphs it is the shortest."""
+    """A path from cause to effect, and in which share of the graphs it is the shortest."""
 
     variables: list[str]
     share: Probability
 
 
 class CausalQuestion(Message):
-    """Does one variable cause another, and on which ways?"""
+    """Does one variable cause another, and along which paths?"""
 
     cause: str
     effect: str
@@ -359,7 +360,7 @@ class CausalQuestion(Message):
     reversed_probability: Probability
     graphs: int
     paths: list[CausalPath]
-    hidden_causes: str | None = Field(description="A sentence on hidden causes on the way, if there probably are any.")
+    hidden_causes: str | None = Field(description="On probable hidden causes along the path, in a sentence.")
 
 
 # Comparison

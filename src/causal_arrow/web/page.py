@@ -89,7 +89,7 @@ EXAMPLES = {
 AUTOSAVE_SECONDS = 0.5
 
 READERS = 2
-"""Threads that read files and draw pictures beside the one that runs the network."""
+"""Threads that read files and draw pictures, next to the one that runs the network."""
 
 CELLS_PER_PASS = 25_000
 """Of resampled tables that the network reads together: few, so that others get their turn and progress shows."""
@@ -139,7 +139,7 @@ class Page:
         return (await self._opened(file)).raw
 
     async def _opened(self, file: FileInMemory, trusted: bool = False) -> OpenedFile:
-        """A file that was opened: in a process of its own, unless it is trusted."""
+        """A file that was opened: in a child process, unless it is trusted."""
         able = await self.aside(self.abilities)
         if trusted:
             return await self.aside(lambda: open_file(file, self.limits, able))
@@ -194,9 +194,12 @@ class Page:
                     await asyncio.to_thread(self.store.save, session)
                 except (OSError, ArrowError) as error:
                     session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
+                if session.closed:  # while it was written
+                    self.store.remove(session.key)
 
     def drop(self, session: Session) -> None:
         """Forget a session, on disk too."""
+        session.closed = True
         for job in (session.job, session.resampling, session.series):
             self.queue.cancel(job)
         self.sessions.drop(session)
@@ -217,7 +220,7 @@ class Page:
         return session
 
     def abilities(self) -> Abilities:
-        """What the network reads beside numbers."""
+        """What the network reads besides numbers."""
         return abilities(self.settings.model, self._network())
 
     def _network(self) -> Network:

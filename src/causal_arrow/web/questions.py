@@ -19,18 +19,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import counted, counted_share, in_digits
-from causal_arrow.web.messages import (
-    Axis,
-    CausalPath,
-    CausalQuestion,
-    EdgeDetails,
-    Evidence,
-    Independence,
-    LevelSummary,
-    PairStability,
-    Plot,
-    Probabilities,
-)
+from causal_arrow.web import messages
 from causal_arrow.web.sessions import EffectAsked
 
 MAX_POINTS = 500
@@ -57,23 +46,18 @@ def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
     return indices
 
 
-def _in_range(probability: float) -> float:
-    """Rounding may leave a probability a hair outside its range."""
-    return min(max(float(probability), 0.0), 1.0)
-
-
 # The edge
 
 
 def edge_details(
     answer: Answer, table: Table | None, source: str, target: str, stability: EdgeStability | None = None
-) -> EdgeDetails:
+) -> messages.EdgeDetails:
     """How probable the edge is in both directions, in words, how stable, and the data of the two variables if there
     are any."""
     j, k = _two(answer, source, target)
-    forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
+    forward, backward = (float(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
-    return EdgeDetails(
+    return messages.EdgeDetails(
         source=source,
         target=target,
         words=_edge_words(answer, source, target),
@@ -84,7 +68,7 @@ def edge_details(
         in_graph=bool(answer.adjacency[j, k]),
         hidden_cause_probability=None
         if answer.confounding_probabilities is None
-        else _in_range(answer.confounding_probabilities[j, k]),
+        else answer.confounding_probabilities[j, k],
         stability=None if stability is None else _pair_stability(stability, j, k),
         plot=None if table is None else plot_of(table, source, target, answer.log_columns),
     )
@@ -112,16 +96,16 @@ def _edge_words(answer: Answer, source: str, target: str) -> str:
 def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[str, str], float]:
     """How probably the two are adjacent, the likelier direction, and its share of that probability."""
     j, k = answer.index_of(source), answer.index_of(target)
-    forward, backward = (_in_range(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
+    forward, backward = (float(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     likely = (source, target) if forward >= backward else (target, source)
     return min(forward + backward, 1.0), likely, max(forward, backward) / ((forward + backward) or 1.0)
 
 
-def _pair_stability(stability: EdgeStability, j: int, k: int) -> PairStability:
+def _pair_stability(stability: EdgeStability, j: int, k: int) -> messages.PairStability:
     source, target = stability.names[j], stability.names[k]
     forward, backward = float(stability.frequencies[j, k]), float(stability.frequencies[k, j])
     counts = [round(share * stability.resamples) for share in (forward, backward, 1 - forward - backward)]
-    return PairStability(
+    return messages.PairStability(
         resamples=stability.resamples,
         frequency=min(forward, 1.0),
         reversed_frequency=min(backward, 1.0),
@@ -155,7 +139,7 @@ def _evidence(answer: Answer, table: Table | None, j: int, k: int) -> list[str]:
         sentences.append(
             "Every graph with the same independences has this direction."
             if not answer.cpdag[k, j]
-            else f"Independences alone cannot tell this direction: it rests on {basis}."
+            else f"Independences alone cannot decide this direction: it rests on {basis}."
         )
     if table is not None and (correlation := _rank_correlation(table, source, target)) is not None:
         sentences.append(f"Rank correlation of the two: {correlation:.2f}.".replace("-", "−"))
@@ -184,7 +168,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(rankdata(values), dtype=np.float64)
 
 
-def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> Plot:
+def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> messages.Plot:
     """The observations of two variables, or counts of their levels."""
     across, up = (table.columns[table.names.index(name)] for name in (x, y))
     values = table.values[:, [table.names.index(x), table.names.index(y)]]
@@ -202,9 +186,9 @@ def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> Pl
     if len(chosen) > MAX_POINTS:
         random = np.random.default_rng(SEED)
         chosen = chosen[np.sort(random.choice(len(chosen), MAX_POINTS, replace=False))]
-    return Plot(
-        x=Axis(name=x, levels=list(across.levels), log=x in log_columns),
-        y=Axis(name=y, levels=list(up.levels), log=y in log_columns),
+    return messages.Plot(
+        x=messages.Axis(name=x, levels=list(across.levels), log=x in log_columns),
+        y=messages.Axis(name=y, levels=list(up.levels), log=y in log_columns),
         points=chosen.tolist(),
         counts=counts,
         summaries=summaries,
@@ -215,12 +199,12 @@ def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> Pl
 
 def _level_summaries(
     levels: tuple[str, ...], codes: NDArray[np.float64], numbers: NDArray[np.float64]
-) -> list[LevelSummary]:
+) -> list[messages.LevelSummary]:
     summaries = []
     for code, level in enumerate(levels):
         among = numbers[codes == code]
         summaries.append(
-            LevelSummary(
+            messages.LevelSummary(
                 level=level,
                 count=len(among),
                 mean=float(among.mean()) if len(among) else None,
@@ -233,7 +217,7 @@ def _level_summaries(
 # Cause and effect
 
 
-def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion:
+def causal_question(found: Discovery, cause: str, effect: str) -> messages.CausalQuestion:
     """The share of graphs drawn from the distribution in which one variable causes the other, and how."""
     answer = found.answer
     j, k = _two(answer, cause, effect)
@@ -241,7 +225,7 @@ def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion
     causes = ancestor_frequencies(graphs)
     ways = Counter(way for graph in graphs if (way := shortest_path(graph, j, k)) is not None)
     share = float(causes[j, k])
-    return CausalQuestion(
+    return messages.CausalQuestion(
         cause=cause,
         effect=effect,
         words=f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} "
@@ -250,7 +234,7 @@ def causal_question(found: Discovery, cause: str, effect: str) -> CausalQuestion
         reversed_probability=float(causes[k, j]),
         graphs=len(graphs),
         paths=[
-            CausalPath(variables=[answer.names[index] for index in way], share=count / len(graphs))
+            messages.CausalPath(variables=[answer.names[index] for index in way], share=count / len(graphs))
             for way, count in ways.most_common(MAX_LISTED)
         ],
         hidden_causes=hidden_causes_on_the_way(answer, graphs, j, k),
@@ -372,11 +356,11 @@ MAX_INDEPENDENCES = 500
 MAX_EXPERIMENTS = 20
 
 
-def evidence(found: Discovery) -> Evidence:
+def evidence(found: Discovery) -> messages.Evidence:
     """The independences that the graph implies, each with its test, and the edges that could be reversed."""
     test = found.compatibility(thorough=True)
     reversible = _reversible(found.answer)
-    return Evidence(
+    return messages.Evidence(
         words=str(test) if test else why_not_tested(found.table),
         tests=test.tests if test else 0,
         independences=_independences(test) if test else [],
@@ -385,11 +369,11 @@ def evidence(found: Discovery) -> Evidence:
     )
 
 
-def _independences(test: Falsification) -> list[Independence]:
+def _independences(test: Falsification) -> list[messages.Independence]:
     pairs = np.argwhere(~np.isnan(test.independence))
     values = test.independence[pairs[:, 0], pairs[:, 1]]
     return [
-        Independence(
+        messages.Independence(
             variable=test.names[k],
             other=test.names[j],
             given=[test.names[index] for index in np.flatnonzero(test.graph[:, k]).tolist()],
@@ -417,11 +401,11 @@ def _equivalence(answer: Answer, reversible: int) -> str:
     )
 
 
-def probabilities(answer: Answer) -> Probabilities:
+def probabilities(answer: Answer) -> messages.Probabilities:
     """The probability of every edge, along the causal order: rows are causes, columns effects."""
     order = [answer.index_of(name) for name in answer.order]
     rows = np.clip(answer.edge_probabilities[np.ix_(order, order)], 0.0, 1.0)
-    return Probabilities(names=list(answer.order), rows=np.round(rows, 4).tolist())
+    return messages.Probabilities(names=list(answer.order), rows=np.round(rows, 4).tolist())
 
 
 def experiments(found: Discovery, cause: str | None, effect: str | None) -> dict[str, Any]:

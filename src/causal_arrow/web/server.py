@@ -34,7 +34,7 @@ WINDOW_SECONDS = 8.0
 MIN_BYTES_PER_WINDOW = 64 * 2**10
 """A body must bring so much in so many seconds, or end."""
 MAX_REQUEST = 4 * 2**20
-"""Bytes of any request that is no upload: knowledge about a few hundred variables is far smaller."""
+"""Bytes of any request except an upload: knowledge about a few hundred variables is far smaller."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -167,7 +167,7 @@ async def _refuse(status: int, sentence: str, send: Send) -> None:
 
 
 HEADER_SECONDS = 8.0
-SECONDS_TO_HEAR = 1.0
+SECONDS_TO_READ_REPLY = 1.0
 EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
@@ -249,7 +249,7 @@ def _impatient_protocol() -> Any:
         def on_response_complete(self) -> None:
             super().on_response_complete()
             if self.conn.their_state is h11.SEND_BODY:  # an answer to a body that did not come to its end
-                self.loop.call_later(SECONDS_TO_HEAR, self.transport.close)
+                self.loop.call_later(SECONDS_TO_READ_REPLY, self.transport.close)
 
         def _wait(self) -> None:
             """Start to wait where a request has begun to come, and stop where its headers are there."""

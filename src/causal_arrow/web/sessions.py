@@ -31,7 +31,7 @@ EARLIER_BYTES = 16 * 2**20
 
 
 class UnknownSessionError(ArrowError):
-    """There is no such session, or no longer."""
+    """The session does not exist, or no longer."""
 
 
 class OutdatedError(ArrowError):
@@ -86,13 +86,15 @@ class Session:
     found: Discovery | None = None
     answer: Answer | None = None
     notice: str | None = None
-    """What the person should hear of the last reading."""
+    """What a person should know about the last reading."""
     resampling: Job[list[GraphDistribution]] | None = None
     series: Job[SeriesDiscovery] | None = None
     """The table read as a time series."""
     questions: list[EffectAsked] = field(default_factory=list)
     kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
+    closed: bool = False
+    """Whether a person has closed it: the disk must not keep it either."""
     version: int = 0
     """Goes up with every change of the answer, so that two tabs do not undo each other's."""
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)

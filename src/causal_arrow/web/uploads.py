@@ -30,7 +30,7 @@ from causal_arrow.text import counted
 MEGABYTE = 2**20
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".gz")
 ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet")
-"""Of files that the page takes: those whose size in memory can be told before they are read."""
+"""Of files that the page takes: those whose size in memory is known before they are read."""
 UNPACKED = 4
 """A compressed file may hold this many times the bytes of the largest file."""
 FIRST_BYTES = MEGABYTE
@@ -101,7 +101,7 @@ class Limits:
             self._check_parquet(file)
 
     def check_width(self, columns: int) -> None:
-        """TableError for a table with so many columns that nobody could choose among them."""
+        """TableError for a table with too many columns to choose from."""
         if columns > MAX_VARIABLES:
             raise TableError(
                 f"The table has {counted(columns, 'column')}, more than the {MAX_VARIABLES:,} that {self.surface} "
@@ -131,7 +131,7 @@ class Limits:
             if unpacked > UNPACKED * self.most_bytes:
                 raise self.too_many_bytes()
         longest = max((line.count(sign) for line in start.split(b"\n")[:100] for sign in b",;\t| "), default=0)
-        if longest > 4 * MAX_VARIABLES:  # pandas would need gigabytes before anybody could count
+        if longest > 4 * MAX_VARIABLES:  # pandas would need gigabytes before the columns could be counted
             raise TableError(
                 f"A line of the file has more than {longest:,} fields: expected one column per variable, at most "
                 f"{self.most_variables:,} of them."

@@ -17,25 +17,7 @@ from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, visible
-from causal_arrow.web.messages import (
-    Argument,
-    Bends,
-    ColumnFacts,
-    EdgeFacts,
-    FindingFacts,
-    Graph,
-    KeptFacts,
-    KnowledgeStatements,
-    Node,
-    Places,
-    ReadingChoices,
-    SessionFacts,
-    ShownHiddenCause,
-    Stability,
-    StableEdge,
-    Suggestion,
-    TableFacts,
-)
+from causal_arrow.web import messages
 from causal_arrow.web.queue import NetworkQueue
 from causal_arrow.web.sessions import READ_OFF, Session, read_off
 from causal_arrow.web.wording import PAGE, offers
@@ -85,12 +67,12 @@ CANVAS = (960.0, 600.0)
 MAX_ZOOM = 1.6  # as in graph.js
 
 
-def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
+def session_facts(session: Session, queue: NetworkQueue) -> messages.SessionFacts:
     """The session as the page sees it."""
     job, answer = session.job, session.answer
     error = None if job is None else job.error
     remedies = error.remedies if isinstance(error, ArrowError) else ()
-    return SessionFacts(
+    return messages.SessionFacts(
         session=session.key,
         state="ready" if job is None else job.state,  # type: ignore[arg-type]
         ahead=0 if job is None else queue.ahead(job),
@@ -107,34 +89,32 @@ def session_facts(session: Session, queue: NetworkQueue) -> SessionFacts:
     )
 
 
-def _choices(choices: Settings) -> ReadingChoices:
-    return ReadingChoices.model_validate({"scale": choices.scale, **choices.reading.to_dict()})
+def _choices(choices: Settings) -> messages.ReadingChoices:
+    return messages.ReadingChoices.model_validate({"scale": choices.scale, **choices.reading.to_dict()})
 
 
-def kept_facts(session: Session) -> list[KeptFacts]:
+def kept_facts(session: Session) -> list[messages.KeptFacts]:
     """The answers that are kept for comparison, in the order they came."""
-    return [KeptFacts(number=each.number, name=each.name) for each in session.kept]
+    return [messages.KeptFacts(number=each.number, name=each.name) for each in session.kept]
 
 
-def stability_facts(session: Session, queue: NetworkQueue) -> Stability:
+def stability_facts(session: Session, queue: NetworkQueue) -> messages.Stability:
     """How far the network is with resampled tables, and the share of them that have each edge of the graph."""
     job, answer = session.resampling, session.answer
     edges = []
     if (stability := session.stability()) is not None and answer is not None:
         edges = [
-            StableEdge(
+            messages.StableEdge(
                 source=edge.source,
                 target=edge.target,
-                frequency=_probability(
-                    stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]
-                ),
+                frequency=stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)],
             )
             for edge in answer.edges
         ]
-    return Stability(
+    return messages.Stability(
         state="none" if job is None else job.state,  # type: ignore[arg-type]
         ahead=0 if job is None else queue.ahead(job),
-        share=0.0 if job is None else _probability(job.share),
+        share=0.0 if job is None else job.share,
         message=None if job is None or job.error is None else failure(job.error),
         resamples=0 if session.resampled is None else len(session.resampled),
         edges=edges,
@@ -153,14 +133,14 @@ def failure(error: Exception) -> str:
 # The trust card
 
 
-def table_facts(session: Session) -> TableFacts:
+def table_facts(session: Session) -> messages.TableFacts:
     """The table and what speaks for and against it: of the answer if there is one, else of the file."""
     report, answer = session.report, session.answer
     findings = report.findings
     if session.found is not None and answer is not None:
         report, findings = session.found.report, answer.findings
     missing = _missing_cells(report, session)
-    return TableFacts(
+    return messages.TableFacts(
         name=session.file.name,
         size=_size(report, session, missing),
         usable=session.found is not None or not any(finding.severity == "problem" for finding in findings),
@@ -172,11 +152,11 @@ def table_facts(session: Session) -> TableFacts:
     )
 
 
-def _columns(report: TableReport, session: Session) -> list[ColumnFacts]:
+def _columns(report: TableReport, session: Session) -> list[messages.ColumnFacts]:
     detected = {column.name: column.kind for column in session.report.columns}
     read = {column.name: column for column in report.columns}
     return [
-        ColumnFacts(
+        messages.ColumnFacts(
             name=column.name,
             detected=detected.get(column.name),
             kind=read[column.name].kind if column.name in read else None,
@@ -245,8 +225,8 @@ def _assumed(answer: Answer | None) -> str:
     return f"No feedback, {sufficient}independent observations of {population}.{told}{known}"
 
 
-def _finding(finding: Finding) -> FindingFacts:
-    return FindingFacts(
+def _finding(finding: Finding) -> messages.FindingFacts:
+    return messages.FindingFacts(
         severity=finding.severity,  # type: ignore[arg-type]
         message=finding.message,
         offers=offers(finding.remedies),
@@ -256,18 +236,18 @@ def _finding(finding: Finding) -> FindingFacts:
 # The graph
 
 
-def graph_of(answer: Answer) -> Graph:
+def graph_of(answer: Answer) -> messages.Graph:
     """The graph of an answer."""
-    return Graph(
+    return messages.Graph(
         argument=argument_of(answer),
         suggestion=_suggestion(answer),
         variables=list(answer.names),
         edges=[
-            EdgeFacts(
+            messages.EdgeFacts(
                 source=edge.source,
                 target=edge.target,
-                probability=_probability(edge.probability),
-                adjacency_probability=_probability(edge.adjacency_probability),
+                probability=edge.probability,
+                adjacency_probability=edge.adjacency_probability,
                 direction=edge.direction,  # type: ignore[arg-type]
                 decided=decided_by(answer, edge.source, edge.target),
                 required=edge.required,
@@ -284,36 +264,38 @@ def graph_of(answer: Answer) -> Graph:
     )
 
 
-def _suggestion(answer: Answer) -> Suggestion | None:
+def _suggestion(answer: Answer) -> messages.Suggestion | None:
     """What column names suggest and the graph contradicts; a click on the page says it."""
     remedy = suggestion(answer)
     if remedy is None:
         return None
     words = suggestion_sentence(answer, {})
-    return Suggestion(words=words, names=list(remedy.columns), kind=remedy.action)  # type: ignore[arg-type]
+    return messages.Suggestion(words=words, names=list(remedy.columns), kind=remedy.action)  # type: ignore[arg-type]
 
 
-def _hidden_causes(answer: Answer) -> list[ShownHiddenCause]:
+def _hidden_causes(answer: Answer) -> list[messages.ShownHiddenCause]:
     return [
-        ShownHiddenCause(variables=[pair.first, pair.second], probability=_probability(pair.probability))
+        messages.ShownHiddenCause(variables=[pair.first, pair.second], probability=pair.probability)
         for pair in answer.hidden_causes
     ]
 
 
-def argument_of(answer: Answer) -> Argument:
+def argument_of(answer: Answer) -> messages.Argument:
     """The argument that led to an answer."""
     statements = answer.knowledge.to_dict()
     statements.pop("search_space", None)
-    return Argument(knowledge=KnowledgeStatements(**statements), **read_off(answer))
+    return messages.Argument(knowledge=messages.KnowledgeStatements(**statements), **read_off(answer))
 
 
-def argued(answer: Answer, argument: Argument) -> Answer:
+def argued(answer: Answer, argument: messages.Argument) -> Answer:
     """The answer under another argument; KnowledgeError or ConfigurationError where that does not hold together."""
     knowledge = Knowledge.from_dict(argument.knowledge.model_dump())
     return answer.refine(knowledge=knowledge, **argument.model_dump(include=set(READ_OFF)))
 
 
-def places_of(names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[float, float] = CANVAS) -> Places:
+def places_of(
+    names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[float, float] = CANVAS
+) -> messages.Places:
     """The layout of our pictures, for boxes in the page's font, as large as fits a canvas (width, height)."""
     labels = [shortened(" ".join(visible(name).split()), MAX_LINES, MAX_LETTERS) for name in names]
     widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
@@ -324,13 +306,13 @@ def places_of(names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[
         for gap, layer_gap, stretch in (SPACINGS if len(names) <= MAX_TRIED else SPACINGS[-1:])
     ]
     layout = max(layouts, key=lambda each: min(canvas[0] / each.width, canvas[1] / each.height, MAX_ZOOM))
-    return Places(
+    return messages.Places(
         nodes=[
-            Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)
+            messages.Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)
             for name, label, width, (x, y) in zip(names, labels, widths, layout.centers, strict=True)
         ],
         bends=[
-            Bends(
+            messages.Bends(
                 source=names[route.source],
                 target=names[route.target],
                 points=[[float(x), float(layout.height - y)] for x, y in route.points[1:-1]],
@@ -338,8 +320,3 @@ def places_of(names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[
             for route in layout.routes
         ],
     )
-
-
-def _probability(value: float) -> float:
-    """Rounding may leave a probability a hair outside its range."""
-    return min(max(float(value), 0.0), 1.0)

@@ -17,7 +17,7 @@ KIND_WORDS = {"number": "a number", "binary": "a yes or no", "ordered": "ordered
 OMITTED = {
     "interventions": "choose no column of experiments",
     "environments": "choose no column of environments",
-    "sheet": "save the sheet as a file of its own",
+    "sheet": "save the sheet as a separate file",
 }
 
 
@@ -45,6 +45,7 @@ PAGE: Wording = {
     "require": lambda remedy: f"choose the edge and require it: {listed(remedy.columns)}",
     "between": lambda remedy: 'choose the two values to compare under "from" and "to"',
     "jobs": lambda remedy: "close other programs that need much memory",
+    "graphs": lambda remedy: "leave out columns, or close other programs that need much memory",
     "observations": lambda remedy: "leave out observations in the file",
     "level": lambda remedy: 'choose one of its levels under "From which value to which"',
     "interventions": lambda remedy: f"choose {remedy.columns[0]!r} as the column of experiments",
