@@ -47,7 +47,7 @@ def made_by(library: str, frame: pd.DataFrame) -> Any:
 
 def as_pandas(frame: Any, rows: str | None = None) -> pd.DataFrame:
     """A frame of an answer, as pandas; `rows` is its column of row labels."""
-    plain = frame.df() if hasattr(frame, "df") else frame.to_pandas()
+    plain = frame.df() if hasattr(frame, "df") else importlib.import_module("narwhals").from_native(frame).to_pandas()
     return plain if rows is None else plain.set_index(rows)
 
 
