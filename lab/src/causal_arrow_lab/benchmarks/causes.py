@@ -109,7 +109,7 @@ def _rows(
     random: np.random.Generator,
 ) -> Floats:
     """Values of the wanted variables, whose parents are wanted too; zeros elsewhere.  (N, P)"""
-    values = np.zeros((rows, len(parents)))
+    values = np.zeros((rows, len(parents)), order="F")  # a column at a time
     for child in wanted:
         made, noise = how[child], NOISES[how[child].noise](random, rows)
         signal = sum(
