@@ -87,11 +87,7 @@ def calibration_blocks(records: Sequence[Record]) -> list[Block]:
             (Cell(title), *(Cell(_share(table, low, high)) for low, high in statement.ranges))
             for title, table in tables.items()
         )
-        blocks += [
-            Heading(statement.title),
-            Paragraph(statement.text),
-            Grid(("Tables", *header), lines),
-        ]
+        blocks += [Heading(statement.title), Paragraph(statement.text), Grid(("Tables", *header), lines)]
         if statement.name == "directions":
             blocks += _worst_and_best(tables)
     steered = [name for name, suite in SUITES.items() if suite.steered or name in DEVELOPMENT]

@@ -59,7 +59,6 @@ STYLES = {
     "hc-bdeu": ("#80CDC1", "^"),
     "gies": ("#9970AB", "D"),
     "dagma": ("#009E73", "P"),
-    "notears": ("#00594C", "H"),
     "sdcd": ("#882255", "X"),
     "avici": ("#332288", "d"),
     "varsort": ("#4D4D4D", "<"),

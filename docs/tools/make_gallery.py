@@ -58,11 +58,7 @@ def main() -> None:
     title = "ECOLI70 from 500 observations: 46 genes, {right} of {true} edges recovered"
     right = len(set(true_ecoli) & {(edge.source, edge.target) for edge in ecoli.edges})
     pictures.save_comparison(
-        ecoli,
-        true_ecoli,
-        IMAGES / "ecoli70.svg",
-        title=title.format(right=right, true=len(true_ecoli)),
-        adapts=True,
+        ecoli, true_ecoli, IMAGES / "ecoli70.svg", title=title.format(right=right, true=len(true_ecoli)), adapts=True
     )
     pictures.save_graph(hospital, IMAGES / "hospital.svg", IMAGES / "hospital.png", dpi=100, adapts=True)
     pictures.save_graph(ecoli, IMAGES / "ecoli70-graph.svg", adapts=True)

@@ -43,14 +43,7 @@ from overview import (
     shift_blocks,
 )
 from suite_pages import pictures_of, span, suite_csv, suite_page
-from summaries import (
-    Entry,
-    RowSummary,
-    Summary,
-    paired_difference,
-    published_results,
-    summarize,
-)
+from summaries import Entry, RowSummary, Summary, paired_difference, published_results, summarize
 from training_report import LOG_FILE, draw_trajectory, read_trajectory
 from wins_and_losses import kinds_table, losses, suites_table, tallies, tally_table, wins_sentence
 

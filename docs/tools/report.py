@@ -22,13 +22,7 @@ from suite_pages import suite_page
 from summaries import Summary, differing_datasets, published_results, reliability_by_method, summarize
 
 
-def write_report(
-    source: Path,
-    *,
-    figures: bool = True,
-    figure_format: str = "png",
-    output: Path | None = None,
-) -> Path:
+def write_report(source: Path, *, figures: bool = True, figure_format: str = "png", output: Path | None = None) -> Path:
     """Write the report of a folder or file of records, with a folder of figures, and return its path."""
     records = read_records(source)
     if not records:

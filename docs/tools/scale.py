@@ -41,6 +41,7 @@ from causal_arrow_lab.benchmarks.evaluate import WORKER_VARIABLES
 from causal_arrow_lab.programs import peak_memory_gb
 from document import Block, Cell, Grid, Heading, Paragraph, Picture
 from overview import ARROW, network_name, spoken
+from suite_pages import span
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
 RECORDS = EVIDENCE / "records" / "scale.jsonl"
@@ -285,7 +286,8 @@ def times(options: argparse.Namespace) -> Iterator[ScaleRecord]:
 
 def times_blocks(records: Sequence[ScaleRecord]) -> list[Block]:
     """Seconds and F1 of each method by number of variables, and a figure."""
-    sizes, datasets = _sizes(records), len({record["dataset"] for record in records})
+    sizes = _sizes(records)
+    datasets = span([len({one["dataset"] for one in records if one["variables"] == size}) for size in sizes])
     lines = []
     for size in sizes:
         seconds, accuracy = (

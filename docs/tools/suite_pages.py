@@ -48,7 +48,7 @@ MAX_ROWS_ACROSS = 10
 """Rows of a panel that become columns, in at most two tables; of a larger panel, methods become columns."""
 
 STRICT_METHOD = "arrow:arrow-strict"
-RANKED_BY_WEIGHTS = ("dagma", "notears", "sdcd")
+RANKED_BY_WEIGHTS = ("dagma", "sdcd")
 
 T = TypeVar("T")
 CellOf = Callable[[RowSummary, str], Cell]

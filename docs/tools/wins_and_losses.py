@@ -12,14 +12,7 @@ from calibration_tables import pooled_by_tables, share_right
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
 from document import Cell, Grid
-from overview import (
-    ARROW,
-    known_entry,
-    mean_of,
-    our_entry,
-    row_named,
-    spoken,
-)
+from overview import ARROW, known_entry, mean_of, our_entry, row_named, spoken
 from suite_pages import labeled, span, unbroken
 from summaries import (
     ARROWS,

@@ -10,7 +10,7 @@ from torch, whose random numbers may change with its version.)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,58 +19,8 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.text import listed
+from causal_arrow_lab.benchmarks import effects, generated, networks, real_tables
 from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables
-from causal_arrow_lab.benchmarks.effects import (
-    EFFECT_ROWS,
-    EXPERIMENT_ROWS,
-    draw_effects_dataset,
-    draw_experiments_dataset,
-)
-from causal_arrow_lab.benchmarks.generated import (
-    HOLES,
-    INDEPENDENT_LAWS,
-    INDEPENDENT_NOISE,
-    MAX_HIDDEN,
-    MIXTURES,
-    TEXTBOOK_GRAPHS,
-    TEXTBOOK_LAWS,
-    draw_broad_dataset,
-    draw_class_dataset,
-    draw_confounded_dataset,
-    draw_held_out_dataset,
-    draw_hidden_dataset,
-    draw_independent_columns,
-    draw_independent_dataset,
-    draw_instruments_dataset,
-    draw_interventional_dataset,
-    draw_measured_dataset,
-    draw_missing_dataset,
-    draw_mixed_dataset,
-    draw_network_with_hidden_variables,
-    draw_paper_dataset,
-    draw_shifted_dataset,
-    draw_textbook_dataset,
-)
-from causal_arrow_lab.benchmarks.networks import (
-    DISCRETE_NETWORKS,
-    GAUSSIAN_NETWORKS,
-    HERMAN_MODELS,
-    LIMIT_MODELS,
-    draw_discrete_dataset,
-    draw_herman_dataset,
-    draw_limit_dataset,
-    draw_network_dataset,
-)
-from causal_arrow_lab.benchmarks.real_tables import (
-    CHANGES,
-    DETERMINISTIC_CHANGES,
-    SYMMETRY_TABLES,
-    draw_symmetry_dataset,
-    experimental_cells,
-    independent_cells,
-    observational_cells,
-    pooled_cells,
-)
 
 # Change this when a suite changes in a way that makes old records incomparable: every seed changes with it.
 EDITION = "1"
@@ -177,11 +127,16 @@ def judged_by(rows: Sequence[SuiteRow]) -> str:
     return next(iter(asked))
 
 
+def _named(suite: str, panel: str, names: Iterable[str], draw: Callable[..., Dataset], option: str) -> list[SuiteRow]:
+    """One row for each name; `draw` takes it as an option, and its setting is called as the panel."""
+    return [SuiteRow(suite, name, partial(draw, **{option: name}), panel, {panel: name}) for name in names]
+
+
 def _over(suite: str, axis: str, counts: tuple[int, ...], **fixed: int) -> list[SuiteRow]:
     """The paper's distribution for several numbers of observations or variables; the other is fixed or random."""
     shapes: list[dict[str, Any]] = [{axis: count, **fixed} for count in counts]
     return [
-        SuiteRow(suite, f"{AXES[axis]}={shape[axis]}", partial(draw_paper_dataset, **shape), axis, shape)
+        SuiteRow(suite, f"{AXES[axis]}={shape[axis]}", partial(generated.draw_paper_dataset, **shape), axis, shape)
         for shape in shapes
     ]
 
@@ -201,7 +156,7 @@ HELD_OUT_COMPONENTS = {
 
 def _by_component() -> list[SuiteRow]:
     return [
-        SuiteRow("in-distribution", name, partial(draw_paper_dataset, only=name), panel, {panel: name})
+        SuiteRow("in-distribution", name, partial(generated.draw_paper_dataset, only=name), panel, {panel: name})
         for panel, names in PAPER_COMPONENTS.items()
         for name in names
     ]
@@ -210,72 +165,76 @@ def _by_component() -> list[SuiteRow]:
 def _broad() -> list[SuiteRow]:
     recipes = ("raw_equations", "widened")  # the third is the paper's
     single = [
-        SuiteRow("broad", name, partial(draw_broad_dataset, recipe=name), "recipe", {"recipe": name})
+        SuiteRow("broad", name, partial(generated.draw_broad_dataset, recipe=name), "recipe", {"recipe": name})
         for name in recipes
     ]
-    return [SuiteRow("broad", "mixture", draw_broad_dataset, "recipe"), *single]
+    return [SuiteRow("broad", "mixture", generated.draw_broad_dataset, "recipe"), *single]
 
 
 def _shifted() -> list[SuiteRow]:
     every = ("graphs", "functions", "noise")
     shifts: dict[str, tuple[str, ...]] = {"none": (), **{name: (name,) for name in every}, "all": every}
     return [
-        SuiteRow("shifted", name, partial(draw_shifted_dataset, shifts=parts), "shift", {"shifts": list(parts)})
+        SuiteRow(
+            "shifted", name, partial(generated.draw_shifted_dataset, shifts=parts), "shift", {"shifts": list(parts)}
+        )
         for name, parts in shifts.items()
     ]
 
 
 def _held_out() -> list[SuiteRow]:
     single = [
-        SuiteRow("held-out", name, partial(draw_held_out_dataset, component=name), panel, {panel: name})
+        SuiteRow("held-out", name, partial(generated.draw_held_out_dataset, component=name), panel, {panel: name})
         for panel, names in HELD_OUT_COMPONENTS.items()
         for name in names
     ]
-    return [*single, SuiteRow("held-out", "all", draw_held_out_dataset, "all")]
-
-
-def _networks() -> list[SuiteRow]:
-    draws = {name: partial(draw_network_dataset, name, NETWORK_OBSERVATIONS) for name in GAUSSIAN_NETWORKS}
-    return [SuiteRow("networks", name, draw, "network", {"network": name}) for name, draw in draws.items()]
+    return [*single, SuiteRow("held-out", "all", generated.draw_held_out_dataset, "all")]
 
 
 def _herman() -> list[SuiteRow]:
-    draws = {name: partial(draw_herman_dataset, name) for name in HERMAN_MODELS}
+    draws = {name: partial(networks.draw_herman_dataset, name) for name in networks.HERMAN_MODELS}
     return [SuiteRow("herman", name, draw, "model", {"model": name}) for name, draw in draws.items()]
+
+
+def _networks() -> list[SuiteRow]:
+    rows = []
+    for name in networks.GAUSSIAN_NETWORKS:
+        draw = partial(networks.draw_network_dataset, name, NETWORK_OBSERVATIONS)
+        rows.append(SuiteRow("networks", name, draw, "network", {"network": name}))
+    return rows
 
 
 def _sachs() -> list[SuiteRow]:
     rows = []
     for scale in ("raw", "log"):
-        draw = partial(pooled_cells, SACHS_OBSERVATIONS, scale == "log")
+        draw = partial(real_tables.pooled_cells, SACHS_OBSERVATIONS, scale == "log")
         rows.append(SuiteRow("sachs", f"pooled-{scale}", draw, "pooled", {"scale": scale, "consensus_edges": 20}))
     for edges, ending in ((20, ""), (17, "-17-edges")):
         for scale in ("raw", "log"):
-            name, cells = f"observational-{scale}{ending}", partial(observational_cells, scale == "log", edges)
+            name, cells = (
+                f"observational-{scale}{ending}",
+                partial(real_tables.observational_cells, scale == "log", edges),
+            )
             settings = {"scale": scale, "consensus_edges": edges}
             rows.append(SuiteRow("sachs", name, cells, "observational", settings, distinct_datasets=1))
     return rows
 
 
 def _confounded() -> list[SuiteRow]:
-    draws = {hidden: partial(draw_confounded_dataset, hidden=hidden) for hidden in (0, 1, 2, MAX_HIDDEN)}
-    return [
-        SuiteRow("confounded", f"hidden={hidden}", draw, "hidden", {"hidden": hidden}) for hidden, draw in draws.items()
-    ]
+    rows = []
+    for hidden in (0, 1, 2, generated.MAX_HIDDEN):
+        draw = partial(generated.draw_confounded_dataset, hidden=hidden)
+        rows.append(SuiteRow("confounded", f"hidden={hidden}", draw, "hidden", {"hidden": hidden}))
+    return rows
 
 
 def _controls() -> list[SuiteRow]:
-    generated = [
-        SuiteRow(
-            "controls", f"empty-{noise}", partial(draw_independent_dataset, noise=noise), "empty", {"noise": noise}
-        )
-        for noise in INDEPENDENT_NOISE
-    ]
-    return [*generated, SuiteRow("controls", "empty-sachs", partial(independent_cells, SACHS_OBSERVATIONS), "empty")]
-
-
-def _limit() -> list[SuiteRow]:
-    return [SuiteRow("limit", law, partial(draw_limit_dataset, law=law), "law", {"law": law}) for law in LIMIT_MODELS]
+    cells = partial(real_tables.independent_cells, SACHS_OBSERVATIONS)
+    rows = []
+    for noise in generated.INDEPENDENT_NOISE:
+        draw = partial(generated.draw_independent_dataset, noise=noise)
+        rows.append(SuiteRow("controls", f"empty-{noise}", draw, "empty", {"noise": noise}))
+    return [*rows, SuiteRow("controls", "empty-sachs", cells, "empty")]
 
 
 # Tables of every kind: suites for development, by which weights may be chosen
@@ -283,23 +242,20 @@ def _limit() -> list[SuiteRow]:
 
 def _discrete() -> list[SuiteRow]:
     return [
-        SuiteRow("discrete", f"{name}-{n}", partial(draw_discrete_dataset, name, n), f"n={n}", {"network": name})
+        SuiteRow(
+            "discrete", f"{name}-{n}", partial(networks.draw_discrete_dataset, name, n), f"n={n}", {"network": name}
+        )
         for n in DISCRETE_OBSERVATIONS
-        for name in DISCRETE_NETWORKS
+        for name in networks.DISCRETE_NETWORKS
     ]
 
 
-def _mixed() -> list[SuiteRow]:
-    draws = {kinds: partial(draw_mixed_dataset, mixture=kinds) for kinds in MIXTURES}
-    return [SuiteRow("mixed", kinds, draw, "kinds", {"kinds": kinds}) for kinds, draw in draws.items()]
-
-
 def _missing() -> list[SuiteRow]:
-    complete = partial(draw_missing_dataset, reason=None, share=0.0)
+    complete = partial(generated.draw_missing_dataset, reason=None, share=0.0)
     rows = [SuiteRow("missing", "complete", complete, "complete", {"missing_share": 0.0})]
-    for reason in HOLES:
+    for reason in generated.HOLES:
         for share in (0.1, 0.3, 0.5):
-            draw = partial(draw_missing_dataset, reason=reason, share=share)
+            draw = partial(generated.draw_missing_dataset, reason=reason, share=share)
             settings = {"missing_by": reason, "missing_share": share}
             rows.append(SuiteRow("missing", f"{reason}-{share:.0%}", draw, reason, settings))
     return rows
@@ -310,14 +266,14 @@ def _interventional() -> list[SuiteRow]:
     shapes = ((200, 10), (1000, 20))
     for n, p in shapes:
         for function in ("linear", "nonlinear"):
-            draw = partial(draw_interventional_dataset, observations=n, variables=p, function=function)
+            draw = partial(generated.draw_interventional_dataset, observations=n, variables=p, function=function)
             rows.append(SuiteRow("interventional", f"{function}-{n}x{p}", draw, "drawn", {"function": function}))
     for n, p in shapes:
-        draw_class = partial(draw_class_dataset, observations=n, variables=p)
+        draw_class = partial(generated.draw_class_dataset, observations=n, variables=p)
         settings = {"function": "linear", "noise": "normal"}
         rows.append(SuiteRow("interventional", f"class-{n}x{p}", draw_class, "class", settings))
     for scale in ("raw", "log"):
-        cells = partial(experimental_cells, EXPERIMENTAL_CELLS, scale == "log")
+        cells = partial(real_tables.experimental_cells, EXPERIMENTAL_CELLS, scale == "log")
         on_scale = {"scale": scale, "consensus_edges": 20}
         rows.append(SuiteRow("interventional", f"sachs-{scale}", cells, "sachs", on_scale))
     return rows
@@ -326,10 +282,10 @@ def _interventional() -> list[SuiteRow]:
 def _hidden() -> list[SuiteRow]:
     rows = []
     for n, p, hidden in ((500, 20, 4), (1000, 40, 8)):
-        draw = partial(draw_hidden_dataset, observations=n, variables=p, hidden=hidden)
+        draw = partial(generated.draw_hidden_dataset, observations=n, variables=p, hidden=hidden)
         rows.append(SuiteRow("hidden", f"{n}x{p}", draw, "drawn", {"hidden": hidden}))
     for name, n in (("ECOLI70", 500), ("ALARM", 2000)):
-        network = partial(draw_network_with_hidden_variables, name=name, observations=n)
+        network = partial(generated.draw_network_with_hidden_variables, name=name, observations=n)
         rows.append(SuiteRow("hidden", name, network, "network", {"network": name}))
     return rows
 
@@ -337,14 +293,14 @@ def _hidden() -> list[SuiteRow]:
 def _instruments() -> list[SuiteRow]:
     rows = []
     for name, count in (("none", 0), ("2-each", 2), ("4-each", 4)):
-        draw = partial(draw_instruments_dataset, instruments=count)
+        draw = partial(generated.draw_instruments_dataset, instruments=count)
         rows.append(SuiteRow("instruments", name, draw, "instruments", {"instruments": count}))
-    alone = partial(draw_instruments_dataset, instruments=3, causes_shown=False)
+    alone = partial(generated.draw_instruments_dataset, instruments=3, causes_shown=False)
     return [*rows, SuiteRow("instruments", "3-each-alone", alone, "alone", {"instruments": 3})]
 
 
 def _measurement_error() -> list[SuiteRow]:
-    draws = {error: partial(draw_measured_dataset, error=error) for error in (0.0, 0.1, 0.3, 0.5)}
+    draws = {error: partial(generated.draw_measured_dataset, error=error) for error in (0.0, 0.1, 0.3, 0.5)}
     return [
         SuiteRow("measurement-error", f"{error:.0%}", draw, "error", {"error_share": error})
         for error, draw in draws.items()
@@ -354,41 +310,26 @@ def _measurement_error() -> list[SuiteRow]:
 def _textbook() -> list[SuiteRow]:
     rows = []
     for n in (200, 1000):
-        for law in TEXTBOOK_LAWS:
-            draw = partial(draw_textbook_dataset, observations=n, law=law)
+        for law in generated.TEXTBOOK_LAWS:
+            draw = partial(generated.draw_textbook_dataset, observations=n, law=law)
             rows.append(SuiteRow("textbook", f"{law}-{n}", draw, f"laws, n={n}", {"law": law}))
-    for graph in TEXTBOOK_GRAPHS:
-        draw = partial(draw_textbook_dataset, observations=1000, graph=graph)
+    for graph in generated.TEXTBOOK_GRAPHS:
+        draw = partial(generated.draw_textbook_dataset, observations=1000, graph=graph)
         rows.append(SuiteRow("textbook", f"{graph}-1000", draw, "graphs", {"graph": graph}))
     return rows
 
 
-def _independent() -> list[SuiteRow]:
-    draws = {law: partial(draw_independent_columns, law=law) for law in (*INDEPENDENT_LAWS, "mixed")}
-    return [SuiteRow("independent", law, draw, "law", {"law": law}) for law, draw in draws.items()]
-
-
 def _symmetries() -> list[SuiteRow]:
     rows = []
-    for change in CHANGES:
-        for table in SYMMETRY_TABLES:
+    for change in real_tables.CHANGES:
+        for table in real_tables.SYMMETRY_TABLES:
             draw, settings = (
-                partial(draw_symmetry_dataset, table=table, change=change),
+                partial(real_tables.draw_symmetry_dataset, table=table, change=change),
                 {"table": table, "change": change},
             )
-            count = 1 if change in DETERMINISTIC_CHANGES else None
+            count = 1 if change in real_tables.DETERMINISTIC_CHANGES else None
             rows.append(SuiteRow("symmetries", f"{table}-{change}", draw, change, settings, distinct_datasets=count))
     return rows
-
-
-def _effects() -> list[SuiteRow]:
-    draws = {name: partial(draw_effects_dataset, row=name) for name in EFFECT_ROWS}
-    return [SuiteRow("effects", name, draw, "task", {"task": name}) for name, draw in draws.items()]
-
-
-def _experiments() -> list[SuiteRow]:
-    draws = {name: partial(draw_experiments_dataset, row=name) for name in EXPERIMENT_ROWS}
-    return [SuiteRow("experiments", name, draw, "task", {"task": name}) for name, draw in draws.items()]
 
 
 def _development(
@@ -406,11 +347,13 @@ def _development(
 
 DEVELOPMENT_SUITES = (
     _development(
-        "discrete",
-        "Discrete networks of the literature, n = 500 and 2000, levels in random order",
-        _discrete(),
+        "discrete", "Discrete networks of the literature, n = 500 and 2000, levels in random order", _discrete()
     ),
-    _development("mixed", "Equations between columns of several kinds, 500 × 20", _mixed()),
+    _development(
+        "mixed",
+        "Equations between columns of several kinds, 500 × 20",
+        _named("mixed", "kinds", generated.MIXTURES, generated.draw_mixed_dataset, "mixture"),
+    ),
     _development(
         "missing",
         "Cells missing by chance, because of another column, or because of their own value, 500 × 20",
@@ -436,9 +379,7 @@ DEVELOPMENT_SUITES = (
         ("f1", "ap", "shd", "expected_edges", "hidden_ap", "seconds"),
     ),
     _development(
-        "measurement-error",
-        "Columns measured with noise, a share of their variance, 500 × 20",
-        _measurement_error(),
+        "measurement-error", "Columns measured with noise, a share of their variance, 500 × 20", _measurement_error()
     ),
     _development(
         "textbook",
@@ -451,7 +392,7 @@ DEVELOPMENT_SUITES = (
     _development(
         "independent",
         "Eight independent columns, n = 500: every edge is false",
-        _independent(),
+        _named("independent", "law", (*generated.INDEPENDENT_LAWS, "mixed"), generated.draw_independent_columns, "law"),
         ("expected_edges",),
         ("expected_edges", "estimated_edges", "seconds"),
     ),
@@ -465,14 +406,14 @@ DEVELOPMENT_SUITES = (
     _development(
         "effects",
         "Effects that are known, six in each table of 5 to 20 variables, with other methods",
-        _effects(),
+        _named("effects", "task", effects.EFFECT_ROWS, effects.draw_effects_dataset, "row"),
         shown=("bias", "squared_error", "coverage", "coverage_of_effects", "width", "seconds"),
         judged_by="effects",
     ),
     _development(
         "experiments",
         "Five experiments of 100 observations each, carried out one after another, with policies for methods",
-        _experiments(),
+        _named("experiments", "task", effects.EXPERIMENT_ROWS, effects.draw_experiments_dataset, "row"),
         shown=("shd_0", "shd_1", "shd_2", "shd_3", "shd_5", "mean_shd", "until_half"),
         judged_by="experiments",
     ),
@@ -506,12 +447,14 @@ SUITES = {
             frozen=True,
         ),
         Suite(
-            "networks",
-            "Bayesian networks fitted to real data, n = 100 (section 6.3)",
-            tuple(_networks()),
+            "networks", "Bayesian networks fitted to real data, n = 100 (section 6.3)", tuple(_networks()), steered=True
+        ),
+        Suite(
+            "herman",
+            "Linear Gaussian models of Herman et al. (appendix E.3)",
+            tuple(_herman()),
             steered=True,
         ),
-        Suite("herman", "Linear Gaussian models of Herman et al. (appendix E.3)", tuple(_herman()), steered=True),
         Suite(
             "sachs",
             "Flow cytometry of Sachs et al. (appendix E.3), and variants; Arrow tries raw cells on a log scale too",
@@ -528,18 +471,14 @@ SUITES = {
             "More observations than in training",
             tuple(_over("long", "observations", (2000, 10_000, 30_000, 100_000), variables=20)),
         ),
-        Suite(
-            "small",
-            "Few observations",
-            tuple(_over("small", "observations", (20, 50, 100), variables=20)),
-        ),
+        Suite("small", "Few observations", tuple(_over("small", "observations", (20, 50, 100), variables=20))),
         Suite("confounded", "Hidden common causes", tuple(_confounded())),
         Suite("controls", "Independent columns: every edge found is false", tuple(_controls())),
         Suite(
             "limit",
             "Linear equations with normal noise between 3 to 5 variables, n = 500, four distributions of strengths: "
             "what can be known",
-            tuple(_limit()),
+            tuple(_named("limit", "law", networks.LIMIT_MODELS, networks.draw_limit_dataset, "law")),
             further_measures=("class_right",),
             shown=("nshd", "f1", "ap", "class_right", "seconds"),
         ),

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from causal_arrow.errors import BenchmarkError
+from causal_arrow.errors import ArrowError, BenchmarkError
 from causal_arrow.graphs import dag, metrics
-from causal_arrow.many.workers import sentence_of
 from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 from causal_arrow_lab.benchmarks.effects import (
     Course,
@@ -36,7 +35,7 @@ from causal_arrow_lab.benchmarks.effects import (
     experiment_task,
 )
 from causal_arrow_lab.benchmarks.methods import Estimate, Method, MethodOptions, Observed, prepare
-from causal_arrow_lab.benchmarks.methods.isolated_worker import converse
+from causal_arrow_lab.benchmarks.methods.isolated_worker import converse, sentence_of
 from causal_arrow_lab.benchmarks.records import table_to_lists
 from causal_arrow_lab.benchmarks.suites import suite
 from causal_arrow_lab.graphs import calibration
@@ -121,7 +120,7 @@ def run_job(job: Mapping[str, Any], say: Say = lambda event: None) -> dict[str, 
     try:
         return {"status": "ok", **judge_method(job, say)}
     except Exception as error:
-        return {"status": "failed", "error": sentence_of(error)}
+        return {"status": "failed", "error": str(error) if isinstance(error, ArrowError) else sentence_of(error)}
 
 
 def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:

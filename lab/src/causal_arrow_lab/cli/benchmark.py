@@ -46,8 +46,7 @@ def benchmark(
     ] = "auto",
     avici_weights: Annotated[Path | None, typer.Option(help="Folder with AVICI's weights.")] = None,
     install: Annotated[
-        list[str] | None,
-        typer.Option(help="Make the environment of a method, and run nothing.", metavar="METHOD"),
+        list[str] | None, typer.Option(help="Make the environment of a method, and run nothing.", metavar="METHOD")
     ] = None,
     python: Annotated[str | None, typer.Option(help="With --install: the interpreter of the environment.")] = None,
     environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
@@ -147,6 +146,6 @@ EXAMPLES = {
         "causal-arrow-lab benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50",
         "causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50",
         "causal-arrow-lab benchmark --install sdcd",
-    ),
+    )
 }
 """Commands to show in the help."""

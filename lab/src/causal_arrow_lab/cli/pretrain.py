@@ -47,6 +47,6 @@ EXAMPLES = {
         "causal-arrow-lab pretrain base --minutes 30",
         "causal-arrow-lab pretrain base --set model.stages=6 --minutes 30 --output runs/deeper",
         "causal-arrow-lab pretrain base --resume runs/base --minutes 30 --decay-minutes 10",
-    ),
+    )
 }
 """Commands to show in the help."""

@@ -44,10 +44,7 @@ def simulate(
     ] = "broad",
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only these graph families, mechanisms, noises ...; can be repeated.",
-            show_default=False,
-        ),
+        typer.Option(help="Only these graph families, mechanisms, noises ...; can be repeated.", show_default=False),
     ] = None,
     without: Annotated[
         list[str] | None, typer.Option(help="All but these; can be repeated.", show_default=False)
@@ -90,7 +87,7 @@ EXAMPLES = {
         "causal-arrow-lab simulate --output made --distribution any --only discrete",
         "causal-arrow discover made/table-1.csv -o answer",
         "causal-arrow compare made/graph-1.json answer/graph.json",
-    ),
+    )
 }
 """Commands to show in the help."""
 

@@ -94,9 +94,7 @@ METHODS = {
         partial(_arrow, sees_experiments=False),
     ),
     "boss": MethodKind(
-        "BOSS",
-        "Best order score search (causal-learn)",
-        _search(packages.boss, packages.BOSS_SETTINGS),
+        "BOSS", "Best order score search (causal-learn)", _search(packages.boss, packages.BOSS_SETTINGS)
     ),
     "boss-1": MethodKind(
         "BOSS, λ = 1",
@@ -108,21 +106,13 @@ METHODS = {
         "Greedy relaxations of the sparsest permutation (causal-learn)",
         _search(packages.grasp, packages.GRASP_SETTINGS),
     ),
-    "pc": MethodKind(
-        "PC",
-        "Conditional independence tests (causal-learn)",
-        _search(packages.pc, packages.PC_SETTINGS),
-    ),
+    "pc": MethodKind("PC", "Conditional independence tests (causal-learn)", _search(packages.pc, packages.PC_SETTINGS)),
     "pc-0.01": MethodKind(
         "PC, α = 0.01",
         "PC with tests at a fifth of the level (causal-learn)",
         _search(packages.pc, packages.PC_001_SETTINGS),
     ),
-    "ges": MethodKind(
-        "GES",
-        "Greedy equivalence search (causal-learn)",
-        _search(packages.ges, packages.GES_SETTINGS),
-    ),
+    "ges": MethodKind("GES", "Greedy equivalence search (causal-learn)", _search(packages.ges, packages.GES_SETTINGS)),
     "ges-1": MethodKind(
         "GES, λ = 1",
         "GES with twice the penalty on edges (causal-learn)",
@@ -187,11 +177,6 @@ METHODS = {
         "DAGMA",
         "Continuous optimization, linear (dagma)",
         method_of_package("dagma", packages.start_dagma, packages.DAGMA_SETTINGS),
-    ),
-    "notears": MethodKind(
-        "NOTEARS",
-        "Continuous optimization, linear (gCastle, in a separate environment)",
-        partial(_isolated, settings=isolated.NOTEARS_SETTINGS),
     ),
     "sdcd": MethodKind(
         "SDCD",

@@ -200,11 +200,7 @@ def by_dowhy(graph: Any, table: Table, question: Question) -> EstimatedEffect:
         model = CausalModel(frame, treatment=question.treatment, outcome=question.outcome, graph=graph.copy())
         estimand = model.identify_effect(method_name=DOWHY_SETTINGS["identification"])
         estimate = model.estimate_effect(
-            estimand,
-            method_name=DOWHY_SETTINGS["estimate"],
-            control_value=0,
-            treatment_value=1,
-            effect_modifiers=[],
+            estimand, method_name=DOWHY_SETTINGS["estimate"], control_value=0, treatment_value=1, effect_modifiers=[]
         )
         low, high = np.ravel(estimate.get_confidence_intervals(confidence_level=LEVEL))
     return EstimatedEffect(float(estimate.value), float(low), float(high))

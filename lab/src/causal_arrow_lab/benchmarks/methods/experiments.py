@@ -41,13 +41,7 @@ def by_advice(
     from causal_arrow.discovery.effects.planning import plan_experiments
 
     plan = plan_experiments(
-        answer,
-        task.table,
-        graphs,
-        budget=together,
-        candidates=left,
-        rows=task.experimental,
-        random=generator,
+        answer, task.table, graphs, budget=together, candidates=left, rows=task.experimental, random=generator
     )
     return [each.variables[0] for each in plan.batch]
 

@@ -86,12 +86,6 @@ ENVIRONMENTS = {
             reported=("avici", "jax", "numpy"),
             pythons="3.10 and 3.11 (pyarrow 10)",
         ),
-        Environment(
-            "notears",
-            ("gcastle==1.0.4", "torch=={torch}"),
-            reported=("gcastle", "numpy"),
-            pythons="3.10 and later",
-        ),
     )
 }
 
@@ -217,7 +211,6 @@ def _our_torch() -> str:
 
 SDCD_SETTINGS = {"standardized": True}
 AVICI_SETTINGS = {"threshold": 0.5}
-NOTEARS_SETTINGS = {"lambda1": 0.1, "w_threshold": 0.3, "standardized": True}
 
 
 def prepare_isolated(name: str, argument: str, options: MethodOptions, *, settings: Mapping[str, Any]) -> Method:

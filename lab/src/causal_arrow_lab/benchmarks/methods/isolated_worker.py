@@ -98,37 +98,8 @@ def start_avici(weights: str | None) -> Solve:
     return solve
 
 
-def start_notears(weights: str | None) -> Solve:
-    """NOTEARS (Zheng et al. 2018), linear, as in gCastle, with its settings."""
-    import logging
-
-    from castle.algorithms import Notears
-
-    logging.disable(logging.INFO)
-
-    def solve(data: np.ndarray[Any, Any]) -> dict[str, Any]:
-        table = standardized(data)
-        model = Notears()
-        start = time.process_time()
-        model.learn(table)
-        seconds = time.process_time() - start
-        adjacency = np.asarray(model.causal_matrix) != 0
-        scores = np.abs(np.asarray(model.weight_causal_matrix, dtype=np.float64))
-        return {"adjacency": adjacency, "scores": scores, "seconds": seconds}
-
-    return solve
-
-
-METHODS: dict[str, Callable[[str | None], Solve]] = {
-    "avici": start_avici,
-    "notears": start_notears,
-    "sdcd": start_sdcd,
-}
-IMPORTS = {
-    "avici": ("avici.pretrain", "avici.backbone"),
-    "notears": ("castle.algorithms",),
-    "sdcd": ("sdcd.models",),
-}
+METHODS: dict[str, Callable[[str | None], Solve]] = {"avici": start_avici, "sdcd": start_sdcd}
+IMPORTS = {"avici": ("avici.pretrain", "avici.backbone"), "sdcd": ("sdcd.models",)}
 
 
 def standardized(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
