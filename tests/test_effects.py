@@ -278,6 +278,7 @@ def suspecting(chance: float, edge: float = 1.0) -> GraphDistribution:
         (0.9, 1.0, "dose", "not identified", "The effect of dose on health is not identified in "),
         (0.3, 1.0, "dose", "effect", "health changes by "),
         (0.1, 0.3, "dose", "conflict", "Conflict: "),
+        (0.9, 0.3, "dose", "conflict", "Conflict: "),
         (0.1, 0.5, "noise", "no effect", "No sign of an effect of noise on health: all graphs have no causal path"),
     ],
 )
@@ -297,6 +298,15 @@ def test_the_headline_is_the_conflict_of_the_three_answers_or_the_size(
     if verdict == "not identified":
         assert "a hidden cause of 'dose' and 'health' may explain it" in effect.sentence
         assert "not identified in" in effect.plot().get_xlabel()
+
+
+def test_no_effect_is_never_claimed_where_most_graphs_leave_it_not_identified(medical: Table) -> None:
+    random = np.random.default_rng(31)
+    shuffled = medical.values.copy()
+    shuffled[:, HEALTH] = random.normal(size=len(shuffled))
+    effect = effect_of(Table(shuffled, medical.columns), suspecting(0.9, 0.3), "dose", "health")
+    assert effect.p_value > 0.1
+    assert effect.verdict == "not identified"
 
 
 def test_the_size_is_the_same_whether_or_not_graphs_have_a_path(medical: Table) -> None:

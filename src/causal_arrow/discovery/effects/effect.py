@@ -207,20 +207,21 @@ class Effect(InNotebooks):
     def verdict(self) -> Verdict:
         """The three answers in a word.
 
-        Where the test finds dependence: "effect" if most graphs have a causal path, "not identified" if they do but a
-        hidden cause makes every adjustment set invalid in most, and "conflict" if most have no path. Elsewhere:
-        "unclear" if most graphs have a path, "no effect" if not. For a randomized treatment or an instrument the test
-        decides between "effect" and "unclear".
+        "conflict" if most graphs have no causal path but the test finds dependence. Otherwise "not identified" if a
+        hidden cause makes every adjustment set invalid in most graphs. Otherwise, with dependence, "effect"; without
+        it, "unclear" if most graphs have a path and "no effect" if not. For a randomized treatment or an instrument the
+        test decides between "effect" and "unclear".
         """
         found = self.p_value < SIGNIFICANT
         if self.design != "observed":
             return "effect" if found else "unclear"
-        if round(self.probability_of_none, EQUAL_DIGITS) > 0.5:
+        lost = round(self.probability_not_identified, EQUAL_DIGITS) > 0.5 and not self.chosen_set
+        without = round(self.probability_of_none, EQUAL_DIGITS) > 0.5
+        if lost and not (found and without):
+            return "not identified"
+        if without:
             return "conflict" if found else "no effect"
-        if not found:
-            return "unclear"
-        lost = round(self.probability_not_identified, EQUAL_DIGITS) > 0.5
-        return "not identified" if lost and not self.chosen_set else "effect"
+        return "effect" if found else "unclear"
 
     @property
     def standardized(self) -> float:
