@@ -876,6 +876,10 @@ def test_chosen_columns_are_judged_by_the_graphs_and_compared_with_their_own_set
     assert "In most graphs income affects dose (all) on its way to health or through it: " in str(effect)
     own = effect_of(medical, sure_of(TRIANGLE), "income", "health", question=EffectQuestion("linear"))
     assert f"By the graphs' own adjustment sets: {in_digits(own.median)} (90% interval " in str(effect)
+    question = EffectQuestion("linear", adjust_for=["noise"])
+    without = effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question)
+    assert "Most graphs adjust for income (all)." in without.lines
+    assert "a hidden cause of" not in str(without)
     assert effect.verdict == "effect"  # who chose the columns has answered whether they suffice
 
 

@@ -132,7 +132,7 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
         table = grid("action", "variable", *numbers, *([] if plan.about_effect else ["tells most of"]), right=numbers)
         for each in plan.experiments[:show]:
             cells = [
-                each.action,
+                "randomize" if each.action == "set" else each.action,
                 escape(visible(each.name)),
                 f"{each.gain:.3f}",
                 "" if math.isnan(each.affected) else f"{each.affected:.1f}",

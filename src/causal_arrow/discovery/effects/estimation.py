@@ -297,7 +297,7 @@ def _estimate(
     else:
         if named is not None:
             counts, spoils = _with_set(counts, graphs, hidden, drawn.ends, named)
-            notes += _on_named_set(asked, own, spoils, random)
+            notes += _on_named_set(asked, named, own, spoils, random)
         else:
             notes += _suggested_instruments(answer, graphs, hidden, drawn.ends, counts.not_identified / counts.graphs)
         found = asked.by_sets(counts.sets, random)
@@ -362,13 +362,16 @@ def _with_set(
             def is_valid(hidden: Bools, piece: Bools = piece, own: Bools = own) -> Bools:
                 return closes_back_doors(piece, hidden, t, y, own)
 
-            blocking = blocking_pairs(shared, t, is_valid, forwards & ~closed)
+            # Where a path stays open without any hidden cause, none is to blame.
+            blocking = blocking_pairs(shared, t, is_valid, forwards & ~closed & is_valid(np.zeros_like(shared)))
     pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
     counts = replace(counts, sets={named: counts.graphs}, not_identified=lost, blocking=pairs)
     return counts, spoils / max(1, counts.graphs - counts.reversed)
 
 
-def _on_named_set(asked: _Asked, own: AdjustmentCounts, spoils: Floats, random: np.random.Generator) -> list[str]:
+def _on_named_set(
+    asked: _Asked, chosen: Set, own: AdjustmentCounts, spoils: Floats, random: np.random.Generator
+) -> list[str]:
     """Notes on columns that a person chose: those that spoil the set, and the estimate by the sets of the graphs."""
     names, t = asked.answer.names, asked.ends[0]
     notes = []
@@ -379,6 +382,13 @@ def _on_named_set(asked: _Asked, own: AdjustmentCounts, spoils: Floats, random: 
             f"In most graphs {names[t]} affects {first_few(named, 3)} on its way to {names[asked.ends[1]]} or through "
             "it: then adjusting for that biases the effect."
         )
+    asked_for = Counter[int]()
+    for members, count in own.sets.items():
+        asked_for.update(dict.fromkeys(set(members) - set(chosen), count))
+    left_out = [(index, count / own.graphs) for index, count in asked_for.most_common() if count > own.graphs / 2]
+    if left_out:
+        named = [f"{names[index]} ({counted_share(share)})" for index, share in left_out]
+        notes.append(f"Most graphs adjust for {first_few(named, 3)}.")
     if found := asked.by_sets(own.sets, random).estimates:
         centers, spreads, freedoms = zip(*(each[:3] for each in found.values()), strict=True)
         mixture = mixture_of([own.sets[key] for key in found], centers, spreads, freedoms)
