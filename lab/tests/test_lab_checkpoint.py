@@ -319,11 +319,11 @@ def edit_both(change: Callable[[dict[str, Tensor], dict[str, Any]], Any]) -> Cal
 
 
 BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "is no model: expected model.safetensors"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "is not a model: expected model.safetensors"),
     "nothing": (lambda folder: [path.unlink() for path in folder.iterdir()], "found nothing"),
     "weights are a folder": (
         lambda folder: [(folder / "model.safetensors").unlink(), (folder / "model.safetensors").mkdir()],
-        "is no model",
+        "is not a model",
     ),
     "zero bytes": (edit_weights(b""), "not a safetensors file"),
     "random bytes": (edit_weights(random.Random(0).randbytes(5000)), "not a safetensors file"),

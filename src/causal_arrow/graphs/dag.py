@@ -11,8 +11,7 @@ agree; lingam is the transpose.) Three more rules follow from it and hold everyw
 else takes one matrix, checks it, and raises GraphError when it is not a graph.
 """
 
-# P variables; "..." stands for any batch dimensions, none included
-# P variables
+# P variables; "..." stands for any batch dimensions, or none
 
 from __future__ import annotations
 
@@ -81,7 +80,7 @@ def transitive_closure(adjacency: NDArray[Any]) -> BoolMatrix:
 
 
 def is_acyclic(adjacency: NDArray[Any]) -> bool | BoolMatrix:
-    """Whether there is no directed cycle: a bool for one graph, an array (...) for a batch.
+    """Whether a graph has no directed cycle: a bool for one graph, an array (...) for a batch.
 
     Examples
     --------

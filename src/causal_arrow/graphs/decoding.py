@@ -1,10 +1,10 @@
-"""From a distribution over graphs, and what is known, to one graph or many, none of which contradicts the knowledge.
+"""From a distribution over graphs and knowledge to one graph or many, all of which obey the knowledge.
 
 The network gives skeleton probabilities ν and order scores s once; everything here starts from those, so a change of
 knowledge, rule or threshold is a new decoding and never a new pass through the network.
 
-What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k says nothing about the
-order of j and k, only that with j before k the two are not adjacent, which multiplies the probability by 1 − ν. A
+What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k does not fix the
+order of j and k; it only makes the two not adjacent if j comes before k, which multiplies the probability by 1 − ν. A
 required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
 is in the order (`orders.py`, `races.py`).
 
@@ -247,7 +247,7 @@ RANKED_DIGITS = 3
 def most_probable_first(probability: float, *names: str) -> tuple[float, tuple[str, ...]]:
     """A key for sorting: by the probability to three decimal places, then by name.
 
-    Further places of probabilities near 1 depend on how a processor rounds.
+    More digits of probabilities near 1 depend on the processor.
     """
     return -round(probability, RANKED_DIGITS), names
 

@@ -53,7 +53,7 @@ class NamedGraph:
     lists_all: bool = True
     """Whether variables without edges are listed too; a list of edges does not mention them."""
     bidirected: NDArray[np.bool_] | None = None
-    """Which two variables share a hidden cause, symmetric; None where the file does not say."""
+    """Which two variables share a hidden cause, symmetric; None if the file has no hidden causes."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
         """The same graph with its variables in another order.
@@ -94,7 +94,7 @@ class NamedGraph:
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(self.adjacency)]
 
     def hidden_causes(self) -> list[Edge] | None:
-        """The pairs that share a hidden cause, by their names; None where the file does not say."""
+        """The pairs that share a hidden cause, by their names; None if the file has no hidden causes."""
         if self.bidirected is None:
             return None
         return [(self.names[j], self.names[k]) for j, k in np.argwhere(np.triu(self.bidirected))]

@@ -11,7 +11,7 @@ Six kinds of knowledge:
 
 What is only probable is a belief (`beliefs.py`).
 
-`*` stands for every variable in edges and pairs (`* -> age` forbids whatever causes age), and in tiers for every
+`*` stands for every variable in edges and pairs (`* -> age` forbids all causes of age), and in tiers for every
 variable that is in no other tier.
 
 `decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
@@ -549,7 +549,7 @@ def _entries(value: Any, kind: str) -> list[Any]:
 
 def _members(value: Any) -> list[Any] | None:
     """The entries of a collection; None for anything else."""
-    # Sets have no order of their own: sorted, so that the same knowledge is the same object on every run.
+    # Sets have no order: sorted, so that equal knowledge compiles to equal objects on every run.
     return sorted(value, key=str) if isinstance(value, set | frozenset) else as_list(value)
 
 

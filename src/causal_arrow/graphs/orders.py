@@ -1,9 +1,9 @@
 """Causal orders under constraints: the most probable one, and one arranged as people expect.
 
 Without penalties the best order sorts the scores. With them the problem is hard in general (a ranking with arbitrary
-prices is the feedback arc set problem), but it mostly comes apart into small ones, which dynamic programming over the
-sets of variables that can be placed first solves exactly. Only where those sets are too many does an approximate answer
-take over, from moving one variable at a time. `races.py` says what orders weigh.
+prices is the feedback arc set problem), but it mostly splits into small ones, which dynamic programming over the sets
+of variables that can be placed first solves exactly. Where there are too many such sets, moving one variable at a time
+gives an approximate answer. `races.py` defines the weights of orders.
 """
 
 # P variables, C orders worked on side by side

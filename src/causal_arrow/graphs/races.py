@@ -42,7 +42,7 @@ Integers = NDArray[np.intp]
 # Sets of variables that exact answers may visit. Twelve variables without any compulsory order have 4096 of them.
 EXACT_SETS = 8192
 SAMPLING_SWEEPS = 5
-# Where too many variables take part in prices, probabilities are means over so many sweeps of so many orders.
+# If too many variables take part in prices, probabilities are means over AVERAGED_SWEEPS sweeps of AVERAGED_ORDERS.
 AVERAGED_SWEEPS = 10
 AVERAGED_ORDERS = 1500
 AVERAGED_CELLS = 50_000
@@ -539,7 +539,7 @@ class _Approximate:
                 orders, ahead = self._moved(orders, int(variable), generator)
                 before[variable] += ahead
         before /= AVERAGED_SWEEPS
-        # Both ends of a pair have been moved: the mean of what the two moves say.
+        # Both ends of a pair have been moved: take the mean of the two estimates.
         before = (before + 1.0 - before.T) / 2
         np.fill_diagonal(before, 0.0)
         return before, orders

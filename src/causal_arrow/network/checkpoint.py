@@ -232,7 +232,7 @@ def read_file(path: Path) -> WeightsFile:
         if not (path / WEIGHTS_FILE).is_file():
             found = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
             raise CheckpointError(
-                f"{path} is no model: expected {WEIGHTS_FILE} and {CONFIG_FILE} in it, found {found}."
+                f"{path} is not a model: expected {WEIGHTS_FILE} and {CONFIG_FILE} in it, found {found}."
             )
         if (path / CONFIG_FILE).exists():
             # It may be one save older than the weights, never unreadable: that would be damage worth reporting.
@@ -294,7 +294,7 @@ def _not_safetensors(origin: Path, error: Exception) -> CheckpointError:
 
 
 def _settings_of(text: str | bytes, origin: Path) -> dict[str, Any]:
-    """What a configuration says, checked for its format and version."""
+    """The settings in a configuration, checked for its format and version."""
     settings = read_json(text, "causal-arrow-model", origin)
     if not isinstance(settings.get("model"), dict):
         raise CheckpointError(f"{origin} is damaged: its configuration has no settings under 'model'.")

@@ -36,7 +36,7 @@ PAIRS_IN_CACHE = 2048
 """Cells, or pairs, that a thread works on at once."""
 
 MIN_AT_ONCE = 256
-"""Cells or pairs that are worth a thread of their own."""
+"""Cells or pairs that are worth a separate thread."""
 
 OUTER_PRODUCTS_AT_ONCE = 2**22
 """Numbers in the outer products of cells that are worked on at once."""
@@ -112,7 +112,7 @@ def exchange_(
 
 
 def _of_observations(pairs: Floats, observations: int) -> Iterator[slice]:
-    """Slices of so many observations whose cells a thread works on at once."""
+    """Slices of observations whose cells a thread works on at once."""
     cells = pairs.shape[0] * pairs.shape[1]
     return pieces(observations, CELLS_IN_CACHE // cells, -(-MIN_AT_ONCE // cells))
 

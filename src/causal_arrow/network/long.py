@@ -171,7 +171,7 @@ class LongMeasured(Measured):
         """Find the scores of the levels of each category, as `basis.level_functions` does."""
         categories, numbers = self._categories, self._numbers
         width = max(FUNCTIONS, int(self._table.levels.max()))
-        codes = np.where(self._codes < 0, width, self._codes)  # holes have a level of their own, the last
+        codes = np.where(self._codes < 0, width, self._codes)  # holes get an extra level, the last
         counts = np.stack([np.bincount(column, minlength=width + 1) for column in codes.T]).astype(np.float64)
         seen = counts[:, :width].sum(axis=1, keepdims=True).clip(1)
         shares = counts[:, :width] / seen

@@ -63,7 +63,7 @@ class PairwiseNetwork:
     weights
         All weights in float32, by the names that `config.weights()` lists.
     extra
-        What else its file says, such as how it was trained.
+        The rest of its file, such as how it was trained.
     """
 
     device = "cpu"

@@ -1,4 +1,4 @@
-"""Network: what discovery needs of a network, whatever it computes with."""
+"""Network: the protocol between discovery and networks, with or without torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Network(Protocol):
     """Tables in, distributions over graphs out, on one device and in one precision."""
 
     extra: dict[str, Any]
-    """What its file says besides configuration and weights, such as how it was trained."""
+    """The rest of its file besides configuration and weights, such as how it was trained."""
     reads: frozenset[str]
     """Parts of a table, besides its values, that it reads: "observed", "intervened", "levels"."""
     has_statistics: bool
@@ -31,7 +31,7 @@ class Network(Protocol):
 
     @property
     def title(self) -> str:
-        """What to call it in an answer if it has no name."""
+        """Its name in an answer if it has no other."""
 
     @property
     def device(self) -> str:
@@ -43,7 +43,7 @@ class Network(Protocol):
     def read(
         self, tables: TableBatch, observations_per_chunk: int | None = None, progress: Progress = ignore
     ) -> GraphDistribution:
-        """One distribution for each table, read so many observations at a time."""
+        """One distribution for each table, read in chunks of observations."""
 
     def read_long(
         self, table: LongTable, observations_per_chunk: int | None = None, progress: Progress = ignore

@@ -130,7 +130,7 @@ class Measured:
     """Standard deviations of the residuals over all observations, if these are only some of them.  (B, 1, P) each"""
 
     def nothing(self, features: int) -> Array:
-        """Zeros in place of statistics that the table has no part for.  (B, features, P, P)"""
+        """Zeros for statistics of a part that the table does not have.  (B, features, P, P)"""
         shape = (len(self.values), features, self.variables, self.variables)
         return functions_for(self.values).zeros(shape, self.values)
 
@@ -394,7 +394,7 @@ STATISTICS: dict[str, StatisticGroup] = {
 
 CHANNELS_OF_0_1 = ("values", "normal_scores", "residuals")
 STATISTICS_OF_0_1 = ("correlations", "score_correlations", "sizes", "cross_moments")
-"""What the weights of version 0.1 are fed, in their order; their files do not say it."""
+"""Inputs of the weights of version 0.1, in order; their files do not list them."""
 
 CHANNELS_OF_ANY_TABLE = (*CHANNELS_OF_0_1, "functions", "holes", "interventions")
 STATISTICS_OF_ANY_TABLE = (

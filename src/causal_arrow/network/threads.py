@@ -39,7 +39,7 @@ def thread_count() -> int:
 
 
 def set_thread_count(count: int | None) -> None:
-    """Use so many threads from now on; None for the number that the environment says."""
+    """Set the number of threads; None for the number that the environment gives."""
     global _chosen
     _chosen = count
 
@@ -50,9 +50,9 @@ def _threads_here() -> int:
 
 
 def pieces(count: int, most: int, least: int) -> Iterator[slice]:
-    """Slices that cover so many things, of at most `most`, all of about one size and enough of them for every thread.
+    """Slices that cover `count` things, of about equal size, at most `most` each, and enough of them for every thread.
 
-    None is smaller than `least` where that can be helped; `most` counts first.
+    They have at least `least` things each if `most` allows it.
     """
     threads = _threads_here()
     needed = -(-count // max(1, most))

@@ -49,7 +49,7 @@ Bools = NDArray[np.bool_]
 CATALOG = Path(__file__).parent / "data" / "real-orders.toml"
 ALL_OTHERS = "*"
 MAX_ROWS = 10_000
-"""Longer tables are read with so many rows, drawn once."""
+"""Longer tables are cut to this many rows, drawn once."""
 
 BINS = (0.5, 0.6, 0.8, 0.95, 0.99, 1.0)
 STRONG = 0.95
@@ -106,12 +106,12 @@ class RealTable:
 
     def earlier(self, names: Sequence[str]) -> Bools:
         """[j, k]: j can cause k, and k cannot cause j.  (P, P)"""
-        place = {name: index for index, name in enumerate(names)}
+        index_of = {name: index for index, name in enumerate(names)}
         decided = np.zeros((len(names), len(names)), dtype=bool)
         for tiers in self.statements:
             for position, tier in enumerate(tiers):
-                before = [place[name] for name in tier if name in place]
-                after = [place[name] for later in tiers[position + 1 :] for name in later if name in place]
+                before = [index_of[name] for name in tier if name in index_of]
+                after = [index_of[name] for later in tiers[position + 1 :] for name in later if name in index_of]
                 decided[np.ix_(before, after)] = True
         return decided
 
@@ -154,7 +154,7 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-# What a method says, and whether it is right
+# The edges of a method, and whether they are right
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a method says about one table."""
+    """The answer of a method for one table, compared with the known order."""
 
     table: str
     claims: tuple[Claim, ...]
@@ -362,7 +362,7 @@ def start(method: str) -> tuple[Callable[[Any, np.random.Generator], Estimate], 
 
 
 def judge(table: RealTable, solve: Callable[[Any, np.random.Generator], Estimate], reads_tables: bool) -> Judged:
-    """What a method says about a table whose columns come in random order, so that no tie is broken by the catalog."""
+    """Run a method on a table with its columns in random order, so that the catalog breaks no ties."""
     from causal_arrow.tables.reading import read_table
     from causal_arrow_lab.benchmarks.methods.protocol import Observed, complete
 
@@ -416,7 +416,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def report(method: str, judged: Sequence[Judged], reference: tuple[str, Sequence[Judged]]) -> str:
-    """The measures of a method, one per line, and beside those of another on the pairs that both join."""
+    """The measures of a method, one per line, and those of another on the pairs that both join."""
     found = summary(judged)
     lines = [
         f"{method}: {found.tables} tables with edges of known direction, {found.failures} failures",
