@@ -10,7 +10,7 @@ PIP_OPTIONS ?=
 # Interpreters that `make resolve` asks, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo test cluster-test lint docs docs-test resolve release-check skeptic fuzz chromium load clean
+.PHONY: demo test cluster-test lint docs docs-test resolve release-check skeptic fuzz chromium load soak clean
 
 demo: .venv/demo
 	$(BIN)/python examples/demo.py
@@ -62,6 +62,10 @@ chromium:
 # Twenty browsers at once with a table of 1000 x 50 each.
 load: .venv/test
 	$(BIN)/python docs/tools/page_load.py
+
+# A thousand sessions on the page one after the other: its memory stays flat.
+soak: .venv/test
+	$(BIN)/python docs/tools/page_soak.py
 
 clean:
 	rm -rf .venv build dist demo site

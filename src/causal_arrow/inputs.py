@@ -113,7 +113,7 @@ def check_finite(value: float) -> float:
 
 
 def is_bomb(packed: int, unpacked: int, ratio: int) -> bool:
-    """Whether so few bytes unpack to so many that somebody must have meant harm."""
+    """Whether an archive unpacks to more than `ratio` times its size, beyond FREE_BYTES."""
     return unpacked > max(FREE_BYTES, ratio * packed)
 
 

@@ -125,12 +125,12 @@ def in_words(size: int) -> str:
 
 
 def chunks_of(observations: int, variables: int) -> Iterator[slice]:
-    """Slices that cover the observations of a table, none of more than CELLS_PER_CHUNK cells."""
+    """Slices that cover the observations of a table, each of at most CELLS_PER_CHUNK cells."""
     return slices(observations, CELLS_PER_CHUNK // max(variables, 1))
 
 
 def slices(count: int, at_once: int) -> Iterator[slice]:
-    """Slices that cover so many things, each of at most `at_once`, or of one."""
+    """Slices that cover `count` items, each of at most `at_once`."""
     at_once = max(1, at_once)
     return (slice(start, min(start + at_once, count)) for start in range(0, count, at_once))
 

@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 MAX_MISSING = 0.9
 """Share of a column that may be missing."""
 MOSTLY_FILLED = 0.5
-"""Share of a column from which on filling its gaps gets a warning of its own."""
+"""Share of a column from which on filling its gaps gets a separate warning."""
 MIN_COMPLETE = 0.1
 """Share of the rows that must be complete for leaving out the others to be advised."""
 # Imputation: rounds of predicting the gaps, and the ridge that keeps the predictions tame, in units of the variances.

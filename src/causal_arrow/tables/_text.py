@@ -49,7 +49,7 @@ MAX_TITLES = 20
 MAX_FIELDS = 20_000
 """A line with more of them is not a row of a table, and takes pandas long to read."""
 MAX_RATIO = 100
-"""Text that gzip packs by more than this is no table."""
+"""No table of text is packed by more than this by gzip."""
 
 NOT_UTF8 = remark("The file is not UTF-8 and was read as Latin-1: check names with special characters.")
 LABELED = remark("The first field of each line has no name in the header and was taken as a row label.")

@@ -46,7 +46,7 @@ def to_pandas(source: Any) -> pd.DataFrame | None:
 def in_library(frame: pd.DataFrame, library: str, rows: str | None = None) -> Any:
     """The frame in a library, which has no index: the labels of rows become the first column, called `rows`.
 
-    Where the frame has a column of that name already, an underscore tells the two apart.
+    Where the frame has a column of that name already, an underscore is appended.
     """
     if library in ("auto", "pandas"):
         return frame

@@ -168,7 +168,7 @@ class ReadOptions:
             object.__setattr__(self, name, value)
 
     def changed(self, **changes: Any) -> ReadOptions:
-        """Change some of the options; ConfigurationError for a name that is none of them.
+        """Change some of the options; ConfigurationError for an unknown name.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ _PLAIN: Mapping[Form, Callable[[Any], Any]] = {
 
 
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
-    """ConfigurationError for a name that is none of the known ones."""
+    """ConfigurationError for an unknown name."""
     expected = list(known)
     for name in given:
         if name not in expected:

@@ -338,7 +338,7 @@ def _copies(facts: TableStatistics) -> list[Finding]:
             message = (
                 f"{listed(names)} are {how}, also where experiments set {names[0]!r}: so it counts as the cause of "
                 f"{others}, and has all edges to other variables. If they are one variable, mark all of them as set, "
-                "or leave out all but one."
+                "or keep only one."
             )
         findings.append(Finding("copies", "warning", names, message, (Remedy("drop", names[1:]),)))
     return findings

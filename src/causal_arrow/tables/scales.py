@@ -54,7 +54,7 @@ def _is_nearer_to_log_normal(column: Floats) -> bool:
 
 
 def readings(scale: str, candidates: Bools) -> list[Bools]:
-    """The ways to read a table with these `log_candidates`: the columns to take logarithms of, first none of them."""
+    """The ways to read a table with these `log_candidates`: the columns to take logarithms of; first, no column."""
     check_choice("scale", scale, SCALES)
     given = np.zeros(len(candidates), dtype=bool)
     if scale == "given":
