@@ -82,21 +82,7 @@ def read_series(
     abilities: Abilities = ANY_TABLE,
     progress: Progress = ignore,
 ) -> Series:
-    """Read a table with the time and the unit of each row.
-
-    Parameters
-    ----------
-    source
-        Whatever `read_table` takes.
-    options
-        Which columns hold time and units, and whether to resample.
-    reading
-        How to read the table.
-    abilities
-        What the network that will read it can read besides numbers.
-    progress
-        Called with the stage and the share of it that is done, while a long file is read.
-    """
+    """Read a table, or whatever else `read_table` takes, with the time and the unit of each row."""
     import pandas as pd
 
     reading = reading or ReadOptions()
