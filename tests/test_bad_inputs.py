@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +108,12 @@ def test_cycles_probabilities_and_orders_are_checked() -> None:
     ):
         with pytest.raises(Broken):
             wrong()
+
+
+def test_the_program_prints_its_seed_and_a_table_by_surface() -> None:
+    command = [sys.executable, bad_inputs.__file__, "--family", "knowledge", "--kind", "cycle", "--case-seed", "3"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed[0] == "Seed 0: 1 cases."
+    assert printed[1].endswith("0 wrong")
+    assert printed[2].split() == ["surface", "answered", "refused"]
+    assert printed[3].split() == ["Python", "0", "1"]
