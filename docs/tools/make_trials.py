@@ -44,7 +44,7 @@ TRIALS = """## Real trials and studies
 
 The estimate with its 90% interval, in the units of the outcome. Known effects are published, or the trial's own
 difference in means. A cell with *conflict*, *not identified*, *unclear* or *no effect* opens with that instead of the
-size.
+size. *No answer*: the best graph has no path from the treatment to the outcome.
 """
 DRAWN = """## Drawn outcomes
 
