@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.web.page import Page
-from web_server import linear_table, serving
+from web_server import linear_table, serving  # type: ignore[import-not-found]
 
 MAX_GROWTH = 20e6
 ROWS_OF_OUTPUT = 10
