@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -311,7 +312,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
     return {
         evidence / "index.md": {
             "counts": [Paragraph(f"Measured so far: {counts_of(list(found.values()))}.")],
-            "main result": [*main_result(benchmarks), Paragraph(datasets_and_errors(benchmarks))],
+            "main result": [main_result(benchmarks), Paragraph(datasets_and_errors(benchmarks))],
             "tally": [tally_table(counted_wins)],
             "losses": [Paragraph("\n".join(f"- {text}" for text in [*sentences, wide_sentence()]))],
         },
@@ -346,12 +347,26 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
         DOCS / "understand" / "probabilities.md": {"calibration": [Paragraph(calibration_summary())]},
         ROOT / "README.md": {
             "accuracies": [
-                *main_result(benchmarks),
-                Paragraph(f"{datasets_and_errors(benchmarks)} {sachs_remark(benchmarks)}"),
+                with_times(main_result(benchmarks)),
+                Paragraph(sachs_remark(benchmarks)),
                 Paragraph(wins_sentence(counted_wins)),
             ]
         },
     }
+
+
+def with_times(table: Grid) -> Grid:
+    """The main result with seconds per table below it, for the methods that were timed in one run."""
+    times = scale.read_records(scale.RECORDS_OF_TIMES)
+    lines = [
+        (
+            Cell(f"Seconds for {scale.OBSERVATIONS:,} rows, {size} columns"),
+            *(Cell(seconds.get(title, "–")) for title in table.header[1:]),
+        )
+        for size in (50, 200)
+        for seconds in [{title: f"{scale.mean_of(times, size, name):.1f}" for name, title in scale.TIMED.items()}]
+    ]
+    return replace(table, rows=(*table.rows, *lines))
 
 
 def with_part(text: str, name: str, blocks: Sequence[Block], folder: Path = DOCS) -> str:

@@ -291,7 +291,7 @@ def times_blocks(records: Sequence[ScaleRecord]) -> list[Block]:
     lines = []
     for size in sizes:
         seconds, accuracy = (
-            {method: _timed(records, size, method, name) for method in TIMED} for name in SHOWN_OF_TIMES
+            {method: mean_of(records, size, method, name) for method in TIMED} for name in SHOWN_OF_TIMES
         )
         quickest, best = min(seconds.values()), max(accuracy.values())
         lines.append(
@@ -302,9 +302,9 @@ def times_blocks(records: Sequence[ScaleRecord]) -> list[Block]:
             )
         )
     header = ("table", *(f"{title}, s" for title in TIMED.values()), *(f"{title}, F1" for title in TIMED.values()))
-    faster = [size for size in sizes if _timed(records, size, "flop") < _timed(records, size, ARROW)]
+    faster = [size for size in sizes if mean_of(records, size, "flop") < mean_of(records, size, ARROW)]
     where = "at every size" if len(faster) == len(sizes) else f"with {spoken(faster)} variables"
-    ratios = spoken([f"{_timed(records, size, ARROW) / _timed(records, size, 'flop'):.1f}" for size in sizes])
+    ratios = spoken([f"{mean_of(records, size, ARROW) / mean_of(records, size, 'flop'):.1f}" for size in sizes])
     return [
         Grid(header, tuple(lines)),
         Paragraph(
@@ -329,7 +329,7 @@ def _sizes(records: Sequence[ScaleRecord]) -> list[int]:
     return sorted({record["variables"] for record in records})
 
 
-def _timed(records: Sequence[ScaleRecord], size: int, method: str, name: str = "processor_seconds") -> float:
+def mean_of(records: Sequence[ScaleRecord], size: int, method: str, name: str = "processor_seconds") -> float:
     return fmean(one[name] for one in records if (one["variables"], one["method"]) == (size, method))
 
 
@@ -340,7 +340,7 @@ def draw_times(records: Sequence[ScaleRecord]) -> None:
     figure, (axis,) = panels(1, width=5.5, height=3.4)
     for method, title in TIMED.items():
         color, marker = STYLES[method]
-        points = [[_timed(records, size, method, name) for name in SHOWN_OF_TIMES] for size in _sizes(records)]
+        points = [[mean_of(records, size, method, name) for name in SHOWN_OF_TIMES] for size in _sizes(records)]
         axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=title)
         for (seconds, accuracy), size in zip(points, _sizes(records), strict=True):
             axis.annotate(str(size), (seconds, accuracy), textcoords="offset points", xytext=(4, 4), fontsize=7)

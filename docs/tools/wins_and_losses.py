@@ -115,12 +115,16 @@ def tally_table(found: Mapping[str, Tally]) -> Grid:
 
 def wins_sentence(found: Mapping[str, Tally]) -> str:
     """How many rows Arrow leads, by the origin of the tables."""
-    parts = []
+    leads, trails = [], []
     for origin, title in ORIGINS.items():
         rows = [(one, row) for suite, one in found.items() for row in one.counted if origin_of(suite, row) == origin]
         ahead, behind = sum(row in one.ahead for one, row in rows), sum(row in one.behind for one, row in rows)
-        parts.append(f"{ahead} of {len(rows)} rows with {title} (behind some method in {behind})")
-    return f"Over all suites, Arrow is ahead of every other method in {spoken(parts)}."
+        leads.append(f"{ahead} of {len(rows)} ({title})")
+        trails.append(behind)
+    return (
+        f"Of all rows of the benchmark, Arrow beats every other method in {spoken(leads)}. Some other method beats it in "
+        f"{spoken(trails)} of them."
+    )
 
 
 def suites_table(suites: Sequence[str], found: Mapping[str, Tally], page_of: Mapping[str, str]) -> Grid:
