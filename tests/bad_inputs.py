@@ -1185,7 +1185,9 @@ enter_all(
         "bootstrap_count": _fitted(lambda world, arrow: arrow.stability(world.pick(0, -1, 1.5, "2", None))),
         "former_argument": _fitted(lambda world, arrow: arrow.effects("a", k=world.pick(5, None, "x"))),
         "refine_statements": _fitted(
-            lambda world, arrow: arrow.refine(**world.pick({"root": ["a"]}, {"roots": 5}, {"tiers": ["a"]}, {"k": 1}))
+            lambda world, arrow: arrow.refine(
+                **world.pick({"root": ["a"]}, {"roots": 5}, {"tiers": [["a"], "a"]}, {"k": 1})
+            )
         ),
         "refine_threshold": _fitted(
             lambda world, arrow: arrow.refine(threshold=world.pick("x", -1, 2, float("nan"), []))
