@@ -33,6 +33,7 @@ import json
 import os
 import pickle
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -98,6 +99,10 @@ class Case:
 
 class Broken(AssertionError):
     """Something that must hold did not."""
+
+
+class Unsound(Broken):
+    """An answer is wrong in itself."""
 
 
 @dataclass
@@ -1718,10 +1723,10 @@ def _use(answer: Any) -> None:
     json.dumps(answer.to_dict(), allow_nan=False, ensure_ascii=False).encode()
     str(answer)
     if len(set(answer.names)) < len(answer.names):
-        raise Broken("a name twice")
+        raise Unsound("a name twice")
     probabilities = answer.edge_probabilities
     if not (np.isfinite(probabilities).all() and probabilities.min() >= 0 and probabilities.max() <= 1):
-        raise Broken("probabilities outside 0 to 1")
+        raise Unsound("probabilities outside 0 to 1")
 
 
 def _causal_file(spoil: Callable[[bytes, np.random.Generator], bytes], lags: int | None) -> Maker:
@@ -1839,7 +1844,7 @@ def check_arrow(world: World, arrow: Arrow) -> None:
     for adjacency in [answer.adjacency, *arrow.sample_graphs(3, random_state=1)]:
         check_graph(adjacency)
         if not known.allows(adjacency):
-            raise Broken("a graph contradicts what is known")
+            raise Unsound("a graph contradicts what is known")
     check_tiers(answer.knowledge.tiers, arrow.causal_order_)
 
 
@@ -1847,7 +1852,7 @@ def check_tiers(tiers: Sequence[Sequence[str]], order: Sequence[str]) -> None:
     """The order goes through the tiers one by one, if each variable has one: a path through others may lead back."""
     tier = {name: number for number, members in enumerate(tiers) for name in members}
     if set(order) <= tier.keys() and (numbers := [tier[name] for name in order]) != sorted(numbers):
-        raise Broken("the causal order contradicts the tiers")
+        raise Unsound("the causal order contradicts the tiers")
 
 
 def check_graph(adjacency: Any, probabilities: Any = None, places: Sequence[int] | None = None) -> None:
@@ -1856,14 +1861,14 @@ def check_graph(adjacency: Any, probabilities: Any = None, places: Sequence[int]
     while len(left):
         roots = left[edges[np.ix_(left, left)].sum(axis=0) == 0]
         if not len(roots):
-            raise Broken("the graph has a cycle")
+            raise Unsound("the graph has a cycle")
         left = np.setdiff1d(left, roots)
     if probabilities is not None:
         probabilities = np.asarray(probabilities, dtype=float)
         if not (np.isfinite(probabilities).all() and probabilities.min() >= 0 and probabilities.max() <= 1):
-            raise Broken("probabilities outside 0 to 1")
+            raise Unsound("probabilities outside 0 to 1")
     if places is not None and any(places[j] > places[k] for j, k in np.argwhere(edges)):
-        raise Broken("the causal order contradicts the edges")
+        raise Unsound("the causal order contradicts the edges")
 
 
 def run_command(world: World, arguments: list[str], expected: str, package: str = "causal_arrow") -> None:
@@ -1918,7 +1923,7 @@ def check_json(content: dict[str, Any]) -> None:
     check_graph(adjacency, content["edge_probabilities"], [order[name] for name in content["variables"]])
     known = Knowledge.from_dict(content.get("knowledge") or {})
     if not known.compile(content["variables"]).allows(adjacency):
-        raise Broken("the graph contradicts what is known")
+        raise Unsound("the graph contradicts what is known")
     check_tiers(known.tiers, content["order"])
 
 
@@ -1986,7 +1991,7 @@ class _TooSlow(BaseException):
 
 
 def run_case(case: Case, model: Path) -> str | None:
-    """What is wrong, or None."""
+    """What is wrong, which begins with "ugly", "unsound" or "slow"; or None."""
     maker, expected = KINDS[case.family][case.kind]
     here, alarm = Path.cwd(), signal.getsignal(signal.SIGPROF)
 
@@ -2005,12 +2010,12 @@ def run_case(case: Case, model: Path) -> str | None:
                 made = maker(world)
             TRIES[case.family](world, made, expected)
         except Broken as error:
-            return str(error)
+            return f"{'unsound' if isinstance(error, Unsound) else 'ugly'}: {error}"
         except _TooSlow:
-            return f"takes more than {MAX_SECONDS} seconds"
+            return f"slow: takes more than {MAX_SECONDS} seconds"
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            return f"{type(error).__name__}: {str(error)[:300]} ({last.filename}:{last.lineno})"
+            return f"ugly: {type(error).__name__}: {str(error)[:300]} ({last.filename}:{last.lineno})"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, alarm)
@@ -2033,21 +2038,24 @@ def main() -> int:
     ]
     if options.case_seed is not None:
         wanted = [Case(options.family, options.kind, options.case_seed)]
-    started, failures = time.monotonic(), Counter[tuple[str, str]]()
+    started, failures, sorts = time.monotonic(), Counter[str](), Counter[str]()
     print(f"Seed {options.seed}: {len(wanted)} cases.", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "small"
         save_network(random_network(), model)
         for number, case in enumerate(wanted, start=1):
             if problem := run_case(case, model):
-                failures[case.family, case.kind] += 1
+                failures[f"{case.family}/{case.kind}"] += 1
+                sorts[problem.partition(":")[0]] += 1
                 print(f"{case}\n    {problem}\n", flush=True)
             if number % 1000 == 0:
                 print(f"{number} of {len(wanted)} cases, {sum(failures.values())} wrong", file=sys.stderr, flush=True)
     kinds = len({(case.family, case.kind) for case in wanted})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
-        f"{len(wanted)} cases of {kinds} kinds in {time.monotonic() - started:.0f} s, {sum(failures.values())} wrong"
-        + "".join(f"\n    {family}/{name}: {count}" for (family, name), count in failures.most_common())
+        f"{len(wanted)} cases of {kinds} kinds in {time.monotonic() - started:.0f} s and {peak:.1f} GB: "
+        f"{', '.join(f'{sorts[sort]} {sort}' for sort in ('ugly', 'unsound', 'slow'))}, {sum(failures.values())} wrong"
+        + "".join(f"\n    {kind}: {count}" for kind, count in failures.most_common())
     )
     print(f"{'surface':<32}{'answered':>10}{'refused':>10}")
     for surface in sorted({surface for surface, _ in RESULTS}):
