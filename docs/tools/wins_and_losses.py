@@ -122,8 +122,8 @@ def wins_sentence(found: Mapping[str, Tally]) -> str:
         leads.append(f"{ahead} of {len(rows)} ({title})")
         trails.append(behind)
     return (
-        f"Of all rows of the benchmark, Arrow beats every other method in {spoken(leads)}. Some other method beats it in "
-        f"{spoken(trails)} of them."
+        f"Of all rows of the benchmark, Arrow beats every other method in {spoken(leads)}. "
+        f"Some other method beats it in {spoken(trails)} of them."
     )
 
 

@@ -319,7 +319,10 @@ def edit_both(change: Callable[[dict[str, Tensor], dict[str, Any]], Any]) -> Cal
 
 
 BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "is not a model: expected model.safetensors"),
+    "no weights": (
+        lambda folder: (folder / "model.safetensors").unlink(),
+        "is not a model: expected model.safetensors",
+    ),
     "nothing": (lambda folder: [path.unlink() for path in folder.iterdir()], "found nothing"),
     "weights are a folder": (
         lambda folder: [(folder / "model.safetensors").unlink(), (folder / "model.safetensors").mkdir()],

@@ -43,6 +43,12 @@ def grid(*headings: str, right: Sequence[str] = ()) -> Grid:
     return table
 
 
+def print_rest(total: int, shown: int) -> None:
+    """Say how to see the lines of a list beyond those shown."""
+    if total > shown:
+        console().print(f"... and {total - shown:,} more: see them with --show {total}.")
+
+
 def folder(text: str) -> Path:
     """An option's value as a folder for output. An empty name would silently be the current folder."""
     return _named(text, "a folder")

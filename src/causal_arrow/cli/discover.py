@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +16,10 @@ from rich.markup import escape
 
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, folder, grid
-from causal_arrow.cli.series import Destination, print_series, refuse_for_series
+from causal_arrow.cli.destination import Destination
+from causal_arrow.cli.series import SERIES_BY_ENDING, SERIES_FILES, print_series, refuse_for_series, write_series
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
-from causal_arrow.output import check_output, written_together
-from causal_arrow.text import one_slip_apart, visible
+from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,13 +54,6 @@ BY_ENDING = {
     ".pdf": "graph.pdf",
 }
 """The file that an output names, by its ending."""
-OTHER_ENDING = re.compile(
-    r"\.(jpe?g|gif|bmp|tiff?|webp|e?ps|html?|md|tex|docx?|pptx?|odt|rtf|ipynb|py|tsv|xlsx?|ods|parquet|feather|xml|"
-    r"ya?ml|toml|net|gz|zip)"
-)
-"""Endings of names that are not meant as folders."""
-MIN_ENDING = 3
-"""Letters of an ending that may be misspelled: with fewer, as in run.v2, a slip cannot be distinguished from a name."""
 MAX_INDIRECT = 10
 
 WORKERS = options.workers(
@@ -127,23 +120,20 @@ def discover(
     started = time.perf_counter()
     if series.are_given:
         refuse_for_series(**{name: asked[name] for name in ("graphs", "bootstrap", "falsify")})
-        destination = Destination(output, overwrite)
-        answer_of_series = options.series_discovery(table, settings, knowledge, reading, series)
+        destination = Destination(output, table, overwrite, SERIES_BY_ENDING, SERIES_FILES)
+        in_time = options.series_discovery(table, settings, knowledge, reading, series)
         seconds = time.perf_counter() - started
-        opinion = answer_of_series.second_opinion() if asked["second_opinion"] else None
-        destination.write(answer_of_series.answer)
+        opinion = in_time.second_opinion() if asked["second_opinion"] else None
+        write_series(destination, in_time.answer)
         if as_json:
-            content = json.loads(answer_of_series.to_json())
+            content = json.loads(in_time.to_json())
             options.print_json(content if opinion is None else {**content, "second_opinion": opinion.to_dict()})
             return
-        print_series(answer_of_series, options.table_name(table), show)
+        print_series(in_time, options.table_name(table), show)
         _print_opinion(opinion)
-        names = [] if output is None else destination.names
-        _print_footer(output, names, f"{seconds:.1f} s with {answer_of_series.answer.model}")
+        _print_footer(destination, f"{seconds:.1f} s with {in_time.answer.model}")
         return
-    where, names = _destination(output, table, overwrite, asked)
-    if where is not None:
-        check_output(where, names, overwrite)
+    destination = Destination(output, table, overwrite, BY_ENDING, _names(asked))
     if workers != WORKERS.defaults:
         _check_workers(asked["bootstrap"], workers)
 
@@ -151,20 +141,14 @@ def discover(
     seconds = time.perf_counter() - started
     extras = _extras(found, asked, workers, quick_test=not as_json)
     answer = found.answer
-
-    if where is not None:
-        with written_together(where, names, overwrite) as unfinished:
-            if where == output:
-                _write(unfinished, answer, extras)
-            else:
-                _write_one(unfinished / names[0], answer, extras)
+    destination.write(partial(_write_one, answer, extras), partial(_write, answer, extras))
     if as_json:
         options.print_json(_as_dict(answer, extras))
         return
     _print_summary(answer, extras, options.table_name(table), show)
     _print_opinion(extras.opinion)
-    _print_footer(output, names, f"{seconds:.1f} s with {answer.model}")
-    if where is not None and where != output and Path(names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
+    _print_footer(destination, f"{seconds:.1f} s with {answer.model}")
+    if destination.is_one_file and Path(destination.names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
         console(stderr=True).print(escape(f"It holds only directed edges. {left_out_sentence(answer)}"))
@@ -220,58 +204,19 @@ def _extras(found: Discovery, asked: Mapping[str, Any], workers: Mapping[str, An
 # Files
 
 
-def _destination(
-    output: Path | None, table: Path, overwrite: bool, asked: Mapping[str, Any]
-) -> tuple[Path | None, list[str]]:
-    """The folder to write to, and the names of the files: one where `output` names a file, else all."""
-    if output is None:
-        return None, []
-    if _is_one_file(output, table, overwrite):
-        return output.parent, [output.name]
-    _refuse_other_endings(output)
+def _names(asked: Mapping[str, Any]) -> list[str]:
+    """The names of all files, given the questions that were asked."""
     names = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
     names += ["ancestors.csv"] if asked["graphs"] is not None else []
     names += ["stability.csv"] if asked["bootstrap"] is not None else []
-    return output, [*names, *PICTURES, *([OPINION_PICTURE] if asked["second_opinion"] else [])]
+    return [*names, *PICTURES, *([OPINION_PICTURE] if asked["second_opinion"] else [])]
 
 
-def _refuse_other_endings(output: Path) -> None:
-    """ConfigurationError for a new folder with the name of a file, of a kind that is not written here or misspelled."""
-    ending = output.suffix.lower()
-    letters = ending.removeprefix(".")
-    near = [known for known in BY_ENDING if len(letters) >= MIN_ENDING and one_slip_apart(letters, known[1:])]
-    try:
-        if not (near or OTHER_ENDING.fullmatch(ending)) or output.is_dir():
-            return
-    except OSError:  # reported where folders are checked
-        return
-    hint = f" Did you mean '{output.with_suffix(near[0]).name}'?" if near else ""
-    raise ConfigurationError(
-        f"Expected a folder, or a file that ends in {', '.join(BY_ENDING)}, got '{output.name}'.{hint}"
-    )
-
-
-def _is_one_file(output: Path, table: Path, overwrite: bool) -> bool:
-    """Whether the output is a file; ConfigurationError if it would replace another without permission."""
-    try:
-        if output.suffix.lower() not in BY_ENDING or output.is_dir():
-            return False
-        there = output.exists()
-        itself = there and table.exists() and output.samefile(table)
-    except OSError:  # reported where folders are checked
-        return False
-    if itself:
-        raise ConfigurationError(f"'{output}' is the table itself: name another file for the output.")
-    if there and not overwrite:
-        raise ConfigurationError(f"'{output}' is there already: name another file, or replace it with --overwrite.")
-    return True
-
-
-def _write(folder: Path, answer: Answer, extras: Extras) -> None:
+def _write(answer: Answer, extras: Extras, folder: Path) -> None:
     from causal_arrow.discovery import exports, pictures
 
     for name in exports.TEXT_FORMATS:
-        _write_one(folder / name, answer, extras)
+        _write_one(answer, extras, folder / name, name)
     if extras.ancestors is not None:
         with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -286,11 +231,10 @@ def _write(folder: Path, answer: Answer, extras: Extras) -> None:
         extras.opinion.draw(folder / OPINION_PICTURE)
 
 
-def _write_one(path: Path, answer: Answer, extras: Extras) -> None:
-    """Write the file that the ending asks for; graph.json also holds the extras."""
+def _write_one(answer: Answer, extras: Extras, path: Path, name: str) -> None:
+    """Write what the file of this name holds; graph.json also holds the extras."""
     from causal_arrow.discovery import exports, pictures
 
-    name = BY_ENDING[path.suffix.lower()]
     if name == "graph.json":
         path.write_text(options.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
     elif name in exports.TEXT_FORMATS:
@@ -389,12 +333,11 @@ def _print_indirect(answer: Answer, extras: Extras) -> None:
         screen.print(f"... and {len(pairs) - MAX_INDIRECT} more: see ancestor_probabilities with --json or --output.")
 
 
-def _print_footer(output: Path | None, names: list[str], timing: str) -> None:
-    screen = console(stderr=True)
+def _print_footer(destination: Destination, timing: str) -> None:
+    screen, names = console(stderr=True), destination.names
     screen.print(f"[dim]{timing}[/dim]")
-    if output is not None:
-        what = f"{len(names)} files to " if len(names) > 1 else ""
-        screen.print(f"Wrote {what}{escape(str(output))}")
+    if names:
+        screen.print(f"Wrote {f'{len(names)} files to ' if len(names) > 1 else ''}{escape(str(destination.output))}")
 
 
 EXAMPLES = {

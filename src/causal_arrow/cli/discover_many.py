@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +89,7 @@ def discover_many(
     if as_json:
         keys = ("table", "source", "status", "error", "observations", "variables", "edges", "seconds")
         facts = [{key: record[key] for key in keys if record.get(key) is not None} for record in records]
-        print(json.dumps({"answered": len(records) - len(failed), "failed": len(failed), "tables": facts}, indent=2))
+        options.print_json({"answered": len(records) - len(failed), "failed": len(failed), "tables": facts})
     else:
         _print_summary(len(records), failed, output / SUMMARY)
     if failed:

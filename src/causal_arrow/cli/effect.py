@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, file, grid
+from causal_arrow.cli.console import console, file, grid, print_rest
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.output import written_together
 from causal_arrow.text import capitalized, counted, listed, visible
@@ -223,8 +223,7 @@ def _print_effect(effect: Effect, show: int, by: str | None) -> None:
         members = visible(", ".join(row.adjustment_set)) or "(nothing)"
         table.add_row(f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", escape(members))
     screen.print(table)
-    if len(frame) > show:
-        screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+    print_rest(len(frame), show)
 
 
 def _print_effects(effects: Effects, show: int) -> None:
@@ -251,8 +250,7 @@ def _print_effects(effects: Effects, show: int) -> None:
             cells = [f"({cell})" for cell in cells]
         table.add_row(escape(visible(row.cause)), *(f"{share:.3f}" for share in shares), *cells)
     screen.print(table)
-    if len(frame) > show:
-        screen.print(f"... and {len(frame) - show:,} more: see them with --show {len(frame)}.")
+    print_rest(len(frame), show)
     if effects.on_comparisons:
         screen.print(escape(visible(f"{effects.on_comparisons}.")))
     if doubtful:

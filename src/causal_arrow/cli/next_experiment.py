@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, grid
+from causal_arrow.cli.console import console, grid, print_rest
 from causal_arrow.cli.effect import PICTURE, Picture
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.text import listed, visible
@@ -140,8 +140,7 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
             ]
             table.add_row(*cells, *([] if plan.about_effect else [escape(visible(each.settles_in_words))]))
         screen.print(table)
-    if len(plan.experiments) > show:
-        screen.print(f"... and {len(plan.experiments) - show:,} more: see them with --show {len(plan.experiments)}.")
+    print_rest(len(plan.experiments), show)
     if plan.left_out:
         left_out = escape(visible(listed(plan.left_out)))
         screen.print(f"Not considered, because they cannot be randomized or have been: {left_out}.")

@@ -52,7 +52,7 @@ def check(
     report = inspect_table(read, trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
-        print(json.dumps({"usable": not refused, **report.to_dict(COMMAND_LINE)}, indent=2, ensure_ascii=False))
+        options.print_json({"usable": not refused, **report.to_dict(COMMAND_LINE)})
     else:
         screen = console()
         screen.print(f"[bold]{escape(options.table_name(table))}: {escape(report.title)}[/bold]")
@@ -125,7 +125,7 @@ def compare(
         numbers = {name: None if math.isnan(measures[name]) else measures[name] for name in MEASURES}
         pairs_of = dict(zip(("first", "second"), hidden, strict=True))
         content = {"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of}
-        print(json.dumps(content, indent=2))
+        options.print_json(content)
         return
     screen = console()
     screen.print(
@@ -195,7 +195,7 @@ def models(as_json: options.AsJson = False) -> None:
             "training": config.get("extra", {}),
         }
     if as_json:
-        print(json.dumps({"models": described, "limits": LIMITS}, indent=2))
+        options.print_json({"models": described, "limits": LIMITS})
         return
     screen = console()
     for name, facts in described.items():

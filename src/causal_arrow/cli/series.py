@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +10,10 @@ import typer
 from rich.markup import escape
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, grid
+from causal_arrow.cli.console import console, grid, print_rest
+from causal_arrow.cli.destination import Destination
 from causal_arrow.cli.effect import PICTURE, Picture
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError, Remedy
-from causal_arrow.output import check_output, written_together
 from causal_arrow.text import visible
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 PICTURES = {"summary": ("summary.png", "summary.svg"), "window": ("window.png", "window.svg")}
 TEXTS = ("graph.json", "edges.csv", "graph.graphml", "graph.dot")
-BY_ENDING = {
+SERIES_BY_ENDING = {
     ".json": "graph.json",
     ".csv": "edges.csv",
     ".graphml": "graph.graphml",
@@ -38,7 +36,8 @@ BY_ENDING = {
     ".svg": "summary",
     ".pdf": "summary",
 }
-"""The file that an output stands for if it is not a folder, by the ending of its name."""
+"""The file that an output names, by its ending."""
+SERIES_FILES = (*TEXTS, *(name for names in PICTURES.values() for name in names))
 
 
 def refuse_for_series(**given: Any) -> None:
@@ -47,55 +46,24 @@ def refuse_for_series(**given: Any) -> None:
         raise ConfigurationError(f"--{asked[0].replace('_', '-')} is for tables: leave it out, or leave out --lags.")
 
 
-@dataclass(frozen=True)
-class Destination:
-    """Where the files of an answer about a series go."""
+def write_series(destination: Destination, answer: SeriesAnswer) -> None:
+    """Write the files of an answer about a series."""
+    from causal_arrow.series import pictures
+    from causal_arrow.series.exports import TEXT_FORMATS
 
-    output: Path | None
-    overwrite: bool
+    def one(path: Path, name: str) -> None:
+        if name in TEXT_FORMATS:
+            path.write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+        else:
+            pictures.save(answer, path)
 
-    def __post_init__(self) -> None:
-        if self.output is not None:
-            check_output(self.folder, self.names, self.overwrite)
+    def everything(folder: Path) -> None:
+        for name in TEXTS:
+            one(folder / name, name)
+        for what, names in PICTURES.items():
+            pictures.save(answer, *(folder / name for name in names), what=what)
 
-    @property
-    def is_one_file(self) -> bool:
-        """True if the output names a file, not a folder."""
-        return self.output is not None and self.output.suffix.lower() in BY_ENDING and not self.output.is_dir()
-
-    @property
-    def folder(self) -> Path:
-        """The folder to write to."""
-        assert self.output is not None
-        return self.output.parent if self.is_one_file else self.output
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the files."""
-        assert self.output is not None
-        return (
-            [self.output.name] if self.is_one_file else [*TEXTS, *(name for each in PICTURES.values() for name in each)]
-        )
-
-    def write(self, answer: SeriesAnswer) -> None:
-        """Write the files."""
-        from causal_arrow.series import pictures
-        from causal_arrow.series.exports import TEXT_FORMATS
-
-        if self.output is None:
-            return
-        with written_together(self.folder, self.names, self.overwrite) as folder:
-            if self.is_one_file:
-                name = BY_ENDING[self.output.suffix.lower()]
-                if name in TEXT_FORMATS:
-                    (folder / self.output.name).write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
-                else:
-                    pictures.save(answer, folder / self.output.name)
-                return
-            for name in TEXTS:
-                (folder / name).write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
-            for what, names in PICTURES.items():
-                pictures.save(answer, *(folder / name for name in names), what=what)
+    destination.write(one, everything)
 
 
 def print_series(found: SeriesDiscovery, file: str, show: int) -> None:
@@ -109,14 +77,13 @@ def print_series(found: SeriesDiscovery, file: str, show: int) -> None:
         for edge in answer.edges[:show]:
             table.add_row(*map(escape, cells(edge)))
         screen.print(table)
-    if len(answer.edges) > show:
-        screen.print(f"... and {len(answer.edges) - show} more: see them with --show {len(answer.edges)}.")
+    print_rest(len(answer.edges), show)
     if not answer.edges:
         screen.print(NO_EDGES)
     screen.print()
     for sentence in sentences(answer):
         screen.print(escape(sentence))
-    print_warnings(answer)
+    options.print_warnings(answer.worded_warnings(COMMAND_LINE))
 
 
 def print_curve(curve: Curve) -> None:
@@ -126,12 +93,6 @@ def print_curve(curve: Curve) -> None:
     screen.print(f"[bold]{escape(sentence)}[/bold]\n")
     for line in rest:
         screen.print(escape(line))
-
-
-def print_warnings(answer: SeriesAnswer) -> None:
-    """Print the warnings."""
-    for warning in answer.worded_warnings(COMMAND_LINE):
-        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 
 
 # Effects over time
@@ -162,12 +123,12 @@ def response(
     found = options.series_discovery(table, settings, knowledge, reading, series)
     answer = found.response(cause, effect, steps, kind="step" if hold else "pulse", **draws)
     picture.draw(answer)
+    warnings = found.answer.worded_warnings(COMMAND_LINE)
     if as_json:
-        warnings = list(found.answer.worded_warnings(COMMAND_LINE))
-        print(json.dumps({**answer.to_dict(), "warnings": warnings}, indent=2, ensure_ascii=False, allow_nan=False))
+        options.print_json({**answer.to_dict(), "warnings": list(warnings)})
         return
     print_curve(answer)
-    print_warnings(found.answer)
+    options.print_warnings(warnings)
 
 
 EXAMPLES = {
