@@ -62,15 +62,14 @@ def answer_series(
     first = ways[0]
     names = tuple(table.names[variable] for variable in first.rows.lagged)
     constant = _constant_in_units(first, series)
-    context = first.rows.names(table.names)[len(names) * (first.rows.lags + 1) :]
-    context = (*context, *(table.names[variable] for variable in constant))
+    between = tuple(table.names[variable] for variable in constant)
     counts = (
         {} if table.intervened is None else dict(zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True))
     )
     experiments = {name: count for name, count in counts.items() if count}
     always_set = set_in_every(table.observations, experiments)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
-    window_knowledge(knowledge, names, context, first.lags, always_set=always_set)
+    window_knowledge(knowledge, names, (*first.context(table.names), *between), first.lags, always_set=always_set)
     distributions, checksum = [], ""
     for number, way in enumerate(ways):
 
@@ -80,8 +79,8 @@ def answer_series(
         distribution, own_checksum = _read(network, series, way, report, settings, None if number else before, tell)
         checksum = checksum or own_checksum
         if constant:
-            between = _between_units(network, series, way, constant)
-            distribution = replace(distribution, context=np.concatenate([distribution.context, between]))
+            of_units = _between_units(network, series, way, constant)
+            distribution = replace(distribution, context=np.concatenate([distribution.context, of_units]))
         distributions.append(distribution if options.contemporaneous else distribution.without_now())
     uncertainties = [_uncertainty(distribution) for distribution in distributions]
     chosen = chosen_reading(uncertainties)
@@ -102,7 +101,7 @@ def answer_series(
     answer = SeriesAnswer(
         names=names,
         distribution=distribution,
-        context=context,
+        context=(*way.context(table.names), *between),  # a trend on one scale may be none on the other
         knowledge=knowledge,
         decode=settings.decode,
         threshold=settings.threshold,
@@ -224,6 +223,10 @@ class Prepared:
     prepared: dict[str, Any]
     findings: tuple[Finding, ...]
     levels: Floats | None = None  # (U, P) means of units, in panels
+
+    def context(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the columns without lags."""
+        return self.rows.names(names)[len(self.rows.lagged) * (self.rows.lags + 1) :]
 
     def table(self, series: Series) -> Table:
         """The window as a table.  (N, Q)"""
@@ -385,6 +388,6 @@ def needed_lags(values: Floats, rows: Window) -> int:
     variances = np.square(now - past @ coefficients).sum(axis=0) / freedom
     errors = np.sqrt(np.outer(inverse.diagonal(), variances))
     t = np.divide(coefficients, errors, out=np.zeros_like(errors), where=errors > 0)
-    lagged = t[: -1 if rows.columns[-1][0] == TIME else None].reshape(rows.lags, -1)
+    lagged = t[: rows.lags * variables].reshape(rows.lags, -1)  # without the context
     significant = 2 * stdtr(freedom, -np.abs(lagged).max(axis=1)) < LEVEL / lagged.size
     return int(np.flatnonzero(significant).max(initial=0)) + 1
