@@ -842,7 +842,8 @@ IN_VIEW = """selector => { const box = document.querySelector(selector).getBound
 
 
 def click_node(tab: Tab, name: str) -> None:
-    """Click a variable in the graph."""
+    """Click a variable in the graph, once everything stands in its place."""
+    tab.wait_for_selector("#graph:not(.unplaced)")
     position = tab.evaluate(
         """name => { const { cy } = document.getElementById('graph')._cyreg;
             return cy.nodes().filter(node => node.data('name') === name)[0].renderedPosition(); }""",

@@ -96,7 +96,7 @@ class GraphWidget(anywidget.AnyWidget):
         answer = self._found.answer
         return {
             "graph": graph_of(answer).model_dump(),
-            "places": places_of(answer.names, answer.adjacency).model_dump(),
+            "places": places_of(answer.order, [(each.source, each.target) for each in answer.edges]).model_dump(),
             "answer": {},
             "trouble": "",
             "can_undo": bool(self._before),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any, Literal, TypeVar
@@ -50,7 +51,6 @@ from causal_arrow.web.sessions import (
 )
 from causal_arrow.web.uploads import ENDINGS, Limits, warm_up
 from causal_arrow.web.views import (
-    CANVAS,
     argued,
     failure,
     graph_of,
@@ -89,7 +89,6 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
 Key = Annotated[str, InPath(description="The session, as it was named when it was made.", max_length=100)]
 QueryName = Annotated[Name, Field()]
 OptionalName = Annotated[Name | None, Field()]
-Pixels = Annotated[float, Field(ge=100, le=10_000)]
 Which = Annotated[str, Field(max_length=20)]
 Result = TypeVar("Result")
 
@@ -240,10 +239,16 @@ async def _take_over(here: Session, version: int | None, work: Callable[[], Answ
     return facts.model_copy(update={"version": here.version})
 
 
-@api.get("/sessions/{session}/places")
-async def places(page: ThePage, found: Found, width: Pixels = CANVAS[0], height: Pixels = CANVAS[1]) -> messages.Places:
-    """Where the variables and edges of the graph stand, for a canvas of this size."""
-    return await page.aside(lambda: places_of(found.answer.names, found.answer.adjacency, (width, height)))
+@api.post("/sessions/{session}/places")
+async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> messages.Places:
+    """Where boxes and edges of a drawing stand: those of a graph, of a part of it, or with groups as single boxes."""
+    page.limits.check_used(len(drawing.names))
+    if len({*drawing.names}) < len(drawing.names) or not {*chain(*drawing.edges)} <= {*drawing.names}:
+        raise ConfigurationError("Expected edges between boxes with different names.")
+    if any(source == target for source, target in drawing.edges):
+        raise ConfigurationError("Expected edges between two different boxes.")
+    canvas = drawing.width, drawing.height
+    return await page.aside(lambda: places_of(drawing.names, drawing.edges, canvas))
 
 
 # Questions

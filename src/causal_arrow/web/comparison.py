@@ -6,15 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from causal_arrow.discovery.answer import Answer, DirectedEdge
 from causal_arrow.discovery.summary import decided_by, title
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.metrics import edge_differences
 from causal_arrow.text import counted, listed, reason
-from causal_arrow.web.messages import Bends, ComparedAnswer, Comparison, Difference, Places
+from causal_arrow.web.messages import ComparedAnswer, Comparison, Difference
 from causal_arrow.web.sessions import Session
 from causal_arrow.web.views import graph_of, places_of, statements
 
@@ -61,7 +58,7 @@ def comparison(left: tuple[str, Answer], right: tuple[str, Answer]) -> Compariso
     return Comparison(
         left=ComparedAnswer(name=left_name, words=_words(one), graph=graph_of(one)),
         right=ComparedAnswer(name=right_name, words=_words(other), graph=graph_of(other)),
-        places=_shared_places(names, (one, other)),
+        places=places_of(names, sorted(_edges(one) | _edges(other))),
         words=_summary(one, other, differences),
         differences=differences,
     )
@@ -82,22 +79,6 @@ def _summary(one: Answer, other: Answer, differences: list[Difference]) -> str:
     if hidden := sum(each.kind == "hidden_cause" for each in differences):
         parts.append(f"{counted(hidden, 'hidden cause')} in one of the two")
     return f"{counted(same, 'edge')} in both{''.join(f', {part}' for part in parts)}."
-
-
-def _shared_places(names: list[str], answers: Iterable[Answer]) -> Places:
-    """One layout for all their edges, drawn along the order of the first answer."""
-    index = {name: number for number, name in enumerate(names)}
-    together: NDArray[np.bool_] = np.zeros((len(names), len(names)), dtype=bool)
-    edges = set().union(*(_edges(answer) for answer in answers))
-    for source, target in edges:
-        together[tuple(sorted((index[source], index[target])))] = True
-    indices = places_of(names, together)
-    against = [
-        Bends(source=each.target, target=each.source, points=each.points[::-1])
-        for each in indices.bends
-        if (each.target, each.source) in edges
-    ]
-    return Places(nodes=indices.nodes, bends=[*indices.bends, *against])
 
 
 def _edges(answer: Answer) -> set[Edge]:

@@ -271,8 +271,17 @@ class Node(Message):
     height: float
 
 
-class Bends(Message):
-    """The points an edge passes between its two variables."""
+class Drawing(Message):
+    """What is to be drawn, and the pixels there are for it; most edges go along the order of the names."""
+
+    names: Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
+    edges: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)]
+    width: Annotated[float, Field(ge=100, le=10_000)]
+    height: Annotated[float, Field(ge=100, le=10_000)]
+
+
+class Route(Message):
+    """The points an edge runs through, from the box of its cause to that of its effect."""
 
     source: str
     target: str
@@ -283,7 +292,7 @@ class Places(Message):
     """The layout of the graph: causes on top."""
 
     nodes: list[Node]
-    bends: list[Bends]
+    routes: list[Route]
 
 
 # Questions

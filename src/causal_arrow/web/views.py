@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.pictures.scene import shortened
@@ -294,29 +293,38 @@ def argued(answer: Answer, argument: messages.Argument) -> Answer:
 
 
 def places_of(
-    names: Sequence[str], adjacency: NDArray[np.bool_], canvas: tuple[float, float] = CANVAS
+    names: Sequence[str], edges: Collection[Sequence[str]], canvas: tuple[float, float] = CANVAS
 ) -> messages.Places:
-    """The layout of our pictures, for boxes in the page's font, as large as fits a canvas (width, height)."""
+    """The layout of our pictures, for boxes in the page's font, as large as fits a canvas (width, height).
+
+    Edges against the order of the names run upwards.
+    """
+    index = {name: number for number, name in enumerate(names)}
+    downwards = np.zeros((len(names), len(names)), dtype=bool)
+    for source, target in edges:
+        downwards[tuple(sorted((index[source], index[target])))] = True
     labels = [shortened(" ".join(visible(name).split()), MAX_LINES, MAX_LETTERS) for name in names]
     widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
     height = max((label.count("\n") + 1 for label in labels), default=1) * LINE_HEIGHT + PADDING[1]
     aspect = canvas[0] / canvas[1]
     layouts = [
-        layered_layout(adjacency.astype(bool), widths, height, gap=gap, layer_gap=layer_gap, aspect=stretch * aspect)
+        layered_layout(downwards, widths, height, gap=gap, layer_gap=layer_gap, aspect=stretch * aspect)
         for gap, layer_gap, stretch in (SPACINGS if len(names) <= MAX_TRIED else SPACINGS[-1:])
     ]
     layout = max(layouts, key=lambda each: min(canvas[0] / each.width, canvas[1] / each.height, MAX_ZOOM))
+    routes = {
+        (names[each.source], names[each.target]): [[float(x), float(layout.height - y)] for x, y in each.points]
+        for each in layout.routes
+    }
     return messages.Places(
         nodes=[
             messages.Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)
             for name, label, width, (x, y) in zip(names, labels, widths, layout.centers, strict=True)
         ],
-        bends=[
-            messages.Bends(
-                source=names[route.source],
-                target=names[route.target],
-                points=[[float(x), float(layout.height - y)] for x, y in route.points[1:-1]],
+        routes=[
+            messages.Route(
+                source=source, target=target, points=routes.get((source, target)) or routes[target, source][::-1]
             )
-            for route in layout.routes
+            for source, target in edges
         ],
     )

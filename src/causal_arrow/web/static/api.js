@@ -54,7 +54,7 @@ export const close = (key) => send("DELETE", at(key));
 export const start = (key, choices) => sendJson("POST", at(key, "/discovery"), choices);
 export const stop = (key) => asJson(send("DELETE", at(key, "/discovery")));
 export const argue = (key, argument) => sendJson("PUT", at(key, "/graph"), argument);
-export const places = (key, canvas) => asJson(send("GET", at(key, `/places?${query(canvas)}`)));
+export const places = (key, drawing) => sendJson("POST", at(key, "/places"), drawing);
 export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
 export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
 export const effect = (key, asked) => asJson(send("GET", at(key, `/effect?${query(asked)}`)));

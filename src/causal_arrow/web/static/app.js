@@ -64,18 +64,15 @@ function listenToGraph() {
     argue({ ...now(), decode: value, threshold: value === "map" ? Number(byId("threshold").value) : 0.5 }));
   listen("directions", "change", ({ target: { value } }) => argue({ ...now(), directions: value }));
   listen("hidden-causes", "change", ({ target: { value } }) => argue({ ...now(), hidden: value }));
-  listen("alone", "change", () => view.showSome(true));
+  listen("alone", "change", () => view.redraw());
+  listen("group-put", "click", () => view.collapse(byId("group-pattern").value));
   listen("search", "input", ({ target: { value } }) => {
-    const found = view.picture.find(value);
+    const found = view.find(value);
     byId("found").textContent = value.trim() ? `${found.length} found` : "";
   });
-  listen("search", "keydown", (event) => {
-    const found = event.key === "Enter" ? view.picture.find(event.target.value) : [];
-    if (!found.length) return;
-    if (state.focused) view.focusOn(0);
-    view.picture.find(""); // nothing stays faded
-    view.selectVariable(found[0]);
-    view.picture.flyTo(found[0]);
+  listen("search", "keydown", async (event) => {
+    const found = event.key === "Enter" ? view.find(event.target.value) : [];
+    if (found.length) await view.goTo(found[0]);
   });
   listen("focus", "change", ({ target: { value } }) => view.focusOn(Number(value)));
   listen("fit", "click", () => view.picture.fit());

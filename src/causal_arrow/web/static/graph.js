@@ -24,10 +24,12 @@ function styles() {
       "border-color": color("strong-border"), "border-width": 1.2, label: "data(label)", color: color("text"),
       "font-size": 13, "font-family": "system-ui, sans-serif", "text-valign": "center", "text-halign": "center",
       "text-wrap": "wrap", "text-max-width": 1000 } },
+    { selector: "node.group", style: { ghost: "yes", "ghost-offset-x": 4, "ghost-offset-y": 4, "ghost-opacity": 0.45 } },
     { selector: "node.alone", style: { "border-color": color("border"), color: color("quiet") } },
     { selector: "edge", style: {
       width: "data(width)", "line-color": color("edge"), "target-arrow-color": color("edge"), "line-opacity": "data(opacity)",
       "target-arrow-shape": "triangle", "arrow-scale": 1.1, "curve-style": "straight" } },
+    { selector: "edge.routed", style: { "source-endpoint": "data(leaves)", "target-endpoint": "data(reaches)" } },
     { selector: "edge.bent", style: { "curve-style": "round-segments", "segment-distances": "data(distances)",
       "segment-weights": "data(weights)", "segment-radii": 18, "edge-distances": "node-position" } },
     { selector: "edge.moderate, edge.weak", style: { "target-arrow-fill": "hollow" } },
@@ -47,21 +49,22 @@ function styles() {
     { selector: "node.adjusted", style: { "background-color": color("adjusted"), "border-color": color("strong-border"),
       "border-style": "double", "border-width": 4 } },
     { selector: ".faded", style: { opacity: 0.2 } },
-    { selector: ".away", style: { display: "none" } },
     { selector: "edge:selected, edge.pointed-at", style: colored("selected") },
     { selector: "node:selected, node.found", style: { "border-color": color("selected"), "border-width": 3 } },
     { selector: "edge.below", style: { display: "none" } },
   ];
 }
 
-/** Bends as Cytoscape takes them: how far along the straight line, and how far aside. */
-function bendData(points, from, to) {
+/** A route as Cytoscape takes it: where it leaves and reaches the boxes, and of each bend between, how far along the
+ * straight line it is, and how far aside. */
+function routeData(points, from, to) {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
-  const length = Math.hypot(dx, dy);
-  if (!points.length || !length) return null;
-  const weights = points.map(([x, y]) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2);
-  const distances = points.map(([x, y]) => ((y - from.y) * dx - (x - from.x) * dy) / length);
-  return { weights, distances };
+  const length = Math.hypot(dx, dy) || 1;
+  const bends = points.slice(1, -1);
+  const at = ([x, y], { x: left, y: top }) => `${x - left}px ${y - top}px`;
+  return { leaves: at(points[0], from), reaches: at(points.at(-1), to),
+    weights: bends.map(([x, y]) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2),
+    distances: bends.map(([x, y]) => ((y - from.y) * dx - (x - from.x) * dy) / length) };
 }
 
 export class GraphPicture {
@@ -76,6 +79,7 @@ export class GraphPicture {
     });
     this.cy.on("tap", "node", (event) => onNode(event.target.data("name")));
     this.cy.on("tap", (event) => { if (event.target === this.cy) onNothing(); });
+    this.cy.on("drag", "node", (event) => { event.target.connectedEdges().removeClass("routed bent"); });
     this.cy.on("dragfree", "node", (event) => {
       this.moved.set(event.target.data("name"), { ...event.target.position() });
       onDrag(this.moved);
@@ -111,26 +115,29 @@ export class GraphPicture {
         linked.add(edge.source).add(edge.target);
         cy.add({ data: {
           id: idOfEdge(edge.source, edge.target), source: idOfNode(edge.source), target: idOfNode(edge.target),
-          pair: { source: edge.source, target: edge.target }, adjacency: edge.adjacency_probability,
+          pair: edge.pair ?? { source: edge.source, target: edge.target }, adjacency: edge.adjacency_probability,
           width: WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * edge.probability, opacity: 0.3 + 0.65 * edge.probability },
           classes: [edge.direction, edge.required ? "required" : "", markOf(edge)] });
       }
-      for (const { variables: [one, other], probability } of graph.hidden_causes) {
+      for (const { variables: [one, other], probability, pair } of graph.hidden_causes) {
         cy.add({ data: { id: idOfArc(one, other), source: idOfNode(one), target: idOfNode(other),
-          pair: { source: one, target: other }, adjacency: 1, width: WIDTHS[0] + 2 * probability, opacity: 0.8 },
+          pair: pair ?? { source: one, target: other }, adjacency: 1, width: WIDTHS[0] + 2 * probability, opacity: 0.8 },
           classes: ["hidden-cause", markOfArc(one, other)] });
       }
-      cy.nodes().forEach((node) => { node.toggleClass("alone", !linked.has(node.data("name"))); });
+      cy.nodes().forEach((node) => {
+        node.toggleClass("alone", !linked.has(node.data("name")));
+        node.toggleClass("group", Boolean(graph.groups?.has(node.data("name"))));
+      });
     });
-    this.bend(this.bends ?? []);
+    this.route(this.routes ?? []);
   }
 
   /** Put everything where the layout has it; the first time at once, later in a short move. */
   place(places, first) {
     const { cy } = this;
-    this.bends = places.bends;
+    this.routes = places.routes;
     const move = !first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    cy.edges().removeClass("bent");
+    cy.edges().removeClass("routed bent");
     for (const { name, label, x: planned, y: below, width, height } of places.nodes) {
       const node = cy.getElementById(idOfNode(name));
       const { x, y } = this.moved.get(name) ?? { x: planned, y: below };
@@ -138,23 +145,23 @@ export class GraphPicture {
       if (move) node.animate({ position: { x, y } }, { duration: 250 });
       else node.position({ x, y });
     }
-    if (!move) this.bend(places.bends, places.nodes);
-    else setTimeout(() => this.bend(places.bends, places.nodes), 280);
+    if (!move) this.route(places.routes, places.nodes);
+    else setTimeout(() => this.route(places.routes, places.nodes), 280);
     this.cy.container().classList.remove("unplaced");
     if (first) this.fit();
   }
 
-  bend(bends, nodes = null) {
+  /** Lead edges along their routes, except those of boxes that were dragged. */
+  route(routes, nodes = null) {
     const at = new Map((nodes ?? []).map((node) => [node.name, node]));
     this.cy.batch(() => {
-      for (const { source, target, points } of bends) {
+      for (const { source, target, points } of routes) {
         if (this.moved.has(source) || this.moved.has(target)) continue;
         const edge = this.cy.getElementById(idOfEdge(source, target));
         if (edge.empty()) continue;
         const from = at.get(source) ?? edge.source().position();
         const to = at.get(target) ?? edge.target().position();
-        const data = bendData(points, from, to);
-        if (data) edge.data(data).addClass("bent");
+        edge.data(routeData(points, from, to)).addClass(points.length > 2 ? "routed bent" : "routed");
       }
     });
   }
@@ -191,14 +198,6 @@ export class GraphPicture {
     this.moved = new Map(kept);
   }
 
-  /** Show only these variables; all for null. */
-  only(names, fit) {
-    this.cy.batch(() => this.cy.nodes().forEach((node) => {
-      node.toggleClass("away", names !== null && !names.has(node.data("name")));
-    }));
-    if (fit) this.fit();
-  }
-
   /** Bring a variable into the middle. */
   flyTo(name) {
     const node = this.cy.getElementById(idOfNode(name));
@@ -228,15 +227,14 @@ export class GraphPicture {
     for (const id of ids) this.cy.getElementById(id).addClass("pointed-at");
   }
 
-  find(text) {
-    const wanted = text.trim().toLowerCase();
-    const found = this.cy.nodes().filter((node) => wanted && node.data("name").toLowerCase().includes(wanted));
+  /** Make these variables stand out, and fade the others; nothing stands out among none. @param {string[]} names */
+  point(names) {
+    const found = this.cy.nodes().filter((node) => names.includes(node.data("name")));
     this.cy.batch(() => {
       this.cy.nodes().removeClass("found");
       this.cy.elements().toggleClass("faded", found.nonempty());
       found.addClass("found").union(found.connectedEdges()).removeClass("faded");
     });
-    return found.map((node) => node.data("name"));
   }
 
   /** The room that a layout has, in pixels. */

@@ -40,6 +40,52 @@ export function around(edges, name, steps) {
   return found;
 }
 
+/** @typedef {{name: string, members: string[]}} Group variables that are drawn as one box */
+
+/** The box that each variable is drawn in. @param {Group[]} groups @returns {(name: string) => string} */
+export function boxes(groups) {
+  const boxOf = new Map(groups.flatMap(({ name, members }) => members.map((member) => [member, name])));
+  return (name) => boxOf.get(name) ?? name;
+}
+
+/** A graph with each group as one box. Of several edges between two boxes the most probable one is left; `pair` are the
+ * variables that it joins.
+ * @param {any} graph @param {Group[]} groups @returns {any} */
+export function collapsed(graph, groups) {
+  const box = boxes(groups);
+  const strongest = (/** @type {any[]} */ lines, /** @type {(line: any) => string[]} */ endsOf, /** @type {(ends: string[], line: any) => any} */ between) => {
+    const best = new Map();
+    for (const line of sorted(lines, "probability", false)) {
+      const ends = endsOf(line).map(box);
+      if (ends[0] !== ends[1]) best.set(JSON.stringify(ends), between(ends, line));
+    }
+    return [...best.values()];
+  };
+  return { ...graph, groups: new Set(groups.map(({ name }) => name)), variables: [...new Set(graph.order.map(box))],
+    edges: strongest(graph.edges, ({ source, target }) => [source, target], ([source, target], edge) =>
+      ({ ...edge, source, target, pair: { source: edge.source, target: edge.target } })),
+    hidden_causes: strongest(graph.hidden_causes, ({ variables }) => [...variables].sort(), (ends, arc) =>
+      ({ ...arc, variables: [...ends].sort(), pair: { source: arc.variables[0], target: arc.variables[1] } })) };
+}
+
+/** The part of a graph that these names are in. @param {any} graph @param {Set<string>} names @returns {any} */
+export const partOf = (graph, names) => ({ ...graph, variables: graph.variables.filter((/** @type {string} */ name) => names.has(name)),
+  edges: graph.edges.filter((/** @type {Edge} */ { source, target }) => names.has(source) && names.has(target)),
+  hidden_causes: graph.hidden_causes.filter((/** @type {any} */ { variables }) => variables.every((/** @type {string} */ name) => names.has(name))) });
+
+/** Patterns for names that begin or end alike, such as "mean *" or "lab_*", with the largest groups first.
+ * @param {string[]} names @param {number} least how many names make a group */
+export function likeNames(names, least = 3) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const name of names) {
+    const [first, last] = [name.match(/^[^\s_.:-]+[\s_.:-]/u)?.[0], name.match(/[\s_.:-][^\s_.:-]+$/u)?.[0]];
+    for (const pattern of [first && `${first}*`, last && `*${last}`]) if (pattern) counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
+  }
+  return [...counts].filter(([, count]) => count >= least && count < names.length).sort(([, one], [, other]) => other - one)
+    .map(([pattern]) => pattern);
+}
+
 /** Shares of a whole with two digits that add up to what the whole rounds to, so that bars sum to 1.00.
  * @param {number[]} shares */
 export function inHundredths(shares) {

@@ -11,6 +11,7 @@ const fresh = () => ({
   /** @type {History<any>} */ undoing: new History(),
   /** @type {any} */ selected: null, // { source, target } for an edge, { name } for a variable
   /** @type {any} */ wanted: null, // the edge that was chosen last, also before the server has answered
+  /** @type {import("./logic.js").Group[]} */ groups: [], // of variables that are drawn as one box
   /** @type {string | null} */ focused: null, // the variable whose surroundings alone are shown
   /** @type {any} */ answered: null, // { cause, effect, adjusted } of the answer that is shown
   /** @type {any} */ wish: null, // { argument, keep, done } that the server has not received yet

@@ -4,11 +4,11 @@
 import * as api from "./api.js";
 import { ColumnsPanel } from "./columns.js";
 import { CompareView } from "./compare.js";
-import { byId } from "./dom.js";
+import { button, byId, element } from "./dom.js";
 import { QuestionPanel } from "./effects.js";
 import { EvidencePanel } from "./evidence.js";
 import { GraphPicture } from "./graph.js";
-import { around, edgesOnPaths } from "./logic.js";
+import { around, boxes, collapsed, edgesOnPaths, likeNames, matching, partOf } from "./logic.js";
 import { aside, careful, say } from "./notices.js";
 import * as panels from "./panels.js";
 import { SeriesPanel } from "./series.js";
@@ -21,6 +21,8 @@ export const connect = (/** @type {any} */ handlers) => { on = handlers; };
 
 /** @type {any} */
 export let picture = null;
+/** @type {any} */
+let drawn = null; // the graph as it is drawn: a part of it, or with groups as single boxes
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let layoutTimer;
 
@@ -67,7 +69,11 @@ export function showGraph(graph, first = false) {
   state.graph = graph;
   picture ??= new GraphPicture(byId("graph"), { onEdge: careful(selectEdge), onNode: careful(clickVariable),
     onNothing: selectNothing, onDrag: keepPlaces });
-  if (first) picture.forget(recall("places") ?? []);
+  if (first) {
+    picture.forget(recall("places") ?? []);
+    state.groups = (recall("groups") ?? []).filter((/** @type {any} */ group) => group.members.every((/** @type {string} */ name) => graph.variables.includes(name)));
+    byId("group-names").replaceChildren(...likeNames(graph.variables).map((value) => element("option", { value })));
+  }
   drawGraph();
   showEdges();
   panels.showHidden(graph, careful(selectEdge));
@@ -84,10 +90,16 @@ export function showGraph(graph, first = false) {
 
 export const showEdges = () => panels.showEdges(state.graph, state.selected, state.stability, careful(selectEdge));
 
-/** Draw the graph, the marks of the answer, and what is chosen. */
+/** Draw what is asked for: the variables near the one in focus, those with edges, or all; the marks of the answer; and what
+ * is chosen. */
 function drawGraph() {
-  picture.show(state.graph);
-  showSome();
+  const whole = collapsed(state.graph, state.groups);
+  const linked = [...whole.edges.flatMap((/** @type {any} */ { source, target }) => [source, target]),
+    ...whole.hidden_causes.flatMap((/** @type {any} */ { variables }) => variables)];
+  if (state.focused) drawn = partOf(whole, around(whole.edges, state.focused, Number(byId("focus").value)));
+  else drawn = byId("alone").checked ? whole : partOf(whole, new Set(linked));
+  picture.show(drawn);
+  showGroups();
   markAnswer();
   picture.select(state.selected?.source ?? state.selected?.name, state.selected?.target);
 }
@@ -102,13 +114,17 @@ function ignore(names) {
 export function markAnswer() {
   const { answered, graph } = state;
   const edges = answered?.cause && graph ? edgesOnPaths(graph.edges, answered.cause, answered.effect) : [];
-  picture?.mark({ ...(answered ?? pair.pair), edges });
+  const box = boxes(state.groups);
+  const { cause, effect, adjusted = [] } = answered ?? pair.pair;
+  picture?.mark({ cause: cause && box(cause), effect: effect && box(effect), adjusted: adjusted.map(box),
+    edges: edges.map(({ source, target }) => ({ source: box(source), target: box(target) })) });
   byId("legend-path").hidden = !edges.length;
   byId("legend-adjusted").hidden = !answered?.adjusted.length;
 }
 
 /** @param {Map<string, any>} moved */
 export function keepPlaces(moved) {
+  if (state.focused) return; // a part has places of its own
   remember("places", [...moved]);
   byId("tidy").hidden = !moved.size;
 }
@@ -120,9 +136,10 @@ export function showHistory() {
 
 /** @param {boolean} first */
 export async function arrange(first) {
-  const mine = state.graph;
-  const places = await api.places(state.key, picture.canvas);
-  if (state.graph === mine) picture.place(places, first);
+  const mine = drawn;
+  const edges = mine.edges.map((/** @type {any} */ { source, target }) => [source, target]);
+  const places = await api.places(state.key, { names: mine.variables, edges, ...picture.canvas });
+  if (drawn === mine) picture.place(places, first);
   byId("tidy").hidden = !picture.moved.size;
 }
 
@@ -153,6 +170,7 @@ export async function selectEdge(...edge) {
 /** The first variable that is clicked is a cause, the second its effect: then the question is asked.
  * @param {string} name */
 async function clickVariable(name) {
+  if (drawn.groups.has(name)) return expand(name);
   selectVariable(name);
   if (pair.click(name)) await pair.ask();
 }
@@ -172,24 +190,65 @@ export function selectNothing() {
   showEdges();
   panels.showNothing();
   if (!pair.asked) pair.choose({ cause: "", effect: "" });
-  focusOn(0);
+  if (state.focused) aside(() => focusOn(0));
   byId("focus-control").hidden = true;
 }
 
-/** Show only what is within some steps of the chosen variable; everything for 0. @param {number} steps */
-export function focusOn(steps) {
-  state.focused = steps && state.selected?.name ? state.selected.name : null;
-  byId("focus").value = state.focused ? String(steps) : "0";
-  showSome(true);
+/** Draw again, in places for what is drawn. */
+export async function redraw() {
+  drawGraph();
+  await arrange(true);
 }
 
-/** Show the variables that are asked for: those near the one in focus, or those with edges. @param {boolean} fit */
-export function showSome(fit = false) {
-  const { graph, focused } = state;
-  const linked = [...graph.edges.flatMap((/** @type {any} */ { source, target }) => [source, target]),
-    ...graph.hidden_causes.flatMap((/** @type {any} */ { variables }) => variables)];
-  if (focused) picture.only(around(graph.edges, focused, Number(byId("focus").value)), fit);
-  else picture.only(byId("alone").checked ? null : new Set(linked), fit);
+/** Show only what is within some steps of the chosen variable; everything for 0. @param {number} steps */
+export async function focusOn(steps) {
+  state.focused = steps && state.selected?.name ? state.selected.name : null;
+  byId("focus").value = state.focused ? String(steps) : "0";
+  picture.forget(state.focused ? [] : recall("places") ?? []);
+  await redraw();
+}
+
+/** Draw the variables whose names match as one box. @param {string} pattern */
+export async function collapse(pattern) {
+  const grouped = new Set(state.groups.flatMap(({ members }) => members));
+  const members = matching(pattern, state.graph.variables).filter((name) => !grouped.has(name));
+  if (members.length < 2) throw new api.RequestError("Fewer than two variables have such a name: separate names with commas; * stands for any letters.", 400);
+  byId("group-pattern").value = "";
+  await regroup([...state.groups, { name: `${pattern.trim()} (${members.length})`, members }]);
+}
+
+const expand = (/** @type {string} */ name) => regroup(state.groups.filter((group) => group.name !== name));
+
+/** @param {import("./logic.js").Group[]} groups */
+async function regroup(groups) {
+  state.groups = groups;
+  remember("groups", groups);
+  if (state.focused) await focusOn(0);
+  else await redraw();
+}
+
+function showGroups() {
+  byId("groups").replaceChildren(...state.groups.map(({ name }) => element("li", {}, element("span", {}, name),
+    button("Expand", careful(() => expand(name)), { "aria-label": `Expand ${name}` }))));
+  byId("legend-group").hidden = !state.groups.length;
+}
+
+/** Point at the variables whose names contain a text. @param {string} text @returns {string[]} */
+export function find(text) {
+  const wanted = text.trim().toLowerCase();
+  const found = state.graph.variables.filter((/** @type {string} */ name) => wanted && name.toLowerCase().includes(wanted));
+  picture.point(found.map(boxes(state.groups)));
+  return found;
+}
+
+/** Choose a variable and bring it into the middle. @param {string} name */
+export async function goTo(name) {
+  picture.point([]); // nothing stays faded
+  if (state.focused) await focusOn(0);
+  const box = boxes(state.groups)(name);
+  if (box !== name) await expand(box);
+  selectVariable(name);
+  picture.flyTo(name);
 }
 
 export async function refreshSelection() {
