@@ -90,7 +90,7 @@ def replayed(model: ArrowModel) -> Model:
 
 
 def failures(model: object) -> str:
-    """Which parts of a replayed model could not be captured, and why."""
+    """The parts of a replayed model that could not be captured, and why."""
     if not isinstance(model, ReplayedModel):
         return ""
     names = ("description", "blocks", "heads")

@@ -23,7 +23,7 @@ IMAGES = Path(__file__).parents[1] / "images"
 MAX_BYTES = 250_000
 
 IN_TIME = Knowledge(tiers=[["age", "smoker", "ward", "inflammation"], ["drug"], ["day3"], ["stay"]])
-"""What the home page says of the hospital."""
+"""The knowledge from the home page about the hospital."""
 
 Edges = list[tuple[str, str]]
 

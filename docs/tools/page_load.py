@@ -99,7 +99,7 @@ def peak_megabytes() -> float:
 
 
 def together(clients: int, work: Callable[[int], Visit]) -> list[Visit]:
-    """What all of them see when they come at the same time."""
+    """The times of all clients when they arrive together."""
     with ThreadPoolExecutor(clients) as crowd:
         return list(crowd.map(work, range(clients)))
 

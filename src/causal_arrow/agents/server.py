@@ -139,7 +139,7 @@ class Kept:
 
 @dataclass
 class Desk:
-    """What one server has found so far."""
+    """The discoveries of one server."""
 
     folders: Folders
     settings: Settings
@@ -422,7 +422,7 @@ def _graph(name: str, desk: Desk, found: Discovery) -> Answered:
 
 
 def _caveats(found: Discovery) -> list[str]:
-    """What to be careful about, and what nobody has said yet."""
+    """Reasons to be careful, and knowledge that is still missing."""
     answer = found.answer
     known: Mapping[str, Any] = answer.knowledge.to_dict()
     return [

@@ -29,7 +29,7 @@ class Destination:
     table: Path
     overwrite: bool
     by_ending: Mapping[str, str]
-    """What a file holds, by the ending of its name."""
+    """The content of a file, by the ending of its name."""
     in_folder: Sequence[str]
     """The names of all files, for a folder."""
 
@@ -73,7 +73,7 @@ class Destination:
         return [self.output.name] if self.is_one_file else list(self.in_folder)
 
     def write(self, one: Callable[[Path, str], None], everything: Callable[[Path], None]) -> None:
-        """Write the file with `one`, given its path and what it holds, or all files of a folder with `everything`."""
+        """Write the file with `one`, given its path and its content, or all files of a folder with `everything`."""
         if self.output is None:
             return
         with written_together(self.folder, self.names, self.overwrite) as unfinished:

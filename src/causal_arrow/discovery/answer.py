@@ -474,7 +474,7 @@ class Answer:
 
     @cached_property
     def beliefs(self) -> tuple[WeighedBelief, ...]:
-        """What is only believed: each statement with its probability by the data alone and with all beliefs.
+        """The beliefs, each with the probability of its statement by the data alone and with all beliefs.
 
         Examples
         --------

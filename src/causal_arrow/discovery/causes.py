@@ -42,7 +42,7 @@ MAX_SCREENED_CELLS = 10**8
 COLUMNS_AT_ONCE = 1000
 MIN_KEPT, MAX_KEPT = 10, 500
 FORWARD_SHARE = 0.6
-"""Of the columns that are kept, those from forward selection; the others depend most on the outcome alone."""
+"""Share of the kept columns that come from forward selection; the rest depend most on the outcome by themselves."""
 MAX_SHOWN = 20
 SCREENING = "Screening columns"
 NETWORK = "Reading what is left"
@@ -109,7 +109,7 @@ class ProbableCauses(InNotebooks):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was found, in sentences.
+        """The result in sentences.
 
         Examples
         --------

@@ -64,7 +64,7 @@ def ways_to_swap(group: Group, variables: int) -> Indices:
 
 
 def _carriers(group: Group, graphs: Bools) -> Indices:
-    """Which of several copies is the carrier of each graph.  (K,)"""
+    """The copy that carries the edges in each graph.  (K,)"""
     members = np.array(group)
     inside = graphs[:, members[:, None], members[None, :]]
     return np.asarray(members[inside.any(axis=2).argmax(axis=1)])

@@ -26,9 +26,9 @@ DIRECTIONS = ("tempered", "network")
 """Choices for the probabilities of directions: as real tables bear them out, or as the network gives them."""
 
 TEMPERATURE = 1.5
-"""Of a table without columns of two values."""
+"""The temperature of a table without two-valued columns."""
 BINARY_FACTOR = 6.0
-"""A table of columns of two values alone has this many times the temperature."""
+"""Factor on the temperature if all columns are two-valued."""
 
 RIGHT_ON_REAL_TABLES = (
     "In real tables about 6 in 10 arrows point the right way; of those called strong, more than 9 in 10."

@@ -251,7 +251,7 @@ def _mention_left_out(answer: Answer, export: str) -> None:
 
 
 def left_out_sentence(answer: Answer) -> str:
-    """Which hidden common causes an export of directed edges leaves out; the first few of many."""
+    """Name the hidden common causes that an export of directed edges leaves out; the first few of many."""
     count, named = counted(len(answer.hidden_causes), "pair"), list(map(str, answer.hidden_causes))
     return f"Left out: {count} with a hidden common cause, {first_few(named, MAX_LEFT_OUT)}."
 

@@ -1,4 +1,4 @@
-"""Which hidden causes to show: pairs that stand out from the level of their table.
+"""Choose the hidden causes to show: pairs that stand out from the level of their table.
 
 In many real tables nearly every pair gets nearly the same probability of a hidden common cause. Such a table does not
 distinguish hidden causes.
@@ -39,7 +39,7 @@ class Level:
     """How probable hidden causes are in a table, and which pairs stand out from that."""
 
     median: float
-    """Of the probabilities of all pairs; 0 if there are fewer than MIN_PAIRS."""
+    """Median probability of all pairs; 0 if there are fewer than MIN_PAIRS."""
     standing_out: Bools  # (P, P), of any probability
 
 
@@ -54,7 +54,7 @@ def level_of(probabilities: Floats, exempt: Bools) -> Level:
 
 
 def is_flagged(probabilities: Floats, threshold: float = HIDDEN_CAUSE) -> Bools:
-    """Which pairs are above a threshold, with probabilities rounded as in files."""
+    """True for pairs above a threshold, with probabilities rounded as in files."""
     return np.asarray(np.round(probabilities, 6) > threshold)
 
 

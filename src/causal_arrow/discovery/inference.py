@@ -48,7 +48,7 @@ def model_name(source: Any) -> str:
 
 
 def abilities(source: Any, network: Network) -> Abilities:
-    """What a network can read besides numbers, and its name in a sentence."""
+    """The parts of a table that a network can read besides numbers, and its name in a sentence."""
     return Abilities("this model" if isinstance(source, Network) else f"the model {source}", network.reads)
 
 
@@ -231,7 +231,7 @@ MAX_VARIABLES = 64
 
 
 def bystanders(found: GraphDistribution) -> NDArray[np.bool_]:
-    """Which columns to set aside, given the distributions for whole tables.  (B, P) bool"""
+    """True for columns to set aside, given the distributions for whole tables.  (B, P)"""
     joined, hidden = found.skeleton_probabilities(), found.confounding_probabilities()
     if hidden is not None:
         joined = np.maximum(joined, hidden)

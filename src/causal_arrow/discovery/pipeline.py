@@ -126,7 +126,7 @@ class ReadyTable:
     arranged: ArrangedTable | ArrangedLongTable
     ways: tuple[ArrangedTable | ArrangedLongTable, ...]
     log_columns: tuple[tuple[str, ...], ...]
-    """Of each way."""
+    """The columns that each way reads on a log scale."""
     knowledge: Knowledge
     constraints: Constraints
     network: Network
@@ -246,7 +246,7 @@ def _observations_finding(
 
 
 def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -> Finding:
-    """Which of two readings counts, and why."""
+    """Say which scale is used, and why."""
     given, logarithms = (f"{each:.2f}" for each in bits)
     is_ = "is" if len(names) == 1 else "are"
     reason = (

@@ -168,7 +168,7 @@ def standardized(values: Floats) -> Floats:
 def shrunk(values: Floats) -> tuple[Floats, float]:
     """P + 1 rows whose covariance is that of standardized columns shrunk towards independence.  (P + 1, P)
 
-    And the factor of the penalty that makes the BIC of so many rows proportional to that of the rows there were.
+    And the factor of the penalty that makes the BIC of so many rows proportional to that of the original rows.
     """
     from sklearn.covariance import ledoit_wolf
 

@@ -36,7 +36,7 @@ def title(answer: Answer) -> str:
 
 
 def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
-    """What decides, instead of the network, that an edge points from cause to effect; None for the network."""
+    """The reason, other than the network, why an edge points from cause to effect; None for the network."""
     j, k = answer.index_of(cause), answer.index_of(effect)
     if answer.constraints.required[j, k]:
         return "required"
@@ -108,7 +108,7 @@ def suggestion_sentence(answer: Answer, wording: Wording = PYTHON) -> str:
 
 
 def hidden_cause_sentences(answer: Answer) -> list[str]:
-    """Which pairs probably share a hidden cause, and how many more do not stand out from the level of the table."""
+    """Name pairs that may share a hidden cause, and count those that do not stand out from the level of the table."""
     pairs, others, level = answer.hidden_causes, answer.undistinguished, answer.hidden_level
     sentences = []
     if pairs:
@@ -128,7 +128,7 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
 
 
 def experiment_sentences(answer: Answer) -> list[str]:
-    """Which variables experiments intervened on, and which differ between environments."""
+    """Name the variables that experiments intervened on, and those that differ between environments."""
     sentences = []
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())

@@ -55,9 +55,9 @@ class Belief:
     `"root a"` (nothing in the table causes a), `"leaf a"` (a causes nothing in the table), or `"a <-> b"` (a hidden
     cause of both)."""
     probability: float
-    """That it is true, by everything its author knows except this table: 1 is knowledge, 0.5 changes nothing."""
+    """Probability that it is true, by all its author knows except this table: 1 is knowledge, 0.5 changes nothing."""
     who: str = ""
-    """Who says so: a person, a paper, a language model."""
+    """The author of the belief: a person, a paper, a language model."""
     why: str = ""
     """The reason."""
     kind: str = field(init=False, repr=False, compare=False)
@@ -120,7 +120,7 @@ class WeighedBelief(InNotebooks):
     """
 
     belief: Belief
-    """What is believed."""
+    """The belief itself."""
     without: float
     """Probability by the data and what is known, without any belief."""
     with_beliefs: float
@@ -235,7 +235,7 @@ class Leaning:
         return cls(matrices["edge"], matrices["before"], matrices["hidden"], tuple(wholes))
 
     def rearranged(self, indices: NDArray[np.intp]) -> Leaning:
-        """The same evidence, about variables of which number i is number `indices[i]` here."""
+        """The same evidence with the variables renumbered: variable i is `indices[i]` here."""
         grid, back = np.ix_(indices, indices), np.argsort(indices)
         wholes = tuple((kind, tuple(int(back[index]) for index in about), odds) for kind, about, odds in self.wholes)
         return Leaning(self.edges[grid], self.orders[grid], self.hidden[grid], wholes)

@@ -27,7 +27,7 @@ BoolMatrix = NDArray[np.bool_]
 
 
 def skeleton_of(adjacency: NDArray[Any]) -> BoolMatrix:
-    """Which variables are adjacent, directions forgotten: the symmetric A of section 2.1.  (..., P, P)
+    """The skeleton: adjacencies without directions, the symmetric A of section 2.1.  (..., P, P)
 
     Examples
     --------
@@ -256,7 +256,7 @@ class CausalGraph:
     directed: Bools
     """[j, k] when j → k.  (P, P)"""
     bidirected: Bools | None = None
-    """Which two share a hidden cause, symmetric; None where hidden causes were not looked for.  (P, P)"""
+    """True for pairs that share a hidden cause, symmetric; None where hidden causes were not looked for.  (P, P)"""
 
     def __post_init__(self) -> None:
         ensure_dag(self.directed)

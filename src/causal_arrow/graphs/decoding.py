@@ -254,14 +254,14 @@ def most_probable_first(probability: float, *names: str) -> tuple[float, tuple[s
 
 @dataclass(frozen=True)
 class VanishedAdjacency:
-    """Two variables that are adjacent without the knowledge and are not with it, and why."""
+    """An adjacency that the knowledge removes, and the reason."""
 
     first: str
     second: str
     probability: float
-    """That the two are adjacent, as the network has it, ν."""
+    """The network's probability ν that the two are adjacent."""
     ruled_out: tuple[tuple[str, str], ...]
-    """Which of the two directions the knowledge rules out, as (cause, effect)."""
+    """The directions that the knowledge rules out, as (cause, effect)."""
     reason: str
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ JSON_VERSION = 1
 MAX_VARIABLES = 5000
 """A graph takes memory for each pair of variables."""
 MAX_EDGES = MAX_WORDS = 1_000_000
-"""What a text may list."""
+"""Maximum number of edges, and of words, in a text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +49,11 @@ class NamedGraph:
     adjacency: NDArray[np.bool_]
     """[j, k] when j → k."""
     probabilities: NDArray[np.float64] | None = None
-    """Of each edge; None where the file has none."""
+    """Probability of each edge; None if the file has none."""
     lists_all: bool = True
     """Whether variables without edges are listed too; a list of edges does not mention them."""
     bidirected: NDArray[np.bool_] | None = None
-    """Which two variables share a hidden cause, symmetric; None if the file has no hidden causes."""
+    """True for pairs that share a hidden cause, symmetric; None if the file has no hidden causes."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
         """The same graph with its variables in another order.

@@ -1,4 +1,4 @@
-"""What a user already knows about a causal graph, checked and compiled into constraints on its edges.
+"""Background knowledge about a causal graph, checked and compiled into constraints on its edges.
 
 Six kinds of knowledge:
 - required edges are in every answer;
@@ -87,7 +87,7 @@ class Constraints:
     unconfounded: NDArray[np.bool_] | Literal[False] = False
     """Where two variables share no hidden cause: a symmetric matrix, or False for nowhere."""
     evidence: Leaning | None = None
-    """What is only believed."""
+    """Evidence from beliefs, if there are any."""
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
         """Whether a graph has all required edges, no forbidden ones, and no path against the precedence."""
@@ -153,7 +153,7 @@ class Constraints:
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """What is known about a causal graph, by the names of its variables. A contradiction is a KnowledgeError.
+    """Background knowledge about a causal graph, by the names of its variables. A contradiction is a KnowledgeError.
 
     An edge is a pair of names or the text "cause -> effect". Except in required edges, `*` stands for every variable,
     as in "* -> age".
@@ -620,7 +620,7 @@ def _covers(edges: set[Edge], edge: Edge) -> bool:
 
 
 def _among(names: Sequence[str], some: Iterable[str]) -> NDArray[np.bool_]:
-    """Which names are among some. Not by numpy, for which a NUL at the end of a name makes no difference.  (P,)"""
+    """True for names that are among some. Not by numpy, which ignores a NUL at the end of a name.  (P,)"""
     wanted = set(some)
     return np.array([name in wanted for name in names], dtype=bool)
 

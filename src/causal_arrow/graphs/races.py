@@ -16,7 +16,7 @@ arrival. With prices the race comes apart:
 - without prices among its variables such a race is an integral over the time by which it must be over;
 - of few variables there are few sets that can be placed first, and sums over that lattice are exact.
 
-Only where none of this holds are answers approximate: from an integral over the arrival times of a few variables, such
+Only elsewhere are answers approximate: from an integral over the arrival times of a few variables, such
 as roots, which take part in every price, or from moving one variable at a time.
 """
 
@@ -637,13 +637,13 @@ def gumbel(generator: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 POINTS = 512
 TABULATED = 256
-"""Of the points, those at which each time is integrated over once more."""
+"""Number of those points at which each time is integrated over once more."""
 MAX_TIMED = 8
 GRID = 96
 DEPTH = 25.0
 """How far below its peak a logarithmic density is tabulated."""
 MIN_EFFECTIVE = 0.5
-"""Of the points: where fewer count, the densities are too far from the truth."""
+"""Share of the points that must carry weight: with fewer, the densities are too far from the truth."""
 MAX_PAIRS = 2**22
 """Pairs of variables, over all points, that are compared within the same interval."""
 
@@ -687,7 +687,7 @@ def before_by_times(s: Floats, cost: Floats, later_mass: float) -> Floats | None
 
 
 def _cover(cost: Floats) -> list[int]:
-    """Variables of which every price concerns one, those with the most prices first."""
+    """Variables such that every price involves one of them, those with the most prices first."""
     linked = (cost > 0) | (cost > 0).T
     cover = []
     while linked.any():

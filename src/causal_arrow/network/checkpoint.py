@@ -155,7 +155,7 @@ class WeightsFile:
         return _extra_of(self.settings)
 
     def built(self, build: Any) -> Any:
-        """What `build` makes of the settings of the model; CheckpointError if they do not make sense."""
+        """Build from the settings of the model; CheckpointError if they do not make sense."""
         try:
             return build(self.settings["model"])
         except (ConfigurationError, TypeError) as error:

@@ -44,7 +44,7 @@ class PairwiseConfig:
     outer_width: int = 16
     """Cells are projected to this many numbers per side before their outer product."""
     rounds: int = 1
-    """How often the stages are gone through, with the same weights."""
+    """Number of times the stages are run, with the same weights."""
     order_head: str = "potential"
     """`potential`, or `pooled`: rows, columns and the diagonal for each variable, without evidence of pairs."""
     channels: tuple[str, ...] = CHANNELS_OF_0_1

@@ -46,7 +46,7 @@ from causal_arrow.storage import chunks_of, let_go, room_for
 
 
 class LongMeasured(Measured):
-    """What the groups of statistics need of a long table."""
+    """The inputs of the groups of statistics, for a long table."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class LongMeasured(Measured):
 
     @cached_property
     def correlations(self) -> Array:
-        """Of the values and of the normal scores, in float64.  (2, 1, P, P)"""
+        """Correlations of the values and of the normal scores, in float64.  (2, 1, P, P)"""
         return correlation(self._second_moments[0])[:, None]
 
     @cached_property
@@ -264,7 +264,7 @@ class LongMeasured(Measured):
 
     @cached_property
     def _sums(self) -> dict[str, Array]:
-        """What is summed over all observations, in one pass."""
+        """Sums over all observations, from one pass."""
         sums: dict[str, Array] = {}
 
         def add(name: str, part: Array) -> None:

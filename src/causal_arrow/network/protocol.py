@@ -11,7 +11,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.progress import Progress, ignore
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-"""Of matrix products. On a processor there is float32 alone."""
+"""Precisions of matrix products. A CPU has float32 only."""
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class Network(Protocol):
 
     @property
     def device(self) -> str:
-        """Where it computes: "cpu", "cuda:0"."""
+        """The device it computes on: "cpu", "cuda:0"."""
 
     def on(self, device: str, precision: str) -> Network:
         """The same network on a device, in a precision; ConfigurationError if it cannot be there."""

@@ -141,14 +141,14 @@ class Measured:
 
     @cached_property
     def correlations(self) -> Array:
-        """Of the values and of the normal scores, in float64.  (2, B, P, P)"""
+        """Correlations of the values and of the normal scores, in float64.  (2, B, P, P)"""
         xp = functions_for(self.values)
         data = xp.double(xp.stack([self.values, self.scores], 0))
         return correlation(data.swapaxes(-1, -2) @ data)
 
     @cached_property
     def precision(self) -> Array:
-        """Of the values and of the normal scores, in float64.  (R, 2, B, P, P)"""
+        """Inverse correlations of the values and of the normal scores, in float64.  (R, 2, B, P, P)"""
         return precisions(self.correlations)
 
     @cached_property
@@ -341,7 +341,7 @@ class ChannelGroup:
     features: int
     compute: Callable[[Measured], Sequence[Array]]  # features × (B, N, P), float32
     moments: bool = True
-    """Whether statistics of pairs hold cross moments of it."""
+    """Whether its cross moments are among the statistics of pairs."""
 
 
 def _mark(measured: Measured, mask: Array | None, there: bool) -> Array:
@@ -404,7 +404,7 @@ STATISTICS_OF_ANY_TABLE = (
     "observed_shares",
     "intervention_shifts",
 )
-"""What an encoder is fed that reads categories, missing cells and experiments."""
+"""The inputs of an encoder that reads categories, missing cells and experiments."""
 
 
 INPUTS_OF_PARTS = {

@@ -62,7 +62,7 @@ def pieces(count: int, most: int, least: int) -> Iterator[slice]:
 
 
 def each(work: Callable[[Item], Result], items: Iterable[Item], done: Callable[[], None] | None = None) -> list[Result]:
-    """What the work returns for each item, one after the other or on several threads; `done` is called after each."""
+    """Do the work for each item, one after the other or on several threads; `done` is called after each."""
     todo = list(items)
     several = len(todo) > 1 and _threads_here() > 1
     results = []
@@ -115,7 +115,7 @@ def _take_control(controller: Any) -> None:
 
 @lru_cache(maxsize=1)
 def _controller(process: int) -> Any:
-    """What sets the number of threads; None where there is one anyway, or where its package is not installed."""
+    """The object that sets the number of threads; None if there is one anyway, or if its package is not installed."""
     if os.environ.get("OPENBLAS_NUM_THREADS") == os.environ.get("MKL_NUM_THREADS", "1") == "1":
         return None
     try:

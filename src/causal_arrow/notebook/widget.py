@@ -46,7 +46,7 @@ class GraphWidget(anywidget.AnyWidget):
     can_undo = traitlets.Bool(False).tag(sync=True)
     selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
     wish = traitlets.Dict().tag(sync=True)
-    """What the person asks for: an argument, an effect, or to undo."""
+    """The person's request: an argument, an effect, or to undo."""
 
     def __init__(self, found: Discovery) -> None:
         self._found = found

@@ -122,7 +122,7 @@ class SeriesAnswer:
     threshold: float = 0.5
     """For "map": edges are shown when they are more probable than this."""
     hidden: str = "standing-out"
-    """Which hidden causes to show: "none", those "standing-out" from the level of the series, or "all"."""
+    """The hidden causes to show: "none", those "standing-out" from the level of the series, or "all"."""
     hidden_threshold: float = HIDDEN_CAUSE
     """The probability above which a hidden cause is shown."""
     steps: int | None = None

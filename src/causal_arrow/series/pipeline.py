@@ -56,7 +56,7 @@ def answer_series(
     before: Callable[[Workload], None] | None = None,
     progress: Progress = ignore,
 ) -> tuple[SeriesAnswer, TableReport]:
-    """The answer for a series, and the report with what was noticed about time."""
+    """The answer for a series, and its report with the findings about time."""
     table, options, knowledge = series.table, settings.series, as_knowledge(settings.knowledge)
     ways = [prepare(series, options, columns) for columns in readings(settings.scale, table.log_candidates)]
     first = ways[0]

@@ -187,7 +187,7 @@ COPY = 1 - 1e-9  # correlation
 MAX_CLASSES = 100  # different values up to which columns are compared value by value
 ALIKE_DIGITS = 12  # decimal digits, of the largest value in a column, to which equal values agree
 READ_FIRST = ("category", "ordered", "binary", "number")
-"""Of copies of different kinds, one of the first of these is read: what it assumes holds for all."""
+"""Kinds in the order in which copies of different kinds are preferred: what the first assumes holds for all."""
 
 
 def _find_copies(

@@ -30,7 +30,7 @@ ENVIRONMENT = "environment"
 NOTHING_SET = frozenset(
     {"control", "ctrl", "none", "nothing", "no", "placebo", "untreated", "baseline", "natural", "wild-type"}
 ) | {"wt", "mock", "obs", "observed", "observational", "false", "0", "-", "."}
-"""What people write where nothing was set, in lower case."""
+"""Labels that people use for rows without an intervention, in lower case."""
 LEFT_OUT = "that column is left out. Keep it, or leave these observations out."
 OTHER_SEPARATORS = re.compile(r"\s*[,+&|/]\s*|\s+and\s+")
 
@@ -129,7 +129,7 @@ def _from_labels(
 
 
 def _hint(label: str, names: Sequence[str], left_out: Sequence[str]) -> str:
-    """What somebody may have meant by a label that names no variable."""
+    """A guess at the meaning of a label that names no variable."""
     if label in left_out:
         return LEFT_OUT
     parts = [part for part in OTHER_SEPARATORS.split(label) if part]
@@ -219,7 +219,7 @@ def lost_experiments(before: Table, after: Table) -> list[Finding]:
 
 
 def experiment_findings(table: Table) -> list[Finding]:
-    """How many rows are experiments and what they set; and what was never left to itself."""
+    """Count the rows of experiments and name their targets, and variables that were intervened on throughout."""
     if table.intervened is None:
         return []
     count, per_variable = int(table.intervened.any(axis=1).sum()), table.intervened.sum(axis=0)

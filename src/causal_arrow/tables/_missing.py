@@ -57,7 +57,7 @@ def complete(table: Table, missing: str, abilities: Abilities) -> Completed:
 
 
 def sparse_columns(table: Table) -> list[Problem]:
-    """The columns of which hardly anything was observed."""
+    """The columns that are almost entirely missing."""
     sparse = np.flatnonzero((~table.observed).mean(axis=0) > MAX_MISSING).tolist()
     there = table.observed.sum(axis=0).tolist()
     return [Problem("sparse", table.names[index], counted(there[index], "value")) for index in sparse]

@@ -84,7 +84,7 @@ def _with_either_sign(texts: NDArray[np.object_], decimal: str) -> Numerals:
 
 
 def _with_units(texts: NDArray[np.object_], decimal: str, read: Numerals) -> Numerals:
-    """The numbers without the unit that every text has; or `read`, with a word on different units."""
+    """The numbers without the unit that every text has; or `read`, with a note about different units."""
     parts: dict[str, tuple[str, str, str]] = {}  # number, blank and unit
     for text, known in zip(texts.tolist(), read.recognized.tolist(), strict=True):
         found = None if known else _WITH_UNIT.fullmatch(text)

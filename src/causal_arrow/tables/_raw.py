@@ -34,7 +34,7 @@ CELLS_PER_PART = 2_000_000
 PACKED = "texts of a packed column"
 """The name of the categories of a column that the file has as text."""
 UNNAMED = re.compile(r"Unnamed: \d+")
-"""What pandas calls the columns of a file that have no name."""
+"""The names that pandas gives to unnamed columns of a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +357,7 @@ class _Packed:
 
 
 def _form_of(column: pd.Series) -> str:
-    """What the cells of a part are: number, truth, text, levels, other; empty if there are none."""
+    """The form of the cells of a part: number, truth, text, levels, other; empty if there are none."""
     import pandas as pd
     from pandas.api import types
 

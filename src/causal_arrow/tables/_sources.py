@@ -366,4 +366,4 @@ _READERS: dict[str, Callable[[BinaryIO, str, ReadOptions, Progress], RawFrame]] 
 }
 
 ENDINGS = tuple(_READERS)
-"""Of the names of files that can be read."""
+"""Endings of the names of files that can be read."""

@@ -185,7 +185,7 @@ def _parse_long(text: _Text, settings: Mapping[str, Any], width: int, progress: 
 
 
 def _explained(error: Exception, name: str) -> Exception:
-    """What pandas' parser raises, as people can use it; other errors as they are."""
+    """Turn an error of pandas' parser into one that people can use; return other errors unchanged."""
     import pandas as pd
 
     if isinstance(error, pd.errors.EmptyDataError):
@@ -381,7 +381,7 @@ def _layout(name: str, sample: str, options: ReadOptions) -> _Layout:
 
 
 def _position(name: str, lines: Sequence[str], options: ReadOptions) -> _Position:
-    """Where the table is, by lines of which most have the same number of fields."""
+    """Find the table by lines that mostly have the same number of fields."""
     marked = [line.lstrip().startswith(COMMENT) for line in lines]
     if all(mark or not line.strip() for mark, line in zip(marked, lines, strict=True)):
         marked = [False] * len(lines)  # then it is not a mark of comments

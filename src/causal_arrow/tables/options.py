@@ -11,7 +11,7 @@ from causal_arrow.inputs import as_list, checked
 from causal_arrow.text import closest, shown
 
 Kind = Literal["number", "binary", "ordered", "category"]
-"""What a column can hold: numbers; yes or no; levels in an order; levels without one."""
+"""The kinds of columns: numbers; yes or no; ordered levels; unordered levels."""
 Missing = Literal["auto", "model", "error", "drop", "impute"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MISSING_CHOICES: tuple[str, ...] = get_args(Missing)
@@ -20,11 +20,11 @@ Several = Sequence[Any]
 """One value or several: `one_or_several` makes a list of them."""
 
 Form = Literal["text", "flag", "names", "column", "missing", "kinds", "orders"]
-"""What the value of an option is: text, true or false, several values, the name of a column (in Python also a label for
+"""The form of an option's value: text, true or false, several values, the name of a column (in Python also a label for
 each row), what to do about missing values, the kinds of some columns, the levels of some columns."""
 
 MAX_EXACT = 2**53
-"""Integers beyond this are not all floating point numbers."""
+"""Beyond this, not every integer is exact as a floating point number."""
 DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 

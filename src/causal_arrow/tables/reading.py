@@ -202,7 +202,7 @@ def check_readable(table: Table, abilities: Abilities) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Roles:
-    """Which columns of a source are variables, and what labels the rows."""
+    """The columns of a source that are variables, and the labels of its rows."""
 
     raw: RawFrame
     variables: tuple[int, ...]
@@ -276,7 +276,7 @@ def _check_size(raw: RawFrame, names: Sequence[str]) -> None:
 
 
 def _declared(roles: _Roles, options: ReadOptions) -> dict[int, dict[str, Any]]:
-    """What the caller declares of columns, by their indices: `kind` and `order` of CellOptions."""
+    """The caller's declarations about columns, by their indices: `kind` and `order` of CellOptions."""
     raw, environment = roles.raw, roles.environment_index
     declared: dict[int, dict[str, Any]] = {}
     for name, kind in (options.kinds or {}).items():

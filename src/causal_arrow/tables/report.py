@@ -85,9 +85,9 @@ class TableReport(InNotebooks):
     observations: int
     """The number of rows."""
     columns: tuple[Column, ...]
-    """What each variable is."""
+    """Name, kind and levels of each variable."""
     findings: tuple[Finding, ...]
-    """What was noticed, the most serious first."""
+    """The findings, the most serious first."""
 
     def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {each.severity}: {each.worded()}" for each in self.findings)])
@@ -483,7 +483,7 @@ def _is_sorted(column: Floats) -> bool:
 
 
 def _autocorrelation_beyond_trend(column: Floats) -> float:
-    """Of each row with the next, once the mean of the rows around it is taken out."""
+    """Correlation of each row with the next, after subtracting the mean of the rows around it."""
     holes = np.isnan(column)
     values = np.where(holes, np.nanmean(column), column)
     count = len(values)

@@ -33,7 +33,7 @@ better guess."""
 
 
 def log_candidates(values: Floats) -> Bools:
-    """The columns worth a log transform: of one sign, and nearer to a log-normal distribution than to a normal one.
+    """The columns worth a log transform: values share a sign and look log-normal rather than normal.
 
     (P,) A column of negative numbers is judged, and its logarithms are taken, without the sign.
     By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
@@ -70,7 +70,7 @@ def has_logarithms(column: Floats) -> bool:
 
 
 def logarithms(values: Floats) -> Floats:
-    """The logarithms of values of one sign, without that sign: a column and its negative are one variable."""
+    """The logarithms of values that share a sign, without that sign: a column and its negative are one variable."""
     return np.asarray(np.log(np.abs(values)))
 
 

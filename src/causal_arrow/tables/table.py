@@ -24,12 +24,12 @@ MIN_ROWS = 20
 """A table with fewer is refused."""
 
 PARTS = ("levels", "observed", "intervened")
-"""What a network may be able to read besides numbers: categories, missing cells, cells that an experiment has set."""
+"""Parts that a network may read besides numbers: categories, missing cells, cells that an experiment has set."""
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What the network that will read a table can use besides numbers.
+    """The parts of a table, besides numbers, that the network can use.
 
     Examples
     --------
@@ -98,9 +98,9 @@ class Finding:
     columns: tuple[str, ...]
     """The columns it is about; empty for the whole table."""
     message: str
-    """What was noticed, in words."""
+    """The finding in words."""
     remedies: tuple[Remedy, ...] = ()
-    """What can be done about it."""
+    """Remedies, if there are any."""
 
     def worded(self, wording: Wording = PYTHON) -> str:
         """The message with its remedies, in the words of Python or the command line."""
@@ -140,9 +140,9 @@ class Table:
     values: Floats
     """Numbers, and codes of levels; not writable; NaN where nothing was observed.  (N, P)"""
     columns: tuple[Column, ...]
-    """What each variable is.  (P,)"""
+    """Name, kind and levels of each variable.  (P,)"""
     findings: tuple[Finding, ...] = ()
-    """What was noticed while reading."""
+    """Findings from reading the table."""
     intervened: Bools | None = None
     """Where an experiment has set the value; None without experiments.  (N, P)"""
     environment: str | None = None
@@ -188,7 +188,7 @@ class Table:
 
     @cached_property
     def log_candidates(self) -> Bools:
-        """Which variables are worth a log transform: numbers that are skewed and share a sign.  (P,)"""
+        """True for variables worth a log transform: numbers that are skewed and share a sign.  (P,)"""
         return np.array(
             [
                 column.kind == "number" and bool(log_candidates(values[~np.isnan(values), None])[0])

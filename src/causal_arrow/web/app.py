@@ -69,7 +69,7 @@ STATUSES: dict[type[Exception], int] = {
     OutdatedError: 409,
     TooBusyError: 503,
 }
-"""Of errors that are not simply a request to put right (400)."""
+"""Status codes of errors other than a bad request (400)."""
 TROUBLES: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Trouble, "description": description}
     for status, description in {
@@ -132,7 +132,7 @@ OCTETS: dict[str, Any] = {
 
 @api.get("/server")
 async def server(page: ThePage) -> messages.Server:
-    """What the page has to know: limits, the network, examples."""
+    """Facts that the page needs: limits, the network, examples."""
     return messages.Server(
         version=__version__,
         model=model_name(page.settings.model),
@@ -292,7 +292,7 @@ async def effect(
 
 @api.get("/sessions/{session}/effects")
 async def effects(page: ThePage, found: Found, effect: QueryName) -> dict[str, Any]:
-    """What moves a variable most: the effects of all others on it, the largest first (`Effects.to_dict`)."""
+    """The effects of all other variables on one, the largest first (`Effects.to_dict`)."""
     return await page.aside(lambda: found.effects(effect).to_dict())
 
 
@@ -388,7 +388,7 @@ def _base_name(name: str) -> str:
 
 
 async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What the work gives; it is cancelled when the sender of the request leaves."""
+    """The result of the work, which is cancelled when the sender of the request leaves."""
 
     async def leaves() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -406,7 +406,7 @@ async def _while_waited_for(request: Request, work: Coroutine[Any, Any, Result])
 
 
 async def _upload(request: Request, limits: Limits) -> bytes:
-    """The body, if it is not too large. One that is a little so is read to its end, so that the browser hears why."""
+    """The body, if it is not too large. A slightly larger one is read to its end: the browser then gets the reason."""
     content = bytearray()
     received = 0
     async for piece in request.stream():

@@ -1,4 +1,4 @@
-"""What goes over the wire: the requests and answers of the API, as `/openapi.json` describes them."""
+"""The requests and responses of the API, as `/openapi.json` describes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Message(BaseModel):
 
 
 class Trouble(Message):
-    """What went wrong, in one sentence or two."""
+    """The error, in one sentence or two."""
 
     message: str
 
@@ -40,7 +40,7 @@ class Example(Message):
 
 
 class Server(Message):
-    """What the page has to know of the server."""
+    """Facts about the server that the page needs."""
 
     version: str
     model: str
@@ -143,7 +143,7 @@ class BelievedStatement(Message):
 
 
 class KnowledgeStatements(Message):
-    """What the person knows about the graph."""
+    """The person's knowledge about the graph."""
 
     required: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
     forbidden: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
@@ -272,7 +272,7 @@ class Node(Message):
 
 
 class Drawing(Message):
-    """What is to be drawn, and the pixels there are for it; most edges go along the order of the names."""
+    """The graph to draw and the room for it in pixels; most edges follow the order of the names."""
 
     names: Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
     edges: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)]
@@ -328,7 +328,7 @@ class Plot(Message):
 
 
 class PairStability(Message):
-    """What the graphs of resampled tables have between two variables."""
+    """The edges between two variables in the graphs of resampled tables."""
 
     resamples: int
     frequency: Probability
@@ -386,7 +386,7 @@ class Independence(Message):
 
 
 class Evidence(Message):
-    """What speaks against the graph as it stands."""
+    """Evidence against the current graph."""
 
     words: str = Field(description="Whether the data contradict the graph, or why that was not tested.")
     tests: int = Field(description="How many independences were tested.")

@@ -1,4 +1,4 @@
-"""What a server holds, and the work it does for a session: reading its table, and resampled ones."""
+"""The state of a server, and the work it does for a session: reading its table, and resampled ones."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ READERS = 2
 """Threads that read files and draw pictures, next to the one that runs the network."""
 
 CELLS_PER_PASS = 25_000
-"""Of resampled tables that the network reads together: few, so that others get their turn and progress shows."""
+"""Cells of resampled tables per pass: few, so that other jobs get their turn and progress shows."""
 
 Result = TypeVar("Result")
 
 
 class Page:
-    """What a server holds: the settings of the network, its sessions, and the line in front of the network."""
+    """The state of a server: the settings of the network, its sessions, and the queue for the network."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Page:
         self._openers = asyncio.Semaphore(self.limits.most_readers)
 
     async def aside(self, work: Callable[[], Result]) -> Result:
-        """What the work gives, done by a thread so that other pages are answered meanwhile."""
+        """Do the work in a thread, so that the server stays responsive."""
         async with self._readers:
             return await asyncio.to_thread(work)
 
@@ -146,7 +146,7 @@ class Page:
         return await self._apart(file, partial(open_file, file, self.limits, able))
 
     async def _apart(self, file: FileInMemory, work: Callable[[], Result]) -> Result:
-        """What the work gives, done in a child process that ends when this coroutine is cancelled."""
+        """Do the work in a child process that ends when this coroutine is cancelled."""
         wanted = [True]
         async with self._openers:
             try:
@@ -220,7 +220,7 @@ class Page:
         return session
 
     def abilities(self) -> Abilities:
-        """What the network reads besides numbers."""
+        """The parts of a table that the network reads besides numbers."""
         return abilities(self.settings.model, self._network())
 
     def _network(self) -> Network:

@@ -124,7 +124,7 @@ RESTS_ON: dict[Decision | None, str] = {
 
 
 def _evidence(answer: Answer, table: Table | None, j: int, k: int) -> list[str]:
-    """What knowledge, the equivalence class and the data say about the edge."""
+    """Sentences on the edge from knowledge, the equivalence class and the data."""
     source, target = answer.names[j], answer.names[k]
     sentences = []
     for first, second in ((j, k), (k, j)):
@@ -151,7 +151,7 @@ def _evidence(answer: Answer, table: Table | None, j: int, k: int) -> list[str]:
 
 
 def _rank_correlation(table: Table, source: str, target: str) -> float | None:
-    """That of two variables with an order, over the rows that have both; None where there is none."""
+    """Rank correlation of two ordered variables over rows that have both; None where there is none."""
     indices = [table.names.index(name) for name in (source, target)]
     if any(table.columns[index].kind == "category" for index in indices):
         return None
@@ -409,7 +409,7 @@ def probabilities(answer: Answer) -> messages.Probabilities:
 
 
 def experiments(found: Discovery, cause: str | None, effect: str | None) -> dict[str, Any]:
-    """What to randomize or to measure next: to learn about one effect, about the causes of a variable, or the graph."""
+    """Rank what to randomize or to measure next, to learn about one effect, the causes of a variable, or the graph."""
     if cause is not None and effect is None:
         raise ConfigurationError("Expected an effect together with the cause.")
     plan = found.next_experiment(effect if cause is None or effect is None else (cause, effect))

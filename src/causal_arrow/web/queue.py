@@ -29,7 +29,7 @@ class TooBusyError(ArrowError):
 
 
 class UnwantedError(Exception):
-    """Nobody wants the result of a job any more."""
+    """The result of a job is no longer needed."""
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class Job(Generic[Result]):
 
 @contextlib.contextmanager
 def stopped_when_unwanted(network: Network, job: Callable[[], Job[Any]]) -> Iterator[None]:
-    """While this lasts, UnwantedError in place of the network's next stage once nobody wants the job's result."""
+    """Within this context, raise UnwantedError before the network's next stage once the result is no longer needed."""
 
     def check() -> None:
         if not job().is_wanted:
@@ -108,7 +108,7 @@ class NetworkQueue:
             return self._waiting.index(job) if job in self._waiting else 0
 
     def cancel(self, job: Job[Any] | None) -> None:
-        """Nobody wants the result any more: the job never starts, or stops soon and what it found is dropped."""
+        """Cancel the job: it never starts, or stops soon and its result is dropped."""
         if job is None:
             return
         with self._change:

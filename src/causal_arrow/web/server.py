@@ -63,7 +63,7 @@ class Guard:
 
     app: ASGIApp
     token: str | None = None
-    """What the API asks for; None on a loopback address."""
+    """The token that the API requires; None on a loopback address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -186,7 +186,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What to open in a browser; the part behind # stays in the browser."""
+        """The address to open in a browser; the part after # stays in the browser."""
         host = socket.gethostname() if self.host in EVERY_ADDRESS else self.host
         place = f"[{host}]" if ":" in host else host
         return f"http://{place}:{self.port}/{f'#token={self.token}' if self.token else ''}"

@@ -27,7 +27,7 @@ MAX_QUESTIONS = 20
 """Questions about effects that the report answers and the Python lines repeat."""
 MAX_EARLIER = 8
 EARLIER_BYTES = 16 * 2**20
-"""What the tables of earlier readings may take, so that going back to them needs no network."""
+"""Memory for the tables of earlier readings, so that returning to them needs no pass of the network."""
 
 
 class UnknownSessionError(ArrowError):
@@ -53,7 +53,7 @@ class EffectAsked:
     randomized: bool = False
     """Whether chance decided on the cause."""
     level: str | None = None
-    """Of an outcome with levels, the one whose share is the outcome."""
+    """The level whose share is the outcome, for an outcome with levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Session:
 
     file: FileInMemory
     report: TableReport
-    """Of the table as it is read by default."""
+    """The report on the table, read with default options."""
     raw: RawFrame
     """The table in the file, before anything is decided about its columns."""
     columns: tuple[SourceColumn, ...] = ()
@@ -86,7 +86,7 @@ class Session:
     found: Discovery | None = None
     answer: Answer | None = None
     notice: str | None = None
-    """What a person should know about the last reading."""
+    """A note about the last reading."""
     resampling: Job[list[GraphDistribution]] | None = None
     series: Job[SeriesDiscovery] | None = None
     """The table read as a time series."""
@@ -104,7 +104,7 @@ class Session:
     """How many answers were kept, ever."""
 
     def settle(self) -> None:
-        """Take over what the network has found since, with what the person had said of the variables that are left."""
+        """Adopt the network's new result, with the person's knowledge about the remaining variables."""
         job = self.job
         if job is None or job.state != "done" or job.result is None or job.result is self.found:
             return
@@ -132,7 +132,7 @@ class Session:
         return self._current
 
     def marks(self) -> object:
-        """What differs after every change that is worth keeping on disk."""
+        """A value that changes whenever there is something new to keep on disk."""
         return id(self.answer), tuple(self.questions), tuple(each.number for each in self.kept), self.asked
 
     def argue(self, found: Discovery | None, answer: Answer, version: int | None) -> None:
@@ -149,7 +149,7 @@ class Session:
             )
 
     def known(self, choices: Settings) -> Discovery | None:
-        """The discovery when the table was last read like this; None if that is not remembered."""
+        """The discovery from the last time the table was read this way; None if it was dropped."""
         if self.found is not None and choices == self.choices:
             return self.found
         return next((found for earlier, found in self._earlier if earlier == choices), None)
@@ -167,7 +167,7 @@ class Session:
 
     @property
     def resampled(self) -> list[GraphDistribution] | None:
-        """What the network said of resampled tables, once it has read them all."""
+        """The network's distributions for resampled tables, once it has read them all."""
         job = self.resampling
         return None if job is None or job.state != "done" else job.result
 
@@ -273,6 +273,6 @@ class Sessions:
                 del self._sessions[session.key]
 
     def is_waited_for(self, session: Session) -> bool:
-        """Whether its page has asked after it lately."""
+        """Whether its page has sent a request lately."""
         idle = self.clock() - session.last_used
         return self._sessions.get(session.key) is session and idle <= self.limits.patience_seconds

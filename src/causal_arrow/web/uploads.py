@@ -30,7 +30,7 @@ from causal_arrow.text import counted
 MEGABYTE = 2**20
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".gz")
 ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet")
-"""Of files that the page takes: those whose size in memory is known before they are read."""
+"""Endings of files that the page accepts: those whose size in memory is known before they are read."""
 UNPACKED = 4
 """A compressed file may hold this many times the bytes of the largest file."""
 FIRST_BYTES = MEGABYTE
@@ -38,10 +38,10 @@ FIRST_BYTES = MEGABYTE
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server takes on."""
+    """Limits of one server."""
 
     surface: str = "this page"
-    """What takes on no more, in messages."""
+    """The name of the surface, for messages about its limits."""
     most_bytes: int = 25 * MEGABYTE
     most_observations: int = 100_000
     most_variables: int = 200
@@ -51,9 +51,9 @@ class Limits:
     session_seconds: float = 3600.0
     """How long a session is kept after its last use."""
     patience_seconds: float = 30.0
-    """A table whose page has not asked after it for so long is not worth starting on."""
+    """Seconds without a request from its page, after which a table is not started."""
     most_memory: int = 768 * MEGABYTE
-    """What reading a file may take."""
+    """Memory for reading a file."""
     most_read_seconds: float = 6.0
     """How long reading a small file may take; a large one has a second more per megabyte."""
     most_readers: int = 4
@@ -109,7 +109,7 @@ class Limits:
             )
 
     def check_used(self, columns: int) -> None:
-        """TableError if more columns are to be read than the network may read here."""
+        """TableError for more columns than the network may read here."""
         if columns > self.most_variables:
             raise TableError(
                 f"{counted(columns, 'column')} are chosen, more than the {self.most_variables:,} that {self.surface} "

@@ -1,4 +1,4 @@
-"""What the page shows of a session: its state, the trust card, the graph, where everything stands."""
+"""The page's view of a session: its state, the trust card, the graph and its layout."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def graph_of(answer: Answer) -> messages.Graph:
 
 
 def _suggestion(answer: Answer) -> messages.Suggestion | None:
-    """What column names suggest and the graph contradicts; a click on the page says it."""
+    """Knowledge that column names suggest and the graph contradicts; the page adds it in one click."""
     remedy = suggestion(answer)
     if remedy is None:
         return None

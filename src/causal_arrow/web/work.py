@@ -63,7 +63,7 @@ class _Kept(BaseModel):
 
 
 class _Rest(BaseModel):
-    """What a work file holds besides the discovery."""
+    """The content of a work file besides the discovery."""
 
     name: Text = ""
     example: Text = ""
@@ -73,7 +73,7 @@ class _Rest(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What a work file holds, checked."""
+    """Check the content of a work file."""
 
     name: str
     example: str
@@ -153,7 +153,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session as the store holds it: its table as it came, how it was to be read, and its work file, if any."""
+    """A stored session: its table as received, its reading options, and its work file, if any."""
 
     file: FileInMemory
     example: str
@@ -170,7 +170,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def save(self, session: Session) -> None:
-        """Write what has changed about a session since it was written last; nothing for one that is there as it is."""
+        """Write what has changed in a session since it was last written; nothing if it is up to date."""
         marks = session.marks()
         if self._marks.get(session.key) == marks:
             return

@@ -118,7 +118,7 @@ def select_rows(names: Sequence[str]) -> list[SuiteRow]:
 
 
 def judged_by(rows: Sequence[SuiteRow]) -> str:
-    """What the suites of the rows ask methods for; BenchmarkError if that is not one thing."""
+    """The kind of result that the suites of the rows require; BenchmarkError if they differ."""
     asked = {SUITES[row.suite].judged_by: row.suite for row in rows}
     if len(asked) > 1:
         raise BenchmarkError(

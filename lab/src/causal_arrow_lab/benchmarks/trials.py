@@ -46,19 +46,19 @@ Floats = NDArray[np.float64]
 CATALOG = Path(__file__).parent / "data" / "trials.toml"
 LEVEL = 0.9
 NORMAL_QUANTILE = 1.6448536269514722
-"""Of an interval of LEVEL."""
+"""The normal quantile of an interval of LEVEL."""
 
 # What a method is asked, and what it answers
 
 
 @dataclass(frozen=True)
 class Roles:
-    """What the person who asks knows."""
+    """The knowledge of the person who asks."""
 
     earlier: tuple[str, ...] = ()
     """Columns that come before the treatment."""
     randomized: bool | str = False
-    """Whether the treatment was drawn; or the column that marks the rows in which it was."""
+    """True if the treatment was randomized; or the column that marks the rows in which it was."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a method says about one case, beside the truth."""
+    """A method's result for one case, next to the truth."""
 
     case: str
     group: str
@@ -301,7 +301,7 @@ def _draw_covariates(random: np.random.Generator) -> pd.DataFrame:
 
 
 def _scores(column: pd.Series, random: np.random.Generator) -> Floats:
-    """What a column contributes: a number as it is, a level by a number of its own, within three deviations.  (N,)"""
+    """The contribution of a column: a number as given, a random number per level, within three deviations.  (N,)"""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
@@ -373,7 +373,7 @@ def doubleml(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) ->
 
 
 def arrow(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """What the product answers to the plain question, nothing declared."""
+    """The product's result for the plain question, nothing declared."""
     return _arrow(frame, treatment, outcome, {})
 
 
@@ -388,7 +388,7 @@ def arrow_earlier(frame: pd.DataFrame, treatment: str, outcome: str, roles: Role
 
 
 def arrow_declared(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """What the product answers once the trial is declared; a study that is none is asked with its tiers."""
+    """The product's result once the trial is declared; for an observational study, with its tiers."""
     if not roles.randomized:
         return arrow_tiers(frame, treatment, outcome, roles)
     rows = roles.randomized if isinstance(roles.randomized, str) else None
@@ -493,7 +493,7 @@ def _design(frame: pd.DataFrame, names: Sequence[str]) -> Floats:
 
 
 def judge(case: Case, name: str, method: EffectMethod) -> Verdict:
-    """What a method says about a case."""
+    """Run a method on a case."""
     begun = time.process_time()
     try:
         with warnings.catch_warnings():

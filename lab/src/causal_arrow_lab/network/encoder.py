@@ -40,7 +40,7 @@ class Encoder(nn.Module):
     """Whether `forward_long` takes statistics over all observations."""
 
     growth: ClassVar[str] = "this encoder cannot grow"
-    """What `can_grow` allows, as the end of a sentence."""
+    """The changes that `can_grow` allows, as the end of a sentence."""
 
     @classmethod
     def can_grow(cls, config: Any, start: Any) -> bool:

@@ -76,12 +76,12 @@ def encoder_name(config: Any) -> str:
 # B tables, N observations, P variables
 
 MAX_COMPILED_VERSIONS = 64
-"""Of one kind of block."""
+"""Maximum number of compiled versions of one kind of block."""
 
 
 @dataclass(frozen=True)
 class ArrowConfig:
-    """Which encoder a network has, and its sizes.
+    """The encoder of a network, and its sizes.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class ArrowModel(nn.Module):
         self.extra: dict[str, Any] = {}
         self.between_stages: list[Callable[[], None]] = []
         self.dtype = torch.float32
-        """Of matrix products in `read` and `read_long`; `on` changes it."""
+        """Type of matrix products in `read` and `read_long`; `on` changes it."""
         self._replays: tuple[tuple[int, ...], ReplayedModel] | None = None
 
     def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> NetworkOutput:

@@ -408,7 +408,7 @@ class PairwiseEncoder(Encoder):
     def _exchange_in_chunks(
         self, pairs: Tensor, channels: Tensor, observations_per_chunk: int, progress: Progress = ignore
     ) -> Tensor:
-        """The same with the cells of one chunk of observations at hand.  (B, P, P, D)
+        """The pairs, with only one chunk of observations in memory at a time.  (B, P, P, D)
 
         In each stage the cells of a chunk are computed again from the start: that costs time, and keeps nothing.
         """

@@ -26,7 +26,7 @@ MAX_SHAPES = 4
 
 MAX_CELLS = 2**17
 MAX_VARIABLES = 256
-"""Of tables that are worth a graph: larger ones keep a GPU busy."""
+"""Limits of tables that are worth a CUDA graph: larger ones keep a GPU busy."""
 
 WARM_UPS = 3
 """Passes before a capture, in which libraries choose their kernels and compile what they need."""

@@ -54,7 +54,7 @@ def _check_bounds(name: str, bounds: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class TaskConfig:
-    """Which synthetic tasks the network learns from."""
+    """The synthetic tasks that the network learns from."""
 
     distribution: str = "paper"
     """`paper`, section 4.1; `broad`, half of it beyond the paper; or `any`, tables as people have them."""
@@ -81,7 +81,7 @@ class ShapeConfig:
     long_observations: tuple[int, int] = (2000, 10000)
     """The fewest and the most observations of these, log-uniform."""
     wide_share: float = 0.0
-    """The share of shapes with more variables than that; none of them is long."""
+    """The share of shapes with more variables than that, all with few observations."""
     wide_variables: tuple[int, int] = (110, 256)
     """The fewest and the most variables of these, log-uniform."""
 
@@ -220,7 +220,7 @@ class PretrainingConfig:
     seed: int = 0
     """Determines the initial weights and all tasks."""
     tasks: TaskConfig = field(default_factory=TaskConfig)
-    """Which synthetic tasks the network learns from."""
+    """The synthetic tasks that the network learns from."""
     shapes: ShapeConfig = field(default_factory=ShapeConfig)
     """Sizes of the tables."""
     batch: BatchConfig = field(default_factory=BatchConfig)

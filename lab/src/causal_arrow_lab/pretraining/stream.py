@@ -152,7 +152,7 @@ class TaskStream:
         self._side_stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def needs_draw(self, step: int, slot: int) -> bool:
-        """Whether `tasks` will draw."""
+        """Whether `tasks` will draw new tasks."""
         return self._drawn.get(slot, (None,))[0] != self._draw_of(step, slot)[0]
 
     def tasks(self, step: int, slot: int) -> TaskBatch:

@@ -269,7 +269,7 @@ def draw_numbers_of_levels(tasks: DiscreteTasks) -> Tensor:
 
 
 def existing_levels(tasks: DiscreteTasks, levels: Tensor) -> Tensor:
-    """Which of the K codes are levels of a variable.  (B, V) -> (B, V, K) bool"""
+    """True for those of the K codes that are levels of a variable.  (B, V) -> (B, V, K)"""
     return torch.arange(tasks.max_of_all, device=levels.device) < levels[:, :, None]
 
 

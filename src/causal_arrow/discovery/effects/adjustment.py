@@ -1,4 +1,4 @@
-"""What to adjust for: a valid set for each graph, and whether there is one where causes may be hidden."""
+"""Adjustment sets: a valid one for each graph, or the finding that hidden causes leave none."""
 
 # K graphs, P variables
 

@@ -61,7 +61,7 @@ class SetEffect:
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that the effect is zero."""
+        """The p value of the hypothesis that the effect is zero."""
         from scipy.special import stdtr
 
         statistic = abs(self.estimate.effect) / max(self.estimate.standard_error, 1e-300)
@@ -77,7 +77,7 @@ class SetEffect:
 
 @dataclass(frozen=True, eq=False)
 class RowEffects:
-    """What each observation of a table contributes to an effect."""
+    """The contribution of each observation of a table to an effect."""
 
     table: Table
     moments: Moments
@@ -138,15 +138,15 @@ class Effect(InNotebooks):
     """How many observations the estimate by the most frequent set rests on; each set is estimated from those that are
     complete for it."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know, in sentences."""
+    """Caveats, in sentences."""
     risks: tuple[float, float] | None = None
-    """Of a yes or no outcome under a yes or no treatment: the observed share of yes, overall and among the treated."""
+    """Observed share of yes, overall and among the treated, if outcome and treatment are both yes or no."""
     standard_unit: float = math.nan
     """Standard deviation of the treatment over that of the outcome, in units of the change."""
     level: str | None = None
-    """Of an outcome with levels, the one whose share changes; None for the outcome itself."""
+    """The level of the outcome whose share changes; None for the outcome itself."""
     unit: str = ""
-    """What the change of the outcome is counted in: "levels" of an ordered one; empty for numbers and shares."""
+    """Unit of the change: "levels" for an ordered outcome, empty for numbers and shares."""
     fixed_interval: tuple[float, float] | None = None
     """The interval of an instrument, which is not that of the distribution."""
     fixed_p_value: float | None = None
@@ -355,7 +355,7 @@ class Effect(InNotebooks):
 
     @property
     def subject(self) -> str:
-        """What changes: the outcome, or the share of one of its levels."""
+        """The quantity that changes: the outcome, or the share of one of its levels."""
         return self.outcome if self.level is None else f"the share of {self.outcome} = {self.level}"
 
     def __str__(self) -> str:
@@ -619,7 +619,7 @@ def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
 
 
 def robustness_value(partial_correlation: float, freedom: float, level: float | None = None) -> float:
-    """Share of what is left of treatment and of outcome that a hidden cause must explain to bring the effect to zero.
+    """Share of the residual variance of both that a hidden cause must explain to bring the effect to zero.
 
     With a `level`, to bring zero into the interval of that level. By Cinelli and Hazlett (2020): with f² the odds
     R² / (1 − R²) of the partial R² of treatment and outcome, less what chance allows where there is a level,

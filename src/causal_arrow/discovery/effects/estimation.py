@@ -767,7 +767,7 @@ def _scaled(estimate: SetEstimate, size: float) -> SetEstimate:
 
 
 def _row_effects(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> RowEffects | None:
-    """What each observation contributes to the effect, averaged over the most frequent sets."""
+    """The contribution of each observation to the effect, averaged over the most frequent sets."""
     moments = {members: each.moments for members, each in found.estimates.items() if each.moments is not None}
     if not moments:
         return None

@@ -23,7 +23,7 @@ MAX_BARS = 30
 
 @dataclass(frozen=True)
 class Experiment:
-    """One thing that could be done, and how much uncertainty it is expected to remove.
+    """A possible experiment, and how much uncertainty it is expected to remove.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class ExperimentPlan(InNotebooks):
 
     @property
     def subject(self) -> str:
-        """What the uncertainty is about."""
+        """The subject of the uncertainty, in words."""
         if not self.target:
             return "the graph"
         return (
@@ -170,7 +170,7 @@ class ExperimentPlan(InNotebooks):
 
     @property
     def sentence(self) -> str:
-        """What to do next, in one sentence or two."""
+        """Advice in one sentence or two."""
         if not self.batch or self.batch[0].gain < LITTLE:
             return (
                 f"No experiment is expected to be informative about {self.subject}: the "

@@ -1,4 +1,4 @@
-"""Is a graph compatible with a table? Tests of the independences that it implies, against graphs with shuffled names.
+"""Is a graph compatible with a table? Tests of the independences that it implies, against node-permuted graphs.
 
 A causal graph says that each variable, given its direct causes, is independent of everything that it does not affect
 (the local Markov property). Each such statement is tested. Some tests fail by chance, or because relations are odd; so
@@ -45,9 +45,9 @@ MAX_NAMED = 5
 PERMUTATIONS = 100
 """Shuffled graphs that a graph is compared with."""
 FEW_VARIABLES = 20
-"""Variables up to which that takes a fraction of a second: the report card then has the very same test."""
+"""Variables up to which that takes a fraction of a second: the report card then runs the same test."""
 REPORTED_PERMUTATIONS = 20
-"""Of more variables, for the report card: the fewest with which a graph can do better than 95% of them."""
+"""The number for more variables: the fewest with which a graph can do better than 95% of them."""
 MAX_REPORTED = 60
 """Variables up to which these take a fraction of a second."""
 MIN_COMPLETE = 50
@@ -76,9 +76,9 @@ class Falsification(InNotebooks):
     support: Floats
     """P-value that an edge j → k is not needed, given the other causes of k; NaN without an edge.  (P, P)"""
     permuted: Floats
-    """Share of violated independences in each graph with shuffled names.  (K,)"""
+    """Share of violated independences in each node-permuted graph.  (K,)"""
     equivalent: float
-    """Share of the shuffled graphs that imply the very same independences: if large, the test can say little."""
+    """Share of the permuted graphs that imply exactly the same independences: if large, the test has little power."""
 
     @property
     def tests(self) -> int:
@@ -97,7 +97,7 @@ class Falsification(InNotebooks):
 
     @property
     def falsified(self) -> bool:
-        """Whether the data contradict the graph more than by chance, and graphs with shuffled names no more than it."""
+        """Whether the data contradict the graph more than by chance, and node-permuted graphs no more than it."""
         if self.p_value <= LEVEL or self.equivalent > LEVEL:
             return False
         contradicted, as_good = round(self.violated * self.tests), int((self.permuted <= self.violated).sum())
@@ -197,7 +197,7 @@ class Falsification(InNotebooks):
 def falsify(
     graph: Bools, table: Table, permutations: int, random: np.random.Generator, hidden: Bools | None = None
 ) -> Falsification:
-    """Test what the graph (P, P) implies about the table, and `permutations` graphs with shuffled names.
+    """Test the independences that the graph (P, P) implies, and those of `permutations` node-permuted graphs.
 
     Of variables that share a `hidden` cause (P, P) with another nothing is tested: what it leaves independent depends
     on more than their direct causes. Incomplete observations, and those in which an experiment set a variable, are left
@@ -263,7 +263,7 @@ def _fewest_to_test(table: Table) -> int:
 
 
 def _untouched(table: Table) -> Bools:
-    """Which observations are complete, with no variable set by an experiment.  (N,)"""
+    """True for complete observations in which no experiment intervened.  (N,)"""
     complete = np.asarray(table.observed.all(axis=1))
     return complete if table.intervened is None else complete & ~table.intervened.any(axis=1)
 

@@ -33,7 +33,7 @@ KNOTS = (0.1, 0.4, 0.6, 0.9)
 MIN_SHARED = 0.2
 """Share of the observations with the same value from which a curve may jump there."""
 PENALTIES = 10.0 ** np.arange(-4.0, 1.6, 0.5)
-"""Of the ridge, in units of the variance of a standardized column."""
+"""Ridge penalties to choose from, in units of the variance of a standardized column."""
 MAX_NEWTON_STEPS = 30
 CLIP = 0.01
 """Probabilities of being treated are kept this far from 0 and 1."""

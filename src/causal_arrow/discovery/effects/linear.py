@@ -42,7 +42,7 @@ WEAK = 10.0
 
 
 class Moments(NamedTuple):
-    """What each observation contributes: over any group of them, the effect is Σ numerator / Σ denominator."""
+    """The contribution of each observation: over any group of them, the effect is Σ numerator / Σ denominator."""
 
     numerator: Floats  # (N,)
     denominator: Floats  # (N,)
@@ -56,7 +56,7 @@ class SetEstimate(NamedTuple):
     freedom: float
     """Degrees of freedom of the Student distribution that the estimate follows around the truth."""
     partial_correlation: float
-    """Of treatment and outcome, given the set; NaN for an estimator that is not linear."""
+    """Partial correlation of treatment and outcome given the set; NaN for an estimator that is not linear."""
     moments: Moments | None = None
     """For effects within groups, where they were asked for."""
 

@@ -1,4 +1,4 @@
-"""Choosing the next experiment: what is expected to remove most doubt, over graphs drawn from an answer.
+"""Choosing the next experiment: the one expected to remove most uncertainty, over graphs drawn from an answer.
 
 The doubt about the graph is that of each pair of variables, summed: is there no edge between a and b, is it a → b or
 b → a? An experiment that sets j shows whether a and b fall, rise or do not respond; what their responses are expected
@@ -8,7 +8,7 @@ any simulation. Several experiments together tell of each pair at least as much 
 The doubt about one effect is its variance between graphs, and the share of graphs in which it is not identified.
 """
 
-# K graphs, P variables, T things in doubt, C states of each, O outcomes
+# K graphs, P variables, T uncertain things, C states of each, O outcomes
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ Bools = NDArray[np.bool_]
 Target = str | tuple[str, str] | None
 
 MIN_DOUBT = 0.01
-"""Bits; pairs in less doubt are left alone."""
+"""Bits; pairs with less uncertainty are ignored."""
 MAX_THINGS = 1500
-"""Pairs that are followed, those in most doubt."""
+"""Maximum number of pairs considered, the most uncertain first."""
 MAX_MEASURED = 20
-"""Pairs whose hidden common cause may be measured, those in most doubt."""
+"""Maximum number of pairs whose hidden common cause may be measured, the most uncertain first."""
 STEPS = 11
 """Limits between which the size of an effect is read off an experiment."""
 MAX_CELLS = 4 * 10**7
 MIN_GRAPHS = 50
 """With very many variables, fewer graphs are looked at, so that their responses fit into memory."""
 MIN_VARIANCE = 1e-12
-"""Of a standardized effect between graphs: below it they agree."""
+"""Variance of a standardized effect between graphs, below which they agree."""
 MAX_STATES = 33
-"""Joint outcomes of several experiments that are told apart; those that say nearly the same count as one."""
+"""Maximum number of distinct joint outcomes of several experiments; nearly equal ones are merged."""
 MAX_SETTLED = 3
 """Pairs that a plan names for each experiment."""
 RULED_OUT = 0.05
@@ -74,7 +74,7 @@ def plan_experiments(
     rows: int | None = None,
     random: np.random.Generator,
 ) -> ExperimentPlan:
-    """The experiments, ranked by the doubt that each is expected to remove, and the best `budget` of them together.
+    """The experiments, ranked by the uncertainty each is expected to remove, and the best `budget` of them together.
 
     target      None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
     candidates  The variables that can be set; by default all that no experiment has set yet, without roots and the
@@ -202,7 +202,7 @@ def _candidates(
 
 
 def measurable(shared: Floats) -> list[tuple[int, int]]:
-    """The pairs whose hidden common cause is most in doubt."""
+    """The pairs whose hidden common cause is most uncertain."""
     doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
     indices = np.argwhere(doubt > MIN_DOUBT)
     order = np.argsort(-np.round(doubt[indices[:, 0], indices[:, 1]], EQUAL_DIGITS), kind="stable")
@@ -212,13 +212,13 @@ def measurable(shared: Floats) -> list[tuple[int, int]]:
 Key = tuple[str, tuple[int, ...]]
 """An action, and the variables it is about."""
 Move = tuple[str, tuple[int, ...], float, tuple[tuple[int, int], ...]]
-"""The same with its gain, and the pairs that it tells most about."""
+"""An action, its variables, its gain, and the pairs about which it is most informative."""
 Found = tuple[list[Move], list[Move], float]
-"""All moves by their gain, the best ones together, and the doubt there is."""
+"""All moves by their gain, the best ones together, and the present uncertainty."""
 
 
 def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
-    """The largest gain first; of equal ones, to set rather than to measure."""
+    """Sort the largest gain first; for equal gains, randomizing before measuring."""
     return -round(move[2], EQUAL_DIGITS), move[0] != "set", move[1]
 
 
@@ -259,7 +259,7 @@ def about_graph(
     doubt = float(_entropy(states.mean(axis=0)).sum())
     hidden: dict[Key, float] = {}
     if shared is not None and not ends:
-        # Hidden causes are in doubt beside all edges: setting a variable tells nothing of them.
+        # Hidden causes are uncertain as well as edges, and randomizing a variable is not informative about them.
         doubts = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
         doubt += float(doubts.sum())
         hidden = {("measure", pair): float(doubts[pair]) for pair in measured}
@@ -304,7 +304,7 @@ def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Boo
 
 
 def _information(outcomes: Floats, things: NDArray[np.intp], states: Bools) -> Floats:
-    """What the responses (K, P, O) of the two variables of each thing tell of its state, in bits.  (T,)"""
+    """Information, in bits, of the responses (K, P, O) of the two variables of each thing about its state.  (T,)"""
     first, second = (outcomes[:, things[:, side]] for side in (0, 1))  # (K, T, O)
     count = outcomes.shape[2]
     joint = np.empty((len(things), count, count, states.shape[2]))

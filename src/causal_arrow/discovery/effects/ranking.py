@@ -49,7 +49,7 @@ class Effects(InNotebooks):
     """Variables whose effect has no estimate: levels without an order, too few complete observations, or nothing left
     of them after adjustment."""
     categories: tuple[str, ...] = ()
-    """Those of them with more than two levels without an order: each two levels have an effect of their own."""
+    """Those of them with more than two unordered levels: each pair of levels has a separate effect."""
     why_not_estimated: Mapping[str, str] = field(default_factory=dict)
     """For each of `not_estimated`, the reason in words."""
 
@@ -108,7 +108,7 @@ class Effects(InNotebooks):
 
     @property
     def subject(self) -> str:
-        """What changes: the outcome, or the share of one of its levels."""
+        """The quantity that changes: the outcome, or the share of one of its levels."""
         return self.effects[0].subject if self.effects else self.outcome
 
     @property
@@ -157,7 +157,7 @@ class Effects(InNotebooks):
 
 
 def nothing_found(effects: Effects) -> str:
-    """That no cause of the outcome was found: because there is none, or because no effect could be estimated."""
+    """Say that no cause of the outcome was found: because there is none, or because no effect could be estimated."""
     in_any = f"has an effect on {effects.subject} in any of {counted(effects.graphs, 'graph')}"
     if reasons := reasons_for_none(effects):
         named = [f"for {listed(names)}, {reason}" for names, reason in reasons[:MAX_REASONS]]
@@ -191,7 +191,7 @@ def _in_short(effect: Effect) -> str:
 
 
 def _share_in_short(effect: Effect) -> str:
-    """In how many graphs there is an effect, or that most do not identify it, for the label of a picture."""
+    """Label for a picture: the share of graphs with an effect, or that most do not identify it."""
     if effect.verdict == "not identified":
         return f"not identified in {counted_share(effect.probability_not_identified)}"
     return counted_share(1 - effect.probability_of_none)

@@ -1,4 +1,4 @@
-"""What an experiment would show: how each variable responds when another one is set, by each of many graphs.
+"""Expected results of experiments: how each variable responds when another is randomized, by each of many graphs.
 
 For each graph, linear equations are fitted to the table: B[j, k] is the coefficient of j among the causes of k. If j is
 set at random over its usual range, all else left to itself, then k moves by Θ[j, k] = [(I − B)⁻¹ − I][j, k] standard

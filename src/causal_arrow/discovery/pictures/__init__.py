@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_EDGES = 120
-"""Edges drawn unless more are wanted, the most probable first: a picture of more cannot be read."""
+"""Default maximum number of edges, the most probable first: a picture of more cannot be read."""
 
 WIDTH_RANGE = (0.8, 2.4)  # lines of probability 0 and 1
 ALPHA_RANGE = (0.25, 0.95)

@@ -62,7 +62,7 @@ class Labels:
         return text_size(shown, families=self.families)
 
     def for_files(self, paths: Sequence[str | Path]) -> list[tuple[list[str], list[str | Path]]]:
-        """Which labels go into which files: SVG leaves letters to the reader's fonts."""
+        """The labels for each file: SVG leaves letters to the reader's fonts."""
         if self.full == self.safe:
             return [(self.safe, list(paths))]
         vector = [path for path in paths if str(path).lower().endswith(".svg")]

@@ -39,7 +39,7 @@ class Operation:
 
     name: str
     function: Function
-    """What people call: by the kernels where they apply."""
+    """The public function: uses the kernels where they apply."""
     plain: Function
     axes: str
     """Names of the sizes, with blanks between them."""

@@ -53,7 +53,7 @@ def _together(a, b, c):
 
 @triton.jit
 def _first_cell(task, block, observations, variables, OBSERVATIONS: tl.constexpr):
-    """Which cell of the whole tensor the block begins with: in 64 bits, because B · N · P · D can pass 2³¹."""
+    """Index of the first cell of the block in the whole tensor: 64 bits, because B · N · P · D can exceed 2³¹."""
     return (task.to(tl.int64) * observations + block * OBSERVATIONS) * variables
 
 
