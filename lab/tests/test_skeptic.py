@@ -31,6 +31,19 @@ def test_a_changed_record_is_noticed(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "1 of 1 rows and methods differ" in told.err
 
 
+@pytest.mark.parametrize(("changes", "status"), [((0.1, -0.1), 0), ((0.2, 0.2), 2)])
+def test_of_unstable_methods_means_are_compared(
+    changes: tuple[float, float], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = [record for record in skeptic.records_of("benchmarks") if record.suite == "sachs" and record.index < 2]
+
+    def changed(record: Record) -> Record:
+        return replace(record, measures={**record.measures, "f1": record.measures["f1"] + changes[record.index]})
+
+    monkeypatch.setattr(skeptic, "records_of", lambda name: [changed(record) for record in kept])
+    assert skeptic.main(["--rows", "sachs/pooled-raw", "--methods", "boss", "--datasets", "2"]) == status
+
+
 def test_datasets_are_those_that_every_method_answered() -> None:
     chosen = skeptic.chosen_records(["networks/ECOLI70"], ["arrow", "dagma"], 5, seed=3)
     assert len(chosen) == 10
