@@ -48,13 +48,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "data"
 
 
-def talk(folder: Path, conversation: Callable[[Any, Ask], Awaitable[Any]]) -> Any:
+def talk(folder: Path, conversation: Callable[[Any, Ask], Awaitable[Any]], *options: str) -> Any:
     """Start the server in a process of its own and have a conversation with it."""
 
     async def session() -> Any:
         server = mcp.StdioServerParameters(
             command=sys.executable,
-            args=["-m", "causal_arrow", "mcp", "--allow", str(folder)],
+            args=["-m", "causal_arrow", "mcp", "--allow", str(folder), *options],
             env={"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         async with mcp.Client(server) as client:
@@ -123,6 +123,7 @@ def answers(folder: Path) -> dict[str, Any]:
             await ask("add_knowledge", refused=True, graph="graph-1", required=["drug -> day3", "day3 -> drug"]),
             await ask("add_knowledge", refused=True, graph="graph-1"),
             await ask("discover_graph", refused=True, path="hospital.csv", reading={"kinds": {"age": "nonsense"}}),
+            await ask("discover_graph", refused=True, path="hospital.csv", reading={"colums": ["age"]}),
         ]
         return said
 
@@ -156,6 +157,9 @@ def test_every_answer_has_its_caveats(answers: dict[str, Any]) -> None:
     for name in ("known", "effect", "test", "plan"):
         assert answers[name]["caveats"]
         assert not any("Nothing is known" in caveat for caveat in answers[name]["caveats"])
+    for caveat in ("Poor overlap", "A hidden cause would have to explain"):
+        assert any(caveat in line for line in answers["effect"]["caveats"])
+        assert not any(caveat in line for line in answers["effect"]["details"])
     kinds = [content.type for content in answers["picture"]]
     assert kinds == ["image", "text"]
     assert "Caveats:\n- " in answers["picture"][1].text
@@ -172,6 +176,25 @@ def test_the_python_of_an_answer_reproduces_it(answers: dict[str, Any], name: st
         assert answers[name].get("answer", answers[name].get("title")) in said
 
 
+def test_the_python_names_the_model_of_the_server_and_how_the_table_is_read(folder: Path) -> None:
+    reading = {"drop": ["ward"], "missing": "drop", "na": ["-999"]}
+
+    async def conversation(client: Any, ask: Ask) -> Any:
+        checked = await ask("check_table", path="hospital.csv")
+        found = await ask("discover_graph", path="hospital.csv", reading=reading)
+        return checked.structured_content, found.structured_content
+
+    checked, found = talk(folder, conversation, "--model", "arrow-strict")
+    assert not checked["usable"]
+    assert "the model arrow-strict reads only numbers" in run_python(checked["python"])
+    assert "leave out incomplete observations with missing" in checked["findings"][0]
+    made: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(found["python"], made)
+    edges = [(edge.source, edge.target, round(edge.probability, 3)) for edge in made["found"].answer.edges]
+    assert edges == [(edge["cause"], edge["effect"], edge["probability"]) for edge in found["edges"]]
+
+
 def test_files_outside_the_folder_are_refused_in_one_voice(answers: dict[str, Any]) -> None:
     for sentence in answers["outside"]:
         assert "There is no file" in sentence
@@ -186,7 +209,12 @@ def test_what_is_wrong_is_a_sentence_for_the_assistant(answers: dict[str, Any]) 
     assert "did you mean 'drug'?" in answers["wrong"][1]
     assert "form a cycle" in answers["wrong"][2]
     assert "Expected at least one statement" in answers["wrong"][3]
-    assert "nonsense" in answers["wrong"][4]
+    assert (
+        "The arguments are not of the described form: reading.kinds.age: Input should be 'number'"
+        in answers["wrong"][4]
+    )
+    assert "reading.colums" in answers["wrong"][5]
+    assert not any("\n" in sentence for sentence in answers["wrong"])
 
 
 def test_the_same_conversation_has_the_same_answers(answers: dict[str, Any], folder: Path) -> None:

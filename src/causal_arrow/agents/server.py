@@ -22,17 +22,18 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.discovery import Discovery
-from causal_arrow.discovery.inference import abilities, ready_model
+from causal_arrow.discovery.inference import abilities, ready_model, training_range
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.discovery.summary import remarks
-from causal_arrow.errors import ArrowError, ConfigurationError, TableError, Wording, is_out_of_memory
+from causal_arrow.errors import PYTHON, ArrowError, ConfigurationError, TableError, Wording, is_out_of_memory
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory
+from causal_arrow.tables.options import READ_OPTIONS, Kind, Missing
 from causal_arrow.text import counted
 from causal_arrow.web.uploads import ENDINGS, MEGABYTE, Limits, OpenedFile, read_apart
 
@@ -60,6 +61,8 @@ INSTRUCTIONS = (
 WORDING: Wording = {
     "drop": lambda remedy: f"leave columns out with drop={list(remedy.columns)!r}",
     "choose": lambda remedy: "name the columns to use with columns=[...]",
+    "missing": PYTHON["missing"],
+    "na": lambda remedy: f"count {remedy.setting!r} as missing with na={[remedy.setting]!r}",
     "kind": lambda remedy: f"read it as a {remedy.setting} with kinds={{{remedy.columns[0]!r}: {remedy.setting!r}}}",
     "order": lambda remedy: f"name the levels in their order with ordered={{{remedy.columns[0]!r}: [...]}}",
     "interventions": lambda remedy: f"read it as that with interventions={remedy.columns[0]!r}",
@@ -74,17 +77,21 @@ Result = TypeVar("Result")
 GraphId = Annotated[str, Field(description='The "graph" of an earlier answer.')]
 
 
+def _described(option: str) -> Any:
+    return Field(description=READ_OPTIONS[option].help)
+
+
 class Reading(BaseModel, extra="forbid"):
     """How to read a table."""
 
-    columns: Annotated[Names, Field(description="The columns to use; all by default.")] = None
-    drop: Annotated[Names, Field(description="Columns to leave out, such as identifiers.")] = None
-    kinds: Annotated[
-        dict[str, str] | None, Field(description='What columns hold: "number", "binary", "ordered" or "category".')
-    ] = None
-    ordered: Annotated[dict[str, list[str]] | None, Field(description="The levels of columns, in their order.")] = None
-    interventions: Annotated[str | None, Field(description="The column that names what an experiment set.")] = None
-    environments: Annotated[str | None, Field(description="The column that says where a row was observed.")] = None
+    columns: Annotated[Names, _described("columns")] = None
+    drop: Annotated[Names, _described("drop")] = None
+    missing: Annotated[Missing | None, _described("missing")] = None
+    na: Annotated[Names, _described("na")] = None
+    kinds: Annotated[dict[str, Kind] | None, _described("kinds")] = None
+    ordered: Annotated[dict[str, list[str]] | None, _described("ordered")] = None
+    interventions: Annotated[str | None, _described("interventions")] = None
+    environments: Annotated[str | None, _described("environments")] = None
 
 
 @dataclass
@@ -154,8 +161,7 @@ class Desk:
         real, file = self.folders.file(path)
         able = abilities(settings.model, ready_model(settings.model, settings.device))
         opened = read_apart(file, LIMITS, able)
-        call = ", ".join([repr(str(real)), *(f"{name}={value!r}" for name, value in given.items())])
-        return opened, settings, call
+        return opened, settings, ", ".join([repr(str(real)), *_arguments(given)])
 
     def keep(self, found: Discovery, *python: str) -> str:
         """A name for a discovery."""
@@ -175,12 +181,25 @@ class Desk:
         return self.kept[graph]
 
 
+class Server(MCPServer[Any]):
+    """A server that says in one sentence which argument is not of the described form."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool by name."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            first = error.__cause__.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ToolError(f"The arguments are not of the described form: {where}: {first['msg']}.") from error
+
+
 def create_server(folders: Sequence[Path], settings: Settings | None = None) -> MCPServer[Any]:
     """A server that reads tables in these folders."""
     desk = Desk(Folders.of(folders), settings or Settings())
-    server: MCPServer[Any] = MCPServer(
-        "causal-arrow", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
-    )
+    server = Server("causal-arrow", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
     one_at_a_time = threading.Lock()
     reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
@@ -212,7 +231,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         opened, settings, call = desk.open(path, reading)
         able = abilities(settings.model, ready_model(settings.model, settings.device))
         table = read_table(opened.raw, settings.reading, abilities=able, strict=False)
-        report = inspect_table(table, abilities=able)
+        report = inspect_table(table, training_range(settings.model), able)
         findings = [f"{finding.severity}: {finding.worded(WORDING)}" for finding in report.findings]
         return {
             "usable": not any(finding.severity == "problem" for finding in report.findings),
@@ -223,10 +242,12 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
             "python": "\n".join(
                 [
                     "from causal_arrow import read_table",
+                    "from causal_arrow.discovery.inference import abilities, ready_model, training_range",
                     "from causal_arrow.tables.report import inspect_table",
-                    f"table = read_table({call}, strict=False)",
-                    "report = inspect_table(table)",
-                    "print(report)",
+                    f"model = {str(settings.model)!r}",
+                    "able = abilities(model, ready_model(model))",
+                    f"table = read_table({call}, strict=False, abilities=able)",
+                    "print(inspect_table(table, training_range(model), able))",
                 ]
             ),
         }
@@ -244,7 +265,10 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         chosen = settings.reading.columns or [column.name for column in opened.columns]
         LIMITS.check_used(len(set(chosen) - set(settings.reading.drop or ())))
         found = discover(opened.raw, settings)
-        lines = "from causal_arrow import discover", f"found = discover({call})"
+        usual = Settings()
+        own = {name: getattr(settings, name) for name in ("model", "device")}  # of this server
+        own = {name: str(value) for name, value in own.items() if value != getattr(usual, name)}
+        lines = "from causal_arrow import discover", f"found = discover({', '.join([call, *_arguments(own)])})"
         return _graph(desk.keep(found, *lines), desk, found)
 
     @tool
@@ -281,8 +305,8 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
             raise ConfigurationError("Expected at least one statement, such as roots or tiers.")
         before = desk.get(graph)
         found = before.found.refine(knowledge=before.found.answer.knowledge | Knowledge(**statements))
-        call = ", ".join(f"{name}={value!r}" for name, value in statements.items())
-        return _graph(desk.keep(found, *before.python, f"found = found.refine({call})"), desk, found)
+        line = f"found = found.refine({', '.join(_arguments(statements))})"
+        return _graph(desk.keep(found, *before.python, line), desk, found)
 
     @tool
     def estimate_effect(
@@ -308,15 +332,16 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         options["randomized"] = randomized or None
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         effect = kept.found.effect(treatment, outcome, **given)
-        call = ", ".join([repr(treatment), repr(outcome), *(f"{name}={value!r}" for name, value in given.items())])
+        call = ", ".join([repr(treatment), repr(outcome), *_arguments(given)])
         numbers = effect.to_dict()
         del numbers["by_adjustment_set"]
+        caveats = [*numbers["sensitivity"], *numbers["notes"]]
         return {
             "graph": graph,
             "answer": effect.lines[0],
-            "details": list(effect.lines[1:]),
+            "details": [line for line in effect.lines[1:] if line not in caveats],
             **{name: value for name, value in numbers.items() if not isinstance(value, list)},
-            "caveats": _caveats(kept.found),
+            "caveats": [*caveats, *_caveats(kept.found)],
             "python": _python(kept, f"print(found.effect({call}))"),
         }
 
@@ -353,13 +378,12 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         given = {name: value for name, value in options.items() if value is not None}
         plan = kept.found.next_experiment(**given)
         content = plan.to_dict()
-        call = ", ".join(f"{name}={value!r}" for name, value in given.items())
         return {
             "graph": graph,
             "answer": content["sentence"],
             "experiments": content["experiments"][:MAX_LISTED],
             "caveats": _caveats(kept.found),
-            "python": _python(kept, f"print(found.next_experiment({call}))"),
+            "python": _python(kept, f"print(found.next_experiment({', '.join(_arguments(given))}))"),
         }
 
     @tool
@@ -430,6 +454,10 @@ def _caveats(found: Discovery) -> list[str]:
         *answer.worded_warnings(WORDING),
         *remarks(answer)[:MAX_LISTED],
     ]
+
+
+def _arguments(given: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in given.items()]
 
 
 def _python(kept: Kept, *lines: str) -> str:
