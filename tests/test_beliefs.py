@@ -207,6 +207,6 @@ def test_beliefs_are_options_of_the_command_line(tmp_path: Path, run: Any) -> No
     load_example("hospital").to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = run("discover", tmp_path / "t.csv", "--belief", "root smoker=0.9", "--belief", "drug -> stay=.3")
     assert status == 0
-    assert "Believed: drug is a direct cause of stay (0.3). By the data alone 0." in out
+    assert "Believed: drug is a direct cause of stay (0.3). Without beliefs 0." in out
     status, _, err = run("discover", tmp_path / "t.csv", "--belief", "root smoker")
     assert (status, "Expected --belief as 'root age=0.8'" in err) == (2, True)

@@ -116,7 +116,7 @@ class WeighedBelief(InNotebooks):
     >>> from causal_arrow.graphs.beliefs import Belief, WeighedBelief
     >>> weighed = WeighedBelief(Belief("root age", 0.8), 0.5, 0.8)
     >>> print(weighed)
-    Believed: nothing in the table causes age (0.8). By the data alone 0.50, with all beliefs 0.80.
+    Believed: nothing in the table causes age (0.8). Without beliefs 0.50, with all of them 0.80.
     """
 
     belief: Belief
@@ -130,7 +130,7 @@ class WeighedBelief(InNotebooks):
         if math.isnan(self.without):
             return f"Believed: {self.belief}. The model has no probability of it."
         return (
-            f"Believed: {self.belief}. By the data alone {self.without:.2f}, with all beliefs {self.with_beliefs:.2f}."
+            f"Believed: {self.belief}. Without beliefs {self.without:.2f}, with all of them {self.with_beliefs:.2f}."
         )
 
     def to_dict(self) -> dict[str, Any]:
