@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import re
 import shlex
@@ -109,7 +110,8 @@ def test_readme_has_the_example_of_the_home_page_with_its_output() -> None:
 def test_no_page_shows_a_table_with_columns_left_out() -> None:
     for page in PAGES:
         for block in outputs.BLOCK.finditer(text_of(page)):
-            assert not re.search(r"\s\.\.\.(?:\s|$)", block["shown"] or "", re.MULTILINE), page
+            shown = re.sub(r"^\.\.\. and \d.*", "", block["shown"] or "", flags=re.MULTILINE)  # a list cut by --show
+            assert not re.search(r"\s\.\.\.(?:\s|$)", shown, re.MULTILINE), page
 
 
 def test_what_is_said_of_marked_experiments_in_real_cells_is_what_was_measured() -> None:
@@ -170,7 +172,11 @@ def test_every_work_that_a_page_cites_has_an_entry_in_the_references() -> None:
         if path.name not in ("references.md", "changelog.md"):
             works |= set(cited.findall(" ".join(path.read_text(encoding="utf-8").replace("\\n", " ").split())))
     assert len(works) > 15
-    missing = [work for work in works if not any(work[0] in entry and work[1] in entry for entry in entries)]
+    missing = [
+        work
+        for work in works
+        if work[0] not in months and not any(work[0] in entry and work[1] in entry for entry in entries)
+    ]
     assert not missing
 
 

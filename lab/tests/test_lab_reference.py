@@ -19,7 +19,8 @@ def test_some_docstrings_have_examples() -> None:
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
-def test_examples_print_what_they_say(path: Path) -> None:
+def test_examples_print_what_they_say(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # an example may save a model
     name = ".".join(["causal_arrow_lab", *path.relative_to(PACKAGE).with_suffix("").parts])
     failed, tried = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert tried > 0
