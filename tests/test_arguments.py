@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 import causal_arrow
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.inputs import as_list, checked
+
+Words = Mapping[str, str]
 
 
 @checked
@@ -78,6 +82,16 @@ def test_numbers_of_numpy_become_those_of_python_and_collections_become_lists() 
 def test_arguments_too_many_or_too_few_are_still_pythons_errors() -> None:
     with pytest.raises(TypeError, match="positional"):
         asked(*range(20))
+
+
+def test_aliases_are_not_checked_although_they_are_classes_to_python_3_10(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect, "isclass", lambda value: isinstance(value, type | types.GenericAlias))
+
+    @checked
+    def worded(words: Words) -> int:
+        return len(words)
+
+    assert worded({"keep": "keep"}) == 1
 
 
 def test_as_list_has_an_answer_for_everything() -> None:

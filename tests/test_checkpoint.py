@@ -318,8 +318,11 @@ def test_bfloat16_is_not_for_processors(saved: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ArrowModel", "ArrowConfig", "save_model", "SkeletonOrder", "TaskDistribution"])
 def test_names_that_moved_tell_where_they_are(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"is now causal_arrow_lab.{name}: pip install causal-arrow-lab"):
+    told = f"is now causal_arrow_lab.{name}: pip install causal-arrow-lab"
+    with pytest.raises(ImportError, match=told):
         getattr(causal_arrow, name)
+    with pytest.raises(ImportError, match=told):
+        exec(f"from causal_arrow import {name}")
 
 
 def test_any_sizes_load(tmp_path: Path) -> None:

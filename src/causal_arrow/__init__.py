@@ -82,8 +82,8 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MOVED:
-        raise AttributeError(f"causal_arrow.{name} is now {_MOVED[name]}: pip install causal-arrow-lab.")
+    if name in _MOVED:  # not an AttributeError, whose sentence `from causal_arrow import name` would hide
+        raise ImportError(f"causal_arrow.{name} is now {_MOVED[name]}: pip install causal-arrow-lab.")
     if name not in _HOME:
         raise AttributeError(f"module 'causal_arrow' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

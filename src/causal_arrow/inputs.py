@@ -14,7 +14,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast, get_args
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.text import shown
@@ -293,7 +293,8 @@ def _alternatives(annotation: str, function: Callable[..., Any]) -> tuple[Kind, 
 def _is_class(name: str, function: Callable[..., Any]) -> bool:
     """Whether a name in an annotation is a class; one that only type checkers import is taken for one."""
     there = function.__globals__.get(name)
-    return "." not in name and there is not Any and (there is None or inspect.isclass(there))
+    # To Python 3.10 Mapping[str, int] is a class as well.
+    return "." not in name and there is not Any and (there is None or (inspect.isclass(there) and not get_args(there)))
 
 
 def _admitted(name: str, value: Any, alternatives: tuple[Kind, ...], default: Any) -> Any:

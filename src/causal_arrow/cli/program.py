@@ -32,7 +32,7 @@ class Program:
     epilog: str
     commands: Mapping[str, str]
     moved: Mapping[str, str] = field(default_factory=dict)
-    """Former commands, and what to type instead."""
+    """Former commands, and what became of them: "now ..." or "gone"."""
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Former names of options, and their names now."""
 
@@ -58,8 +58,8 @@ PROGRAM = Program(
         "models": "causal_arrow.cli.reports",
     },
     moved={
-        **{name: f"`causal-arrow-lab {name}`: {INSTALL_LAB}" for name in ("benchmark", "pretrain", "simulate")},
-        "report": "`python docs/tools/report.py` in the source tree",
+        **{name: f"now `causal-arrow-lab {name}`: {INSTALL_LAB}" for name in ("benchmark", "pretrain", "simulate")},
+        "report": "now `python docs/tools/report.py` in the source tree",
         "speed": "gone: `causal-arrow discover` prints how long it took",
     },
     renamed={
@@ -122,7 +122,7 @@ def run(program: Program, arguments: Sequence[str] | None) -> int:
     _prepare_streams()
     wanted = sys.argv[1:] if arguments is None else arguments
     if wanted and wanted[0] in program.moved:
-        raise ArrowError(f"`{program.name} {wanted[0]}` is now {program.moved[wanted[0]]}.")
+        raise ArrowError(f"`{program.name} {wanted[0]}` is {program.moved[wanted[0]]}.")
     renamed = program.renamed.get(wanted[0], {}) if wanted else {}
     if former := [option for option in (word.partition("=")[0] for word in wanted) if option in renamed]:
         raise ArrowError(f"The option {former[0]} of `{wanted[0]}` is now {renamed[former[0]]}.")
