@@ -119,10 +119,15 @@ def test_time_is_a_column_where_a_variable_has_a_trend() -> None:
         (["2020-01-31", "2020-02-29", "2020-03-31", "2020-05-31"], [0, 1, 2, 4]),
         (["2020-01-01", "2020-02-01", "2020-03-01", "2021-03-01"], [0, 1, 2, 14]),
         (["2020-01-01", "2020-01-08", "2020-01-15", "2020-01-29"], [0, 1, 2, 4]),
+        (["2020-01-02", "2020-01-03", "2020-01-06", "2020-01-08"], [0, 1, 2, 4]),
+        (["2020-01-02T16:00", "2020-01-03T16:00", "2020-01-06T16:00", "2020-01-08T16:00"], [0, 1, 2, 4]),
+        (["2020-01-02", "2020-01-03", "2020-01-04", "2020-01-06"], [0, 1, 2, 4]),
         (["2020-01-01T00:15", "2020-01-01T00:30", "2020-01-01T00:45", "2020-01-01T01:15"], [0, 1, 2, 4]),
     ],
 )
-def test_dates_count_in_months_or_in_their_most_frequent_difference(dates: list[str], expected: list[int]) -> None:
+def test_dates_count_in_months_working_days_or_their_most_frequent_difference(
+    dates: list[str], expected: list[int]
+) -> None:
     assert ticks(np.array(dates, dtype="datetime64"), np.zeros(4, dtype=np.int64)).tolist() == expected
 
 

@@ -89,6 +89,21 @@ def test_resampling_averages_numbers_and_leaves_empty_steps_missing() -> None:
     assert series.table.values[12, 0] == (3 + 15) / 2
 
 
+def test_working_days_are_equal_steps_with_and_without_resampling() -> None:
+    table = pd.DataFrame({"when": pd.bdate_range("2024-01-04", periods=40), "x": np.arange(40) % 7, "y": range(40)})
+    for resample in (None, "B"):
+        series = read_series(table, SeriesOptions(lags=1, time="when", resample=resample))
+        assert series.tick.tolist() == list(range(40))
+
+
+def test_dates_with_the_day_first_are_known_by_days_after_the_twelfth() -> None:
+    days = pd.date_range("2024-03-01", periods=40)
+    table = pd.DataFrame({"when": days.strftime("%d.%m.%Y"), "x": np.arange(40) % 7, "y": range(40)})
+    assert read_series(table, SeriesOptions(lags=1, time="when")).tick.tolist() == list(range(40))
+    table["when"] = days.strftime("%m/%d/%Y")
+    assert read_series(table, SeriesOptions(lags=1, time="when")).tick.tolist() == list(range(40))
+
+
 def test_numbers_as_times_are_resampled_to_a_length() -> None:
     table = pd.DataFrame({"t": np.repeat(np.arange(20), 2) * 0.5 + 0.1, "x": np.arange(40.0), "y": np.arange(40.0) % 7})
     series = read_series(table, SeriesOptions(lags=1, time="t", resample=0.5))
@@ -107,6 +122,9 @@ def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> 
     by_target = dict(zip(panel.answer.names, panel.answer.context_probabilities[0], strict=True))
     assert max(by_target, key=by_target.__getitem__) == "soil"
     assert "Corrected for the bias" in str(panel.response("watering", "soil", steps=1))
+    summary = str(panel)
+    assert "40 units with about 21 steps after the lags" in summary
+    assert "'glass' is constant within each unit: it has 40 observations" in summary
 
 
 @pytest.mark.parametrize(
@@ -117,7 +135,7 @@ def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> 
         (lambda days: days.assign(day=np.arange(500) ** 1.01), {"time": "day"}, "equal steps of time.*resample"),
         (lambda days: days.assign(day="once"), {"time": "day"}, "Expected dates or numbers as times in 'day'"),
         (lambda days: days.assign(day=days["day"].where(days.index != 4)), {"time": "day"}, "some are missing"),
-        (lambda days: days, {"time": "dya"}, "did you mean 'day'"),
+        (lambda days: days, {"time": "dya"}, r"did you mean 'day'\?$"),
         (lambda days: days, {}, "contains dates.*time="),
         (lambda days: days.assign(u=range(500)), {"time": "day", "unit": "u"}, "has one row"),
         (lambda days: days.assign(u="a"), {"time": "day", "unit": "u"}, "all 'a': leave out the unit"),

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MAX_EDGES = 40
 COLUMNS = ("cause", "lag", "effect", "probability", "direction")
+NOTES = ("lags", "resampled", "trend", "short_panel", "constant_in_units")
+"""Kinds of notes that a summary has; the others are about single columns."""
 NO_EDGES = "No variable acts on another with enough probability to show an edge."
 
 
@@ -90,7 +92,7 @@ def sentences(answer: SeriesAnswer) -> list[str]:
         lines.append("Subtracted: the level of each unit.")
     if done.get("log"):
         lines.append(f"Analyzed on a log scale: {', '.join(done['log'])}")
-    return [*lines, *(finding.message for finding in answer.findings if finding.kind == "lags")]
+    return [*lines, *(finding.message for finding in answer.findings if finding.kind in NOTES)]
 
 
 def to_text(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:

@@ -46,7 +46,7 @@ def findings_of_series(
     found = _panel(rows, [names[variable] for variable in rows.constant])
     if (missing := float((rows.index < 0).mean())) > MUCH_IN_GAPS:
         message = f"Time has gaps: {in_percent(missing)} of the cells of the window are missing for that reason."
-        found.append(Finding("gaps_in_time", "warning", (), message))
+        found.append(Finding("gaps_in_time", "warning", (), message, (Remedy("resample"),)))
     tested = {
         name: cells
         for name, cells, variable in zip(called, series, rows.lagged, strict=True)
@@ -207,8 +207,8 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
     found = []
     if steps < SHORT_PANEL:
         message = (
-            f"{counted(units, 'unit')} of about {steps:.0f} steps: with so few steps the levels of units bias the "
-            "dependence of variables on their own past; effects over time are corrected for it."
+            f"{counted(units, 'unit')} with about {steps:.0f} steps after the lags: so few that the levels of units "
+            "bias the dependence of variables on their own past. Effects over time are corrected for it."
         )
         found.append(Finding("short_panel", "note", (), message))
     if units < MIN_UNITS_OF_CLUSTERS:

@@ -125,7 +125,7 @@ def _labels(raw: RawFrame, given: Any, option: str) -> tuple[pd.Series | None, s
     if given is None:
         return None, None
     if isinstance(given, str | int) and not isinstance(given, bool):
-        (index,) = raw.indices([given], option)
+        (index,) = raw.indices([given])
         return raw.cells(index).reset_index(drop=True), raw.names[index]
     if (entries := as_list(given)) is None:
         raise TableError(f"Expected {option} as one label for each row or the name of a column, got {shown(given)}.")
@@ -178,10 +178,13 @@ def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]
     numeric = pd.to_numeric(labels, errors="coerce")
     if (numeric.notna() | labels.isna()).all():
         return np.asarray(numeric, dtype=np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dates = pd.to_datetime(labels, errors="coerce", utc=True).dt.tz_localize(None)
-    if (bad := dates.isna() & labels.notna()).any():
+    for day_first in (False, True):  # which only the whole column shows: 1/2 may be either, 13/2 may not
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dates = pd.to_datetime(labels, errors="coerce", utc=True, dayfirst=day_first).dt.tz_localize(None)
+        if not (bad := dates.isna() & labels.notna()).any():
+            break
+    if bad.any():
         row, named = int(np.flatnonzero(bad)[0]), f" in {column!r}" if column is not None else ""
         raise TableError(
             f"Expected dates or numbers as times{named}, got {shown(labels.iloc[row])} in {raw.where(row)}: correct "
@@ -213,7 +216,9 @@ def _periods(times: NDArray[Any], length: Any) -> Integers:
     try:
         if not count:
             raise ValueError("a period has no length")
-        period = pd.DatetimeIndex(times).to_period(PERIODS.get(name, name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pandas means to drop "B"
+            period = pd.DatetimeIndex(times).to_period(PERIODS.get(name, name))
     except (ValueError, TypeError, AttributeError) as error:
         raise TableError(
             f"Expected resample as a period such as 'D', 'W', 'MS', 'h' or '15min', got {shown(length)}."

@@ -156,7 +156,8 @@ def codes(labels: ArrayLike | None, count: int) -> Integers:
 def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
     """Time in steps of the series, whole numbers.  (T,)
 
-    The step is the most frequent difference within units. Dates count in months where all are months apart.
+    The step is the most frequent difference within units. Dates count in months where all are months apart, and in
+    working days where none lies on a weekend.
     """
     order = np.argsort(unit, kind="stable")
     first = np.searchsorted(unit[order], unit[order])
@@ -189,14 +190,21 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
 
 
 def _as_numbers(times: NDArray[Any]) -> Floats:
-    """Numbers and dates as numbers: months where all dates lie on the same day of the month or on its last."""
+    """Numbers and dates as numbers: months where all dates lie on the same day of the month or on its last, working
+    days where no date lies on a weekend."""
     if times.dtype.kind == "M":
         days, months = times.astype("datetime64[D]"), times.astype("datetime64[M]")
         first = days == months.astype("datetime64[D]") + (days[:1] - months[:1].astype("datetime64[D]"))
         last = (months + 1).astype("datetime64[D]") - days == np.timedelta64(1, "D")
         monthly = (first.all() or last.all()) and len(np.unique(months)) > 1 and (days == times).all()
         missing = np.isnat(times)
-        times = (months if monthly else times.astype("datetime64[us]")).astype(np.int64).astype(np.float64)
+        weeks, weekday = np.divmod(days.astype(np.int64) + 3, 7)  # from Monday
+        if monthly:
+            times = months.astype(np.int64).astype(np.float64)
+        elif (weekday < 5).all() and (times - days == times[0] - days[0]).all():
+            times = (5 * weeks + weekday).astype(np.float64)
+        else:
+            times = times.astype("datetime64[us]").astype(np.int64).astype(np.float64)
         times[missing] = np.nan
     numbers = times.astype(np.float64)
     if not np.isfinite(numbers).all():

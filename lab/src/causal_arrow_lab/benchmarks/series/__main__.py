@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.series.families import FAMILIES, SeriesTask, cdml_tasks
@@ -75,16 +76,19 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     """The measures of a method, family by family, their means over simulated families, and its calibration."""
     solve = solver(method)
     content: dict[str, Any] = {}
+    errors: dict[str, dict[str, float]] = {}
     calibrated = []
     print(f"{method}\n{'':18}" + "".join(f"{name:>11}" for name in (*COLUMNS, "ece")))
     for name, tasks in suites.items():
         pairs = [(task, solve(task)) for task in tasks()]
         answers = [measures(task, estimate) for task, estimate in pairs]
-        content[name] = {
-            column: float(np.nanmean([answer[column] for answer in answers]))  # nan where a truth has no such edge
+        found_in = {
+            column: _without_nan([answer[column] for answer in answers])
             for column in COLUMNS
             if all(column in answer for answer in answers)
-        } | {"tasks": len(pairs)}
+        }
+        content[name] = {column: float(values.mean()) for column, values in found_in.items()} | {"tasks": len(pairs)}
+        errors[name] = {column: _standard_error(values) for column, values in found_in.items()}
         stated = [(task, found.probabilities) for task, found in pairs if found.probabilities is not None]
         claims = [(task.window[1:], probabilities[1:]) for task, probabilities in stated]
         if claims:
@@ -101,6 +105,14 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             if any(column in family for family in simulated)
         }
         _print_line("mean", content["mean"])
+        families = [errors[name] for name in suites if name != "cdml"]
+        errors["mean"] = {
+            column: float(np.linalg.norm(each) / len(each))
+            for column in COLUMNS
+            if (each := [family[column] for family in families if column in family])
+        }
+        _print_line("± of the mean", errors["mean"])
+    content["standard_errors"] = errors
     if calibrated:
         content["reliability"] = asdict(reliability(calibrated))
         print(f"  calibration of {STEPS_OF_CALIBRATION[0]} to {STEPS_OF_CALIBRATION[1]} rows, all families:")
@@ -108,6 +120,17 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             print(f"    stated {low_end:.2f} to {high_end:.2f}: mean {mean:.3f}, true {share:.3f} ({count})")
         print(f"    expected calibration error {content['reliability']['error']:.3f}")
     return content
+
+
+def _without_nan(values: Sequence[float]) -> NDArray[np.float64]:
+    """The values without nan, which stands for a truth without such an edge."""
+    found = np.asarray(values, dtype=np.float64)
+    return found[~np.isnan(found)]
+
+
+def _standard_error(values: NDArray[np.float64]) -> float:
+    """The standard error of a mean; nan of fewer than two values."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
 def _print_line(name: str, values: Mapping[str, float]) -> None:
