@@ -171,12 +171,16 @@ ORIGINS = {
 REAL = ("sachs", "symmetries", "interventional/sachs-raw", "interventional/sachs-log")
 UNSEEN = (
     *("networks", "herman", "controls", "discrete", "independent", "held-out", "hidden/ECOLI70", "hidden/ALARM"),
-    *("limit/UUMC", "limit/onion", "shifted/graphs", "shifted/functions", "shifted/noise", "shifted/all"),
+    *("limit/UUMC", "limit/onion", "shifted/graphs", "shifted/noise", "shifted/all"),
 )
 
 
 def origin_of(suite: str, row: str) -> str:
-    """A key of ORIGINS. Suites made for development count as training, because training was fitted to them."""
+    """A key of ORIGINS.
+
+    Suites made for development count as training, because training was fitted to them, and so do splines alone, because
+    the training mixture of arrow-base has random features that are about as rough.
+    """
     for origin, members in (("real", REAL), ("unseen", UNSEEN)):
         if suite in members or f"{suite}/{row}" in members:
             return origin

@@ -23,7 +23,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -347,26 +346,13 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
         DOCS / "understand" / "probabilities.md": {"calibration": [Paragraph(calibration_summary())]},
         ROOT / "README.md": {
             "accuracies": [
-                with_times(main_result(benchmarks)),
+                main_result(benchmarks),
+                Paragraph(scale.times_sentence(scale.read_records(scale.RECORDS_OF_TIMES))),
                 Paragraph(sachs_remark(benchmarks)),
                 Paragraph(wins_sentence(counted_wins)),
             ]
         },
     }
-
-
-def with_times(table: Grid) -> Grid:
-    """The main result with seconds per table below it, for the methods that were timed in one run."""
-    times = scale.read_records(scale.RECORDS_OF_TIMES)
-    lines = [
-        (
-            Cell(f"Seconds for {scale.OBSERVATIONS:,} rows, {size} columns"),
-            *(Cell(seconds.get(title, "–")) for title in table.header[1:]),
-        )
-        for size in (50, 200)
-        for seconds in [{title: f"{scale.mean_of(times, size, name):.1f}" for name, title in scale.TIMED.items()}]
-    ]
-    return replace(table, rows=(*table.rows, *lines))
 
 
 def with_part(text: str, name: str, blocks: Sequence[Block], folder: Path = DOCS) -> str:

@@ -31,7 +31,7 @@ MAIN_ROWS = {
     ("networks", "MAGIC-IRRI"): "Plant network MAGIC-IRRI",
     ("sachs", "pooled-raw"): "Sachs et al., real cells",
     ("herman", "UUMC"): "Herman et al., simulated",
-    ("shifted", "all"): "Data unlike training",
+    ("shifted", "all"): "Small-world, splines, gamma noise",
 }
 """The paper's four networks, real cells, coefficients unlike those of training, and a shift; with their titles."""
 

@@ -371,9 +371,9 @@ def test_wins_and_losses_are_counted_by_where_tables_come_from_and_what_they_wer
     unlike, alike = "tables unlike training, by design", "tables drawn like the training tasks"
     assert lines == [
         ("real tables", "steering arrow-base", "6", "0", "6"),
-        (unlike, "no choice", "4", "4", "0"),
+        (unlike, "no choice", "3", "3", "0"),
         (unlike, "steering arrow-base", "4", "0", "4"),
-        (alike, "no choice", "1", "1", "0"),  # shifted/none
+        (alike, "no choice", "2", "2", "0"),  # shifted/none and shifted/functions
     ]
     table = suites_table(["shifted", "networks"], found, {"shifted": "a.md", "networks": "b.md"})
     assert [cell.text for cell in table.rows[1][2:]] == ["4", "0", "4 (PC)"]
