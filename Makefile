@@ -7,7 +7,7 @@ BIN := .venv/bin
 #     make demo PIP_OPTIONS="--extra-index-url ADDRESS"
 PIP_OPTIONS ?=
 
-# Interpreters that `make resolve` asks, by name or by path.
+# Interpreters that `make resolve` asks and `make release-check` installs with, by name or by path.
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14
 
 .PHONY: demo test cluster-test lint docs docs-test resolve release-check skeptic fuzz chromium load soak clean
@@ -44,7 +44,7 @@ RELEASE ?=
 STEPS ?=
 SEED ?= 0
 release-check: .venv/docs
-	PIP_OPTIONS="$(PIP_OPTIONS)" $(BIN)/python .ci/release_check.py $(RELEASE) $(STEPS)
+	PIP_OPTIONS="$(PIP_OPTIONS)" $(BIN)/python .ci/release_check.py $(addprefix --python ,$(PYTHONS)) $(RELEASE) $(STEPS)
 
 # Five datasets of six rows, drawn with SEED, for five methods of the benchmark: do they still agree with the records?
 skeptic: .venv/test

@@ -5,7 +5,8 @@
     packages     the wheels and source distributions of both packages build, twice with the same bytes, and an index
                  will show README
     contents     each wheel has what belongs to it, nothing that belongs to the repository alone, and a size as expected
-    install      causal-arrow installs into an empty environment, without torch, and the demo runs from it
+    install      causal-arrow installs into an empty environment of 600 MB at most, without torch and pyarrow, and the
+                 demo runs from it, with each `--python` that this machine has
     lab          causal-arrow-lab installs beside it and draws a table
     documents    the site builds without a warning
 
@@ -28,7 +29,6 @@ import sys
 import tarfile
 import tempfile
 import time
-import venv
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -50,6 +50,8 @@ BELONGS_INSIDE = (
     "causal_arrow_lab/benchmarks/data/ecoli70.json",
     "causal_arrow_lab/pretraining/configs/base.toml",
 )
+INSTALLED_MB = 600
+"""Largest size of an environment with causal-arrow in it."""
 HELD_OUT_DATASETS = 100
 """Per row: whoever stops earlier may have stopped because the results were good."""
 STAYS_OUTSIDE = re.compile(r"(^|/)(tests?|docs|records|runs|\.ci|\.github)(/|$)|\.jsonl|\.pyc$|(^|/)test_")
@@ -190,6 +192,7 @@ class Check:
     final: bool
     pip_options: tuple[str, ...]
     dist: Path | None = None  # where the packages are kept
+    pythons: tuple[str, ...] = ()  # to install with; this one if none of them is there
 
     def versions(self) -> str:
         if found := disagreements(ROOT, self.final):
@@ -240,34 +243,46 @@ class Check:
         return ", ".join(counts)
 
     def install(self) -> str:
-        python = self._installed("empty", f"{self._wheel('causal_arrow')}[files]")
-        away = self._away(python, "causal_arrow")
+        there = [python for python in self.pythons if shutil.which(python)] or [sys.executable]
+        return "; ".join(self._installed_by(python, f"empty-{index}") for index, python in enumerate(there))
+
+    def _installed_by(self, interpreter: str, name: str) -> str:
+        """Install the wheel with an interpreter and run the demo; the result in words."""
+        python = self._installed(name, str(self._wheel("causal_arrow")), interpreter=interpreter)
+        away = self._away(python, "causal_arrow", name)
         shutil.copy(ROOT / "examples" / "demo.py", away)
-        if run(python, "-c", "import importlib.util; print(importlib.util.find_spec('torch'))").strip() != "None":
-            raise NotFit("causal-arrow brings torch.")
+        for unwanted in ("torch", "pyarrow"):
+            find = f"import importlib.util; print(importlib.util.find_spec({unwanted!r}))"
+            if run(python, "-c", find).strip() != "None":
+                raise NotFit(f"causal-arrow brings {unwanted}.")
+        size = sum(path.lstat().st_size for path in python.parents[1].rglob("*")) / 1e6
+        if size > INSTALLED_MB:
+            raise NotFit(f"The environment has {size:.0f} MB: expected at most {INSTALLED_MB}.")
         start = time.monotonic()
         said = run(python, "demo.py", cwd=away)
         pictures = sorted(path.name for path in (away / "demo").glob("*.png"))
         if "The truth, -1.80" not in said or "hospital.png" not in pictures:
             raise NotFit("The demo ended without its result or its pictures.")
-        return f"the demo took {time.monotonic() - start:.0f} s and drew {len(pictures)} pictures"
+        version = run(python, "-c", "import platform; print(platform.python_version())").strip()
+        took = f"the demo took {time.monotonic() - start:.0f} s and drew {len(pictures)} pictures"
+        return f"Python {version}: {size:.0f} MB, {took}"
 
     def lab(self) -> str:
         python = self._installed("lab", str(self._wheel("causal_arrow")), str(self._wheel("causal_arrow_lab")))
-        away = self._away(python, "causal_arrow_lab")
+        away = self._away(python, "causal_arrow_lab", "lab")
         run(python, "-m", "causal_arrow_lab", "simulate", "--output", "made", cwd=away)
         return ", ".join(sorted(path.name for path in (away / "made").iterdir()))
 
-    def _installed(self, name: str, *wheels: str) -> Path:
+    def _installed(self, name: str, *wheels: str, interpreter: str = sys.executable) -> Path:
         """The Python of a new environment with these wheels."""
-        python = self._environment(name)
+        python = self._environment(name, interpreter)
         constraints = ("--constraint", str(ROOT / "constraints.txt"))
         run(python, "-m", "pip", "install", *constraints, *self.pip_options, *wheels)
         return python
 
-    def _away(self, python: Path, package: str) -> Path:
+    def _away(self, python: Path, package: str, name: str) -> Path:
         """A folder away from the checkout, in which the installed package is found and says its version."""
-        away = self.folder / f"away-{package}"
+        away = self.folder / f"away-{name}"
         away.mkdir()
         where = run(python, "-c", f"import {package}; print({package}.__file__)", cwd=away).strip()
         if not Path(where).is_relative_to(python.parents[1]):
@@ -285,10 +300,10 @@ class Check:
     def _wheel(self, package: str) -> Path:
         return next((self.folder / "dist").glob(f"{package}-*.whl"))
 
-    def _environment(self, name: str) -> Path:
+    def _environment(self, name: str, interpreter: str = sys.executable) -> Path:
         """The Python of a new, empty environment."""
         folder = self.folder / name
-        venv.create(folder, with_pip=True)
+        subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
         return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -328,13 +343,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"some of {', '.join(STEPS)}; all by default")
     parser.add_argument("--final", action="store_true", help="refuse a development version, or one without held-out")
     parser.add_argument("--dist", type=Path, help="keep the packages in this folder")
+    parser.add_argument("--python", action="append", default=[], help="an interpreter to install with; may be repeated")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"there is no step {unknown[0]}: expected some of {', '.join(STEPS)}")
     chosen = [name for name in STEPS if name in (options.steps or STEPS)]
     with tempfile.TemporaryDirectory() as folder:
         pip_options = tuple(shlex.split(os.environ.get("PIP_OPTIONS", "")))
-        check = Check(Path(folder), options.final, pip_options, options.dist)
+        check = Check(Path(folder), options.final, pip_options, options.dist, tuple(options.python))
         for name in chosen:
             start = time.monotonic()
             try:
