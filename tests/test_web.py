@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.server import Address, listen
 from causal_arrow.web.uploads import Limits
 from causal_arrow.web.views import graph_of
-from web_server import Client, as_workbook, linear_table, one_sentence, serving
+from web_server import Client, Reply, as_workbook, linear_table, one_sentence, serving
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = Limits(most_bytes=40_000, most_observations=500, most_variables=8)
@@ -166,11 +166,42 @@ def test_pairs_that_share_a_hidden_cause_are_shown() -> None:
 
 def test_every_edge_points_down_and_no_two_variables_share_a_place(client: Client) -> None:
     facts = client.answered(linear_table(100, 12))
-    places = client.send("GET", f"/api/sessions/{facts['session']}/places").json
+    drawn = edges(facts["graph"])
+    places = placed(client, facts["session"], facts["graph"]["order"], drawn).json
     at = {node["name"]: (node["x"], node["y"]) for node in places["nodes"]}
     assert set(at) == set(facts["graph"]["variables"])
     assert len(set(at.values())) == len(at)
-    assert all(at[source][1] < at[target][1] for source, target in edges(facts["graph"]))
+    assert all(at[source][1] < at[target][1] for source, target in drawn)
+    assert {(route["source"], route["target"]) for route in places["routes"]} == set(drawn)
+
+
+def placed(client: Client, session: str, names: list[str], drawn: Iterable[tuple[str, str]]) -> Reply:
+    """The reply with the places of boxes with these names and edges."""
+    drawing = {"names": names, "edges": [list(edge) for edge in drawn], "width": 900, "height": 600}
+    return client.send("POST", f"/api/sessions/{session}/places", drawing)
+
+
+def test_a_drawing_may_be_a_part_of_the_graph_or_have_edges_in_both_directions(
+    client: Client, table: pd.DataFrame
+) -> None:
+    session = client.upload(table).json["session"]
+    assert placed(client, session, [], []).json == {"nodes": [], "routes": []}
+    both = placed(client, session, ["lab_* (3)", "age"], [("lab_* (3)", "age"), ("age", "lab_* (3)")]).json
+    there, back = (route["points"] for route in both["routes"])
+    assert there == back[::-1]
+    assert there[0][1] < there[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("names", "drawn"),
+    [(["a", "a"], []), (["a"], [("a", "b")]), (["a"], [("a", "a")]), ([str(name) for name in range(201)], [])],
+)
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(
+    client: Client, table: pd.DataFrame, names: list[str], drawn: list[tuple[str, str]]
+) -> None:
+    reply = placed(client, client.upload(table).json["session"], names, drawn)
+    assert reply.status == 400
+    one_sentence(reply.json["message"])
 
 
 # Questions
@@ -376,7 +407,7 @@ def test_no_more_sessions_are_kept_than_there_is_room_for(small_model_folder: Pa
 
 def test_without_a_graph_questions_are_refused_in_a_sentence(client: Client, table: pd.DataFrame) -> None:
     session = client.upload(table).json["session"]
-    for path in ("places", "edge?source=age&target=d", "files/graph.png"):
+    for path in ("edge?source=age&target=d", "files/graph.png"):
         reply = client.send("GET", f"/api/sessions/{session}/{path}")
         assert reply.status == 409
         one_sentence(reply.json["message"])
@@ -609,7 +640,7 @@ OPERATIONS = [
     ("GET", "/api/sessions/{session}/comparison"),
     ("DELETE", "/api/sessions/{session}/discovery"),
     ("PUT", "/api/sessions/{session}/graph"),
-    ("GET", "/api/sessions/{session}/places"),
+    ("POST", "/api/sessions/{session}/places"),
     ("GET", "/api/sessions/{session}/edge"),
     ("GET", "/api/sessions/{session}/question"),
     ("GET", "/api/sessions/{session}/files/{file}"),

@@ -1176,6 +1176,115 @@ def test_a_variable_and_its_neighbors_can_be_looked_at_alone(open_tab: OpenTab, 
     assert tab.evaluate(shown) == 100
 
 
+BOXES = "document.getElementById('graph')._cyreg.cy.nodes('{}').map(node => node.data('name')).sort()"
+DRAWN, CHOSEN, FOUND = (f"() => {BOXES.format(which)}" for which in ("", ":selected", ".found"))
+
+
+def with_a_laboratory(client: Client, *laboratory: str) -> str:
+    """A session with the graph age → each of the laboratory's values → stay, and bed without edges."""
+    names = ["age", *laboratory, "stay", "bed"]
+    end = len(names) - 2
+    edges = {edge: 4.0 for value in range(1, end) for edge in ((0, value), (value, end))}
+    table = linear_table(60, len(names)).set_axis(names, axis=1)
+    return client.answered_with(table, in_order([float(-place) for place in range(len(names))], edges, -9.0))
+
+
+def collapse(tab: Tab, pattern: str) -> None:
+    tab.click("#choices > summary")
+    tab.fill("#group-pattern", pattern)
+    tab.click("#group-put")
+    tab.click("#choices > summary")
+
+
+def test_a_group_is_one_box_until_it_is_expanded(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, with_a_laboratory(client, "lab_a", "lab_b", "lab_c"))
+    listed = shown_edges(tab)
+    everything = tab.evaluate(DRAWN)
+    tab.click("#edge-list button[data-source='age'][data-target='lab_b']")
+    tab.wait_for_selector("#selection h3 >> text=age → lab_b")
+    assert "lab_*" in tab.eval_on_selector_all("#group-names option", "all => all.map(e => e.value)")
+    collapse(tab, "lab_*")
+    assert tab.evaluate(DRAWN) == ["age", "bed", "lab_* (3)", "stay"]
+    marked = "document.getElementById('graph')._cyreg.cy.edges(':selected').map(edge => edge.target().data('name'))"
+    assert tab.evaluate(marked) == ["lab_* (3)"]
+    assert shown_edges(tab) == listed
+    assert tab.is_visible("#legend-group")
+    tab.reload()
+    tab.wait_for_selector("#graph:not(.unplaced)")
+    assert tab.evaluate(DRAWN) == ["age", "bed", "lab_* (3)", "stay"]
+    click_node(tab, "lab_* (3)")
+    until(tab, f"names => JSON.stringify(({DRAWN})()) === JSON.stringify(names)", everything)
+    assert tab.input_value("#cause") == ""  # to look into a group is not to ask about it
+    assert tab.is_hidden("#legend-group")
+    collapse(tab, "stay")
+    tab.wait_for_selector("#trouble >> text=Fewer than two")
+    assert tab.evaluate(DRAWN) == everything
+
+
+def test_groups_are_collapsed_and_expanded_by_keyboard(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, with_a_laboratory(client, "lab_a", "lab_b"))
+    tab.focus("#choices > summary")
+    tab.keyboard.press("Enter")
+    for _ in range(10):
+        if tab.evaluate("document.activeElement.id") != "group-pattern":
+            tab.keyboard.press("Tab")
+    tab.keyboard.type("lab_*")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("#groups li")
+    assert "lab_* (2)" in tab.evaluate(DRAWN)
+    tab.focus("[aria-label='Expand lab_* (2)']")
+    tab.keyboard.press("Enter")
+    until(tab, "() => !document.querySelector('#groups li')")
+    assert tab.get_attribute("#choices", "open") is not None
+
+
+def test_a_group_may_be_called_as_a_variable_is_and_have_a_hostile_name(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    hostile = "<img src=x onerror=alert(1)>"
+    names = [f"{hostile}1", f"{hostile}2", f"{hostile}* (2)"]
+    resume(tab, with_a_laboratory(client, *names))
+    collapse(tab, f"{hostile}1, {hostile}2")
+    collapse(tab, "age, stay")
+    drawn = tab.evaluate(DRAWN)
+    assert drawn == sorted(["bed", names[2], f"{hostile}1, {hostile}2 (2)", "age, stay (2)"])
+    tab.click("#choices > summary")
+    assert f"{hostile}1, {hostile}2 (2)" in tab.inner_text("#groups")
+    assert tab.locator("img, [onerror]").count() == 0
+
+
+def test_a_variable_in_a_group_can_be_found_and_looked_at_with_its_neighbors(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    resume(tab, with_a_laboratory(client, "lab_a", "lab_b"))
+    tab.fill("#search", "lab_a")
+    tab.press("#search", "Enter")
+    collapse(tab, "lab_*")
+    tab.select_option("#focus", "1")
+    until(tab, f"names => JSON.stringify(({DRAWN})()) === JSON.stringify(names)", ["age", "lab_* (2)", "stay"])
+    collapse(tab, "age, stay")  # a new group shows the whole graph
+    until(tab, f"() => ({DRAWN})().length === 3")
+    assert tab.input_value("#focus") == "0"
+    tab.fill("#search", "lab_b")
+    assert tab.evaluate(FOUND) == ["lab_* (2)"]
+    tab.press("#search", "Enter")
+    tab.wait_for_selector("#selection h3 >> text=lab_b")
+    until(tab, f"() => JSON.stringify(({CHOSEN})()) === '[\"lab_b\"]'")
+
+
+def test_a_graph_without_edges_and_without_variables_that_lack_them_is_empty(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    key = client.answered_with(linear_table(60, 3), in_order([3.0, 2.0, 1.0], {}, -9.0))
+    tab.evaluate("key => { location.hash = `session=${key}`; }", key)
+    tab.wait_for_selector("#graph:not(.unplaced)")
+    tab.click("#choices > summary")
+    tab.uncheck("#alone")
+    until(tab, f"() => ({DRAWN})().length === 0")
+    tab.check("#alone")
+    until(tab, f"() => ({DRAWN})().length === 3")
+    assert tab.is_hidden("#trouble")
+
+
 def test_tiers_are_filled_by_pattern(open_tab: OpenTab, client: Client) -> None:
     tab = open_tab()
     with_graph(tab, linear_table(60, 12))

@@ -86,6 +86,30 @@ def test_a_step_that_is_not_taken_leaves_the_history_as_it_was() -> None:
     assert computed(program) == [2, 2, 1, 3, 2, None]
 
 
+GRAPH = """{ order: ['a1', 'a2', 'b', 'c'], variables: ['b', 'c', 'a2', 'a1'],
+    edges: [['a1', 'a2', 0.9], ['a1', 'b', 0.6], ['a2', 'b', 0.8], ['c', 'a1', 0.7]]
+        .map(([source, target, probability]) => ({ source, target, probability })),
+    hidden_causes: [{ variables: ['a1', 'b'], probability: 0.6 }, { variables: ['b', 'a2'], probability: 0.9 }] }"""
+
+
+def test_a_group_has_the_most_probable_of_the_edges_of_its_variables() -> None:
+    drawn = computed(f"collapsed({GRAPH}, [{{ name: 'a', members: ['a1', 'a2'] }}])")
+    assert drawn["variables"] == ["a", "b", "c"]
+    assert [(each["source"], each["target"], each["probability"]) for each in drawn["edges"]] == [
+        ("a", "b", 0.8), ("c", "a", 0.7)
+    ]  # fmt: skip
+    assert drawn["edges"][0]["pair"] == {"source": "a2", "target": "b"}
+    assert [(each["variables"], each["probability"]) for each in drawn["hidden_causes"]] == [(["a", "b"], 0.9)]
+
+
+def test_a_group_has_a_name_of_its_own_and_variables_that_are_in_no_other() -> None:
+    assert computed("grouped(' a* ', ['a1', 'a2', 'b'], [])") == {"name": "a* (2)", "members": ["a1", "a2"]}
+    assert computed("grouped('a1, a2', ['a1', 'a2', 'a1, a2 (2)'], []).name") == "a1, a2 (2)′"
+    assert computed("grouped('*', ['a', 'b', 'c'], [{ name: '*', members: ['a', 'b'] }])") is None
+    two = "[{ name: 'a* (2)', members: ['a1', 'a2'] }]"
+    assert computed(f"grouped('a*', ['a1', 'a2', 'a3', 'a4'], {two})") == {"name": "a* (2)′", "members": ["a3", "a4"]}
+
+
 def test_a_place_in_a_matrix_is_a_cell_of_it_or_nothing() -> None:
     assert computed("[cellAt(0, 0, 4), cellAt(0.99, 0.5, 4), cellAt(1, 0.5, 4), cellAt(0.5, -0.01, 4)]") == [
         [0, 0], [2, 3], None, None

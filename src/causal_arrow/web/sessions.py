@@ -1,4 +1,4 @@
-"""Sessions: one table of one browser tab, in memory only, under a name that cannot be guessed."""
+"""Sessions: one table and the work on it, in memory, under a name that cannot be guessed."""
 
 from __future__ import annotations
 

@@ -299,6 +299,8 @@ def places_of(
 
     Edges against the order of the names run upwards.
     """
+    if not names:
+        return messages.Places(nodes=[], routes=[])
     index = {name: number for number, name in enumerate(names)}
     downwards = np.zeros((len(names), len(names)), dtype=bool)
     for source, target in edges:

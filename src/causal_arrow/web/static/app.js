@@ -87,6 +87,9 @@ function listenToGraph() {
     const tier = byId("tier-number").value === "" ? null : Number(byId("tier-number").value);
     await argue(names.reduce((argument, name) => inTier(argument, name, tier), now()));
   });
+  for (const what of ["group", "tier"]) {
+    listen(`${what}-pattern`, "keydown", ({ key }) => { if (key === "Enter") byId(`${what}-put`).click(); });
+  }
   listen("undo", "click", () => step("undo"));
   listen("redo", "click", () => step("redo"));
   document.addEventListener("keydown", (event) => {
@@ -133,7 +136,7 @@ function listenToHeader() {
     button(label, careful(() => download(name)), { "data-file": name })));
   const menus = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details.menu"))];
   const closeMenus = (/** @type {Event} */ event) => menus.forEach((menu) => {
-    if (event.type === "keydown" || !menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
+    if (event.type === "keydown" || !event.composedPath().includes(menu)) menu.open = false;
   });
   document.addEventListener("click", closeMenus);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") closeMenus(event); });

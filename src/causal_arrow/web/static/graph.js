@@ -79,6 +79,9 @@ export class GraphPicture {
     });
     this.cy.on("tap", "node", (event) => onNode(event.target.data("name")));
     this.cy.on("tap", (event) => { if (event.target === this.cy) onNothing(); });
+    // Names are shortened, and small where there are many.
+    this.cy.on("mouseover", "node", (event) => { container.title = event.target.data("name"); });
+    this.cy.on("mouseout", "node", () => container.removeAttribute("title"));
     this.cy.on("drag", "node", (event) => { event.target.connectedEdges().removeClass("routed bent"); });
     this.cy.on("dragfree", "node", (event) => {
       this.moved.set(event.target.data("name"), { ...event.target.position() });

@@ -56,16 +56,27 @@ export function collapsed(graph, groups) {
   const strongest = (/** @type {any[]} */ lines, /** @type {(line: any) => string[]} */ endsOf, /** @type {(ends: string[], line: any) => any} */ between) => {
     const best = new Map();
     for (const line of sorted(lines, "probability", false)) {
-      const ends = endsOf(line).map(box);
+      const ends = endsOf(line);
       if (ends[0] !== ends[1]) best.set(JSON.stringify(ends), between(ends, line));
     }
     return [...best.values()];
   };
   return { ...graph, groups: new Set(groups.map(({ name }) => name)), variables: [...new Set(graph.order.map(box))],
-    edges: strongest(graph.edges, ({ source, target }) => [source, target], ([source, target], edge) =>
+    edges: strongest(graph.edges, ({ source, target }) => [box(source), box(target)], ([source, target], edge) =>
       ({ ...edge, source, target, pair: { source: edge.source, target: edge.target } })),
-    hidden_causes: strongest(graph.hidden_causes, ({ variables }) => [...variables].sort(), (ends, arc) =>
-      ({ ...arc, variables: [...ends].sort(), pair: { source: arc.variables[0], target: arc.variables[1] } })) };
+    hidden_causes: strongest(graph.hidden_causes, ({ variables }) => variables.map(box).sort(), (variables, arc) =>
+      ({ ...arc, variables, pair: { source: arc.variables[0], target: arc.variables[1] } })) };
+}
+
+/** The variables that match a pattern and are in no group yet, as a group under a name that nothing else has; null for fewer
+ * than two.
+ * @param {string} pattern @param {string[]} names @param {Group[]} groups @returns {Group | null} */
+export function grouped(pattern, names, groups) {
+  const box = boxes(groups);
+  const members = matching(pattern, names).filter((name) => box(name) === name);
+  let name = `${pattern.trim()} (${members.length})`;
+  while (names.includes(name) || groups.some((other) => other.name === name)) name += "′";
+  return members.length < 2 ? null : { name, members };
 }
 
 /** The part of a graph that these names are in. @param {any} graph @param {Set<string>} names @returns {any} */

@@ -8,7 +8,7 @@ import { button, byId, element } from "./dom.js";
 import { QuestionPanel } from "./effects.js";
 import { EvidencePanel } from "./evidence.js";
 import { GraphPicture } from "./graph.js";
-import { around, boxes, collapsed, edgesOnPaths, likeNames, matching, partOf } from "./logic.js";
+import { around, boxes, collapsed, edgesOnPaths, grouped, likeNames, partOf } from "./logic.js";
 import { aside, careful, say } from "./notices.js";
 import * as panels from "./panels.js";
 import { SeriesPanel } from "./series.js";
@@ -96,12 +96,20 @@ function drawGraph() {
   const whole = collapsed(state.graph, state.groups);
   const linked = [...whole.edges.flatMap((/** @type {any} */ { source, target }) => [source, target]),
     ...whole.hidden_causes.flatMap((/** @type {any} */ { variables }) => variables)];
-  if (state.focused) drawn = partOf(whole, around(whole.edges, state.focused, Number(byId("focus").value)));
+  const focused = state.focused && boxes(state.groups)(state.focused);
+  if (focused) drawn = partOf(whole, around(whole.edges, focused, Number(byId("focus").value)));
   else drawn = byId("alone").checked ? whole : partOf(whole, new Set(linked));
   picture.show(drawn);
   showGroups();
   markAnswer();
-  picture.select(state.selected?.source ?? state.selected?.name, state.selected?.target);
+  showSelected();
+}
+
+/** Mark what is chosen, or the box that it is drawn in. */
+function showSelected() {
+  const box = boxes(state.groups);
+  const { name, source = name, target } = state.selected ?? {};
+  picture?.select(source && box(source), target && box(target));
 }
 
 /** Suggest no longer that nothing causes these. @param {string[]} names */
@@ -161,7 +169,7 @@ export async function selectEdge(...edge) {
   const details = await api.edge(state.key, source, target);
   if (state.wanted !== mine) return;
   state.selected = mine;
-  picture.select(source, target);
+  showSelected();
   showEdges();
   if (!pair.asked) pair.choose({ cause: source, effect: target });
   panels.showEdge(details, on);
@@ -179,14 +187,14 @@ async function clickVariable(name) {
 export function selectVariable(name) {
   state.wanted = null;
   state.selected = { name };
-  picture.select(name);
+  showSelected();
   panels.showVariable(name, state.graph, on);
   byId("focus-control").hidden = false;
 }
 
 export function selectNothing() {
   state.selected = state.wanted = null;
-  picture.select();
+  showSelected();
   showEdges();
   panels.showNothing();
   if (!pair.asked) pair.choose({ cause: "", effect: "" });
@@ -210,11 +218,10 @@ export async function focusOn(steps) {
 
 /** Draw the variables whose names match as one box. @param {string} pattern */
 export async function collapse(pattern) {
-  const grouped = new Set(state.groups.flatMap(({ members }) => members));
-  const members = matching(pattern, state.graph.variables).filter((name) => !grouped.has(name));
-  if (members.length < 2) throw new api.RequestError("Fewer than two variables have such a name: separate names with commas; * stands for any letters.", 400);
+  const group = grouped(pattern, state.graph.variables, state.groups);
+  if (!group) throw new api.RequestError("Fewer than two ungrouped variables have such a name: separate names with commas; * stands for any letters.", 400);
   byId("group-pattern").value = "";
-  await regroup([...state.groups, { name: `${pattern.trim()} (${members.length})`, members }]);
+  await regroup([...state.groups, group]);
 }
 
 const expand = (/** @type {string} */ name) => regroup(state.groups.filter((group) => group.name !== name));
