@@ -443,7 +443,7 @@ def test_a_model_without_that_head_says_nothing_of_hidden_causes(small_model_fol
         ({"environments": "size", "ordered": {"size": SIZES}}, "are always read as a category"),
         ({"kinds": {"citi": "category"}}, "did you mean 'city'"),
         ({"kinds": {"city": "text"}}, "one of number, binary, ordered, category"),
-        ({"kinds": ["city"]}, "Expected kinds as a mapping"),
+        ({"kinds": ["city"]}, "Expected kinds to be a mapping"),
         ({"kinds": {"city": "number"}}, "'city' .*such as 'Bonn'.* contains text"),
         ({"kinds": {"city": "binary"}}, "'city' .*is not binary"),
         ({"kinds": {"dose": "ordered"}}, "too many ordered levels: up to 100 .*kinds={'dose': 'number'}"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from causal_arrow.errors import GraphError
-from causal_arrow.graphs.graph_distribution import CERTAIN, GraphDistribution
+from causal_arrow.graphs.graph_distribution import CERTAIN, MAX_TEMPERATURE, GraphDistribution
 
 
 def random_distribution(*shape: int, seed: int = 0, scale: float = 2.0) -> GraphDistribution:
@@ -90,7 +90,7 @@ def test_a_copy_is_caused_by_the_variable_read_for_it_and_adjacent_to_no_other()
     assert edges[0, 1] == pytest.approx(1.0, abs=1e-8)
     assert max(edges[1].max(), edges[2, 1], hidden[1].max()) < 1e-8
     np.testing.assert_allclose(edges[np.ix_([0, 2], [0, 2])], distribution.edge_marginals())
-    assert full.order_scores[1] == full.order_scores[0] - CERTAIN
+    assert full.order_scores[1] == full.order_scores[0] - MAX_TEMPERATURE * CERTAIN
     assert distribution.with_copies([0, 1]) is distribution
     np.testing.assert_array_equal(distribution.skeleton_logits, random_distribution(2).skeleton_logits)  # borrowed
 

@@ -280,7 +280,7 @@ class Drawing(Message):
     height: Annotated[float, Field(ge=100, le=10_000)]
 
 
-class Route(Message):
+class DrawnEdge(Message):
     """The points an edge runs through, from the box of its cause to that of its effect."""
 
     source: str
@@ -292,7 +292,7 @@ class Places(Message):
     """The layout of the graph: causes on top."""
 
     nodes: list[Node]
-    routes: list[Route]
+    routes: list[DrawnEdge]
 
 
 # Questions

@@ -324,7 +324,7 @@ def places_of(
             for name, label, width, (x, y) in zip(names, labels, widths, layout.centers, strict=True)
         ],
         routes=[
-            messages.Route(
+            messages.DrawnEdge(
                 source=source, target=target, points=routes.get((source, target)) or routes[target, source][::-1]
             )
             for source, target in edges
