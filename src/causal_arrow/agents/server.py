@@ -181,7 +181,7 @@ class Desk:
         return self.kept[graph]
 
 
-class Server(MCPServer[Any]):
+class ArrowServer(MCPServer[Any]):
     """A server that says in one sentence which argument is not of the described form."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
@@ -199,7 +199,7 @@ class Server(MCPServer[Any]):
 def create_server(folders: Sequence[Path], settings: Settings | None = None) -> MCPServer[Any]:
     """A server that reads tables in these folders."""
     desk = Desk(Folders.of(folders), settings or Settings())
-    server = Server("causal-arrow", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
+    server = ArrowServer("causal-arrow", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
     one_at_a_time = threading.Lock()
     reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
@@ -315,7 +315,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         outcome: str,
         between: Annotated[list[str] | None, Field(description="Two values of the treatment, from and to.")] = None,
         level: Annotated[
-            str | None, Field(description="Of an outcome with levels, the one whose share counts.")
+            str | None, Field(description="For an outcome with levels: the level whose share counts.")
         ] = None,
         adjust_for: Annotated[Names, Field(description="Columns to adjust for instead of the graphs' sets.")] = None,
         randomized: Annotated[bool, Field(description="Whether chance decided on the treatment.")] = False,
