@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pickle
 import random
 import shutil
 import sys
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import broken_models
 import causal_arrow
 from causal_arrow import Arrow, load_model, network
 from causal_arrow._version import __version__
@@ -119,14 +119,6 @@ def test_bundled_files_have_the_weights_that_their_configuration_lists(name: str
 # Models that do not
 
 
-def edit_config(text: str) -> Callable[[Path], Any]:
-    return lambda folder: (folder / "config.json").write_text(text)
-
-
-def edit_weights(content: bytes) -> Callable[[Path], Any]:
-    return lambda folder: (folder / "model.safetensors").write_bytes(content)
-
-
 def edit_both(change: Callable[[Weights, dict[str, Any]], Any]) -> Callable[[Path], Any]:
     return lambda folder: rewrite(folder, change)
 
@@ -139,40 +131,10 @@ def spoil(weights: Weights, _: Any) -> None:
     weights["encoder.pair_embedding.bias"] = np.full_like(weights["encoder.pair_embedding.bias"], np.nan)
 
 
-FOREIGN = safetensors.numpy.save({"layer": np.zeros(3, dtype=np.float32)})
-
 BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no weights": (
-        lambda folder: (folder / "model.safetensors").unlink(),
-        "is not a model: expected model.safetensors",
-    ),
-    "nothing": (lambda folder: [path.unlink() for path in folder.iterdir()], "found nothing"),
-    "weights are a folder": (
-        lambda folder: [(folder / "model.safetensors").unlink(), (folder / "model.safetensors").mkdir()],
-        "is not a model",
-    ),
-    "zero bytes": (edit_weights(b""), "not a safetensors file"),
-    "random bytes": (edit_weights(random.Random(0).randbytes(5000)), "not a safetensors file"),
-    "a pickle": (edit_weights(pickle.dumps({"weights": 1})), "not a safetensors file"),
-    "header longer than the file": (edit_weights((10**6).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "header of absurd length": (edit_weights((2**63).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "header cut inside": (edit_weights((1).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "a shape that is none": (edit_weights((20).to_bytes(8, "little") + b'{"a": {"shape": 5}} '), "not a safetensors"),
-    "foreign weights": (
-        lambda folder: [(folder / "config.json").unlink(), edit_weights(FOREIGN)(folder)],
-        "no causal-arrow configuration",
-    ),
-    "foreign weights, our config.json": (edit_weights(FOREIGN), "do not fit its configuration"),
-    "config.json is no JSON": (edit_config("{"), "JSON cannot be read"),
-    "config.json is binary": (lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe\x00"), "cannot be read"),
-    "config.json is a list": (edit_config("[]"), "belongs to another program"),
-    "config.json of another program": (edit_config('{"model_type": "bert"}'), "belongs to another program"),
+    **broken_models.BROKEN_FOLDERS,
     "no format version": (edit_both(lambda _, config: config.pop("format_version")), "format version is None"),
     "newer weights": (edit_both(lambda _, config: config.update(format_version=2)), "newer causal-arrow.*Upgrade"),
-    "newer config.json": (
-        edit_config('{"format": "causal-arrow-model", "format_version": 99}'),
-        "newer causal-arrow.*Upgrade",
-    ),
     "no settings": (edit_both(lambda _, config: config.pop("model")), "no settings"),
     "unknown setting": (edit_model(depth=3), "Unknown setting 'depth'"),
     "a size that is text": (edit_model(pair_width="8"), "pair_width"),
@@ -183,7 +145,6 @@ BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "rounds without end": (edit_model(rounds=10**9), "at most 64 for rounds"),
     "sizes beyond any memory": (edit_model(pair_width=2**62), "do not fit"),
     "other sizes": (edit_model(outer_width=8), "do not fit"),
-    "JSON without end": (edit_config("[" * 10**5), "its JSON cannot be read"),
     "a weight too few": (
         edit_both(lambda weights, _: weights.pop("encoder.pair_embedding.bias")),
         "pair_embedding.bias.*nothing",

@@ -23,6 +23,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
+import broken_models
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.graphs.dag import is_acyclic
@@ -306,55 +307,14 @@ def test_a_truncated_arrowfm_file_is_one_clear_error(tmp_path: Path, fraction: f
 # ----------------------------------------------------------------------------------------------- models that do not
 
 
-def edit_config(text: str) -> Callable[[Path], Any]:
-    return lambda folder: (folder / "config.json").write_text(text)
-
-
-def edit_weights(content: bytes) -> Callable[[Path], Any]:
-    return lambda folder: (folder / "model.safetensors").write_bytes(content)
-
-
 def edit_both(change: Callable[[dict[str, Tensor], dict[str, Any]], Any]) -> Callable[[Path], Any]:
     return lambda folder: rewrite(folder / "model.safetensors", change)
 
 
 BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no weights": (
-        lambda folder: (folder / "model.safetensors").unlink(),
-        "is not a model: expected model.safetensors",
-    ),
-    "nothing": (lambda folder: [path.unlink() for path in folder.iterdir()], "found nothing"),
-    "weights are a folder": (
-        lambda folder: [(folder / "model.safetensors").unlink(), (folder / "model.safetensors").mkdir()],
-        "is not a model",
-    ),
-    "zero bytes": (edit_weights(b""), "not a safetensors file"),
-    "random bytes": (edit_weights(random.Random(0).randbytes(5000)), "not a safetensors file"),
-    "a pickle": (edit_weights(pickle.dumps({"weights": 1})), "not a safetensors file"),
-    "header longer than the file": (edit_weights((10**6).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "header of absurd length": (edit_weights((2**63).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "header cut inside": (edit_weights((1).to_bytes(8, "little") + b"{}"), "not a safetensors file"),
-    "foreign weights": (
-        lambda folder: [
-            (folder / "config.json").unlink(),
-            (folder / "model.safetensors").write_bytes(safetensors.torch.save({"layer": torch.zeros(3)})),
-        ],
-        "no causal-arrow configuration",
-    ),
-    "foreign weights, our config.json": (
-        edit_weights(safetensors.torch.save({"layer": torch.zeros(3)})),
-        "do not fit its configuration",
-    ),
-    "config.json is no JSON": (edit_config("{"), "JSON cannot be read"),
-    "config.json is binary": (lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe\x00"), "cannot be read"),
-    "config.json is a list": (edit_config("[]"), "belongs to another program"),
-    "config.json of another program": (edit_config('{"model_type": "bert"}'), "belongs to another program"),
+    **broken_models.BROKEN_FOLDERS,
     "no format version": (edit_both(lambda _, config: config.pop("format_version")), "format version is None"),
     "newer weights": (edit_both(lambda _, config: config.update(format_version=2)), "newer causal-arrow.*Upgrade"),
-    "newer config.json": (
-        edit_config('{"format": "causal-arrow-model", "format_version": 99}'),
-        "newer causal-arrow.*Upgrade",
-    ),
     "no settings": (edit_both(lambda _, config: config.pop("model")), "no settings"),
     "unknown encoder": (edit_both(lambda _, config: config["model"].update(encoder="oracle")), "Unknown encoder"),
     "unknown setting": (edit_both(lambda _, config: config["model"].update(depth=3)), "Unknown setting 'depth'"),
@@ -366,7 +326,6 @@ BROKEN_FOLDERS: dict[str, tuple[Callable[[Path], Any], str]] = {
         "cannot be built",
     ),
     "more than a memory holds": (edit_both(lambda _, config: config["model"].update(width=10**6)), "do not fit"),
-    "JSON without end": (edit_config("[" * 10**5), "its JSON cannot be read"),
     "a weight too few": (edit_both(lambda weights, _: weights.pop("encoder.merge.bias")), "merge.bias.*nothing"),
     "a weight too many": (edit_both(lambda weights, _: weights.update(more=torch.zeros(1))), "more to be absent"),
     "NaN in a weight": (edit_both(lambda weights, _: weights["encoder.merge.bias"].fill_(torch.nan)), "not finite"),
