@@ -202,7 +202,7 @@ async def stop(page: ThePage, here: Here) -> messages.SessionFacts:
 
 @api.post("/sessions/{session}/stability", status_code=202)
 async def resample(page: ThePage, here: Here, request: messages.StabilityRequest) -> messages.Stability:
-    """Let the network read tables with the observations drawn again. Ask until its state is done or failed."""
+    """Let the network read bootstrap resamples. Ask until its state is done or failed."""
     page.start_resampling(here, request.resamples)
     return stability_facts(here, page.queue)
 

@@ -164,7 +164,7 @@ def _stability(session: Session) -> list[str]:
         j, k = answer.index_of(edge.source), answer.index_of(edge.target)
         shares = stability.frequencies[j, k], stability.frequencies[k, j]
         rows.append((edge.source, edge.target, *(counted_share(float(share)) for share in shares)))
-    words = f"Shares of {stability.resamples} tables with the observations drawn again."
+    words = f"Shares of {stability.resamples} bootstrap resamples."
     head = ("cause", "effect", "show this edge", "show it reversed")
     return ["<h2>Stability</h2>", _paragraphs([words]), summary.html_table(head, rows)]
 

@@ -109,7 +109,7 @@ def _pair_stability(stability: EdgeStability, j: int, k: int) -> messages.PairSt
         resamples=stability.resamples,
         frequency=min(forward, 1.0),
         reversed_frequency=min(backward, 1.0),
-        words=f"Of {stability.resamples} tables with the observations drawn again, {counts[0]} show "
+        words=f"Of {stability.resamples} bootstrap resamples, {counts[0]} show "
         f"{source} → {target}, {counts[1]} show {target} → {source}, {counts[2]} show no edge.",
     )
 

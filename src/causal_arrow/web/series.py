@@ -46,7 +46,7 @@ class SeriesGraph(Message):
 
     title: str
     variables: list[str]
-    columns: list[str] = Field(description="Of the table of edges.")
+    columns: list[str] = Field(description="Names of the columns of the table of edges.")
     edges: list[list[str]]
     sentences: list[str]
     warnings: list[str]

@@ -121,7 +121,7 @@ class Session:
         try:
             self.answer = self.answer.refine(knowledge=about(before.knowledge, self.answer.names))
         except ArrowError as error:
-            self.notice = f"What you had said no longer fits the table and was taken back: {error.message}"
+            self.notice = f"Your knowledge no longer fits the table and was removed: {error.message}"
 
     def current(self) -> Discovery:
         """The discovery with the answer as it stands; graphs that were drawn for one question serve the next."""
@@ -145,7 +145,7 @@ class Session:
         """OutdatedError if a version is not the latest one."""
         if version is not None and version != self.version:
             raise OutdatedError(
-                "This graph was changed in another tab since. It is shown as it is there: say it again if it fits."
+                "This graph was changed in another tab. You now see that version: repeat your change if it still fits."
             )
 
     def known(self, choices: Settings) -> Discovery | None:

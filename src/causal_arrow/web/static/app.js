@@ -7,7 +7,7 @@ import { inTier } from "./argument.js";
 import { button, byId, element } from "./dom.js";
 import { matching } from "./logic.js";
 import { careful, say } from "./notices.js";
-import { openExample, openFile, resume } from "./reading.js";
+import { openExample, openFile, remove, resume } from "./reading.js";
 import { state } from "./state.js";
 import * as view from "./view.js";
 
@@ -128,6 +128,7 @@ function listenToHeader() {
     view.picture.fit();
     byId("open-compare").focus();
   };
+  listen("delete", "click", remove);
   listen("open-compare", "click", () => (compare.isOpen ? close() : compare.open()));
   listen("close-compare", "click", close);
   listen("another", "click", () => { location.href = location.pathname; });

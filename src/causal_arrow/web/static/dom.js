@@ -33,6 +33,8 @@ export const button = (label, onclick, properties = {}) =>
 
 export const percent = (probability) => probability.toFixed(2);
 
+export const pValue = (/** @type {number} */ value) => (value < 0.001 ? "p < 0.001" : `p = ${value.toFixed(3)}`);
+
 /** A share that was counted: "none", "37%", "all". Rounded as in the server's sentences, halves to even. */
 export function countedShare(share) {
   if (share === 0) return "none";

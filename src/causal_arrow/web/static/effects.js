@@ -2,7 +2,7 @@
 // The question: what does one variable do to another, and what moves one most?
 
 import * as api from "./api.js";
-import { button, byId, countedShare, element, fill, shareOf, svgElement } from "./dom.js";
+import { button, byId, countedShare, element, fill, pValue, shareOf, svgElement } from "./dom.js";
 import { clicked } from "./logic.js";
 import { numeral } from "./plot.js";
 
@@ -173,8 +173,7 @@ function headline(size) {
       tile("Size", numeral(size.median), `90%: ${numeral(size.low)} to ${numeral(size.high)}`),
       tile("Graphs with a path", countedShare(size.probability_of_path), lost ? `not identified: ${countedShare(lost)}` : `of ${size.graphs}`),
       size.p_value === null ? null
-        : tile("Test of no effect", size.p_value < 0.001 ? "p < 0.001" : `p = ${size.p_value.toFixed(3)}`,
-          `adjusted for ${size.tested_set.join(", ") || "nothing"}`)),
+        : tile("Test of no effect", pValue(size.p_value), `adjusted for ${size.tested_set.join(", ") || "nothing"}`)),
     size.plain || size.truth ? comparison(size) : null,
     ...size.cautions.map((sentence) => element("p", { class: "caution" }, sentence)),
   ];

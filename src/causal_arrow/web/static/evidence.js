@@ -3,7 +3,7 @@
 // what one has shown, and the probability of every edge.
 
 import * as api from "./api.js";
-import { button, byId, element, fill, percent } from "./dom.js";
+import { button, byId, element, fill, percent, pValue } from "./dom.js";
 import { cellAt } from "./logic.js";
 
 const MAX_LISTED = 8;
@@ -14,7 +14,6 @@ const options = (names) => names.map((name) => element("option", { value: name }
 /** @param {string} title @param {any[]} content */
 const part = (title, ...content) => element("section", { class: "part" }, element("h3", {}, title), ...content);
 const hint = (/** @type {string} */ words) => element("p", { class: "hint" }, words);
-const pValue = (/** @type {number} */ value) => (value < 0.001 ? "<0.001" : value.toFixed(3));
 
 /** A list that shows its first entries, and the others on request. @param {HTMLElement[]} entries @param {string} things */
 function some(entries, things) {
@@ -74,13 +73,13 @@ export class EvidencePanel {
       element("li", { class: contradicted ? "contradicted" : "" },
         button(`${variable} and ${other}`, () => this.on.selectEdge(other, variable)),
         element("span", {}, given.length ? ` given ${given.join(", ")}` : ""),
-        element("span", { class: "number" }, ` p = ${pValue(p_value)}${contradicted ? ", contradicted" : ""}`)));
+        element("span", { class: "number" }, ` ${pValue(p_value)}${contradicted ? ", contradicted" : ""}`)));
     const reversible = found.reversible.map((/** @type {string[]} */ edge) =>
       element("li", {}, button(edge.join(" → "), () => this.on.selectEdge(...edge))));
     fill(byId("tests"),
       part("Independences that the graph implies", element("p", {}, found.words), ...some(rows, "independences")),
       part("Directions that no data can decide", element("p", {}, found.equivalence), ...some(reversible, "edges")),
-      part("Stability", element("p", {}, "How often does each edge appear when the observations are drawn again?"),
+      part("Stability", element("p", {}, "How often does each edge appear in bootstrap resamples?"),
         button("Read 50 resampled tables", this.on.resample), hint("The list of edges then has a column Stable.")));
   }
 

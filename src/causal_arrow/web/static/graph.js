@@ -87,15 +87,18 @@ export class GraphPicture {
       this.moved.set(event.target.data("name"), { ...event.target.position() });
       onDrag(this.moved);
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.cy.style(styles()));
+    this.recolor = () => { paletteOf = container; this.cy.style(styles()); };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.recolor);
     // Cytoscape remembers where its container is, which moves when something above it grows.
     container.addEventListener("pointerdown", () => this.cy.resize(), { capture: true });
+    this.fitted = ""; // the viewport that shows everything
     let width = container.clientWidth;
     new ResizeObserver(() => {
       this.cy.resize();
       const now = container.clientWidth;
       if (now === 0) return; // hidden
-      if (width > 0 && Math.abs(now - width) > width / 5) this.fit(); // a turned phone, another window
+      // A turned phone, another window; or nobody has moved the graph, and a sentence below it has come or gone.
+      if (width > 0 && (Math.abs(now - width) > width / 5 || this.fitted === this.viewport)) this.fit();
       width = now;
     }).observe(container);
   }
@@ -254,5 +257,10 @@ export class GraphPicture {
       this.cy.zoom(MAX_FIT);
       this.cy.center(shown);
     }
+    this.fitted = this.viewport;
+  }
+
+  get viewport() {
+    return JSON.stringify([this.cy.zoom(), this.cy.pan()]);
   }
 }

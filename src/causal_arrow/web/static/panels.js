@@ -191,7 +191,7 @@ function stabilityOf({ stability }, actions) {
   if (stability) return element("p", { id: "stability" }, stability.words);
   if (actions.isResampling()) return element("p", { id: "stability", class: "hint" }, "Its stability is being computed.");
   return element("p", { id: "stability" }, button("How stable is it?", actions.resample,
-    { title: "The network reads 50 tables with the observations drawn again" }), " ",
+    { title: "The network reads 50 bootstrap resamples" }), " ",
   element("small", { class: "hint" }, "needs the network"));
 }
 
@@ -200,8 +200,8 @@ function bar(label, probability, words) {
     element("span", { class: "number" }, words)];
 }
 
-const KIND_SENTENCES = { number: "a number", binary: "yes or no", ordered: "levels with an order",
-  category: "levels without an order" };
+const KIND_SENTENCES = { number: "a number", binary: "yes or no", ordered: "ordered levels",
+  category: "unordered levels" };
 
 /** What a column is read as, and whether that was detected. */
 export function kindWords(column, choices) {

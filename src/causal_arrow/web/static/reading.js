@@ -14,11 +14,14 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, BETWEEN_QUESTIO
 const isUnderWay = (/** @type {any} */ { state: now }) => now === "waiting" || now === "running";
 
 /** Ask before a graph gives way to another table. @param {string} name */
-async function mayReplace(name) {
-  if (!state.graph) return true;
+const mayReplace = async (name) => !state.graph || confirmed(`Open ${name} in place of ${state.facts.table.name}? ` +
+  "Your work on it stays at its address: the browser's Back button returns to it.", "Open it");
+
+/** @param {string} words @param {string} yes on the button that goes ahead @returns {Promise<boolean>} */
+async function confirmed(words, yes) {
   const dialog = byId("confirm");
-  byId("confirm-words").textContent = `Open ${name} in place of ${state.facts.table.name}? ` +
-    "Your work on it stays at its address: the browser's Back button returns to it.";
+  byId("confirm-words").textContent = words;
+  byId("confirm-yes").textContent = yes;
   dialog.returnValue = "no";
   dialog.showModal();
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
@@ -59,6 +62,13 @@ export async function openExample({ name, title, question }) {
     view.pair.choose({ cause: question[0], effect: question[1] });
     await view.pair.ask();
   }
+}
+
+/** Delete the session, in memory and on the server's disk. */
+export async function remove() {
+  if (!(await confirmed(`Delete ${state.facts.table.name} and the work on it? This cannot be undone.`, "Delete"))) return;
+  await api.close(state.key);
+  location.replace(location.pathname);
 }
 
 /** Return to the session that the address names; the table that the server was started with otherwise. */
