@@ -244,6 +244,13 @@ def test_probabilities_at_a_lag_grow_with_the_share_of_edges_there() -> None:
     assert (found[1] < -2).all()
 
 
+def test_edges_between_steps_are_less_probable_than_the_network_states_and_those_at_lag_0_are_not() -> None:
+    rows = replace(window(numbers(30, 2), 2), trends=(0,))
+    found = tied(GraphDistribution(np.zeros((7, 7)), np.zeros(7)), rows, 1)
+    assert (found.past < 0).all()
+    assert not found.now.skeleton_logits.any()
+
+
 def a_distribution(lags: int = 2, variables: int = 4, seed: int = 5) -> WindowDistribution:
     now = numbers(variables, variables, seed=seed)
     past = numbers(lags, variables, variables, seed=seed + 1)
@@ -512,6 +519,15 @@ def test_short_panels_are_corrected() -> None:
     found = response(Steps(values, unit=unit), graph_of(CHAIN, 2)[None], 0, 1, 2, np.random.default_rng(0))
     assert found.corrected
     assert found.estimate == pytest.approx(RAISED_ONCE[:3], abs=0.1)
+    assert "Units have fewer than 12 rows each: intervals are too narrow." in found.notes
+
+
+def test_steps_that_leave_units_few_rows_are_named() -> None:
+    values, unit = autoregression(CHAIN, 20, units=60), np.repeat(np.arange(60), 20)
+    found = response(Steps(values, unit=unit), graph_of(CHAIN, 2)[None], 0, 1, 8, np.random.default_rng(0))
+    assert "From step 7 on, units have fewer than 12 rows each: intervals are too narrow." in found.notes
+    long = response(Steps(values, unit=unit), graph_of(CHAIN, 2)[None], 0, 1, 6, np.random.default_rng(0))
+    assert not any("too narrow" in note for note in long.notes)
 
 
 def test_impossible_questions_about_effects_are_refused() -> None:

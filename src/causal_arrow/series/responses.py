@@ -43,6 +43,8 @@ MAX_SETS = 100
 """Adjustment sets that are estimated: the most frequent ones."""
 MIN_SPARE_ROWS = 10
 """Rows of a regression beyond its columns."""
+ROWS_PER_UNIT = 12
+"""With fewer rows per unit, the bias of a short panel is not fully corrected."""
 MAX_LEVERAGE = 0.95
 MAX_SHOWN = 11
 """Steps that a summary lists."""
@@ -247,6 +249,9 @@ def response(
     notes = []
     if designs.halved:
         notes.append("Corrected for the bias that levels of units cause in short panels, by halving the panel.")
+        if (few := designs.rows_per_unit < ROWS_PER_UNIT).any():
+            units = f"From step {step} on, units" if (step := int(few.argmax())) else "Units"
+            notes.append(f"{units} have fewer than {ROWS_PER_UNIT} rows each: intervals are too narrow.")
     if designs.units > 1:
         notes.append("Errors are clustered by unit.")
     return Curve(
@@ -301,7 +306,8 @@ class _Designs:
                 f"The series is too short for effects after {horizon} steps: ask for fewer steps."
             ) from error
         self.units = int(self.rows[0].unit.max()) + 1
-        self.halved = self.units > 1 and len(self.rows[0].index) / self.units < SHORT_PANEL
+        self.rows_per_unit = np.array([len(rows.index) / self.units for rows in self.rows])  # (H + 1,)
+        self.halved = self.units > 1 and self.rows_per_unit[0] < SHORT_PANEL
 
     def curves(self, causes: Causes) -> tuple[Floats, Floats]:
         """Responses of the cause itself and of the effect, and their covariance.  (2, H + 1), (2H + 2, 2H + 2)"""
