@@ -359,8 +359,8 @@ def draw_times(records: Sequence[ScaleRecord]) -> None:
         color, marker = STYLES[method]
         points = [[mean_of(records, size, method, name) for name in SHOWN_OF_TIMES] for size in _sizes(records)]
         axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=title)
-        for point, size in zip(points, _sizes(records), strict=True):
-            axis.annotate(str(size), point, textcoords="offset points", xytext=(2, -11), fontsize=7)
+        for (seconds, accuracy), size in zip(points, _sizes(records), strict=True):
+            axis.annotate(str(size), (seconds, accuracy), textcoords="offset points", xytext=(2, -11), fontsize=7)
     axis.set_xscale("log")
     axis.margins(y=0.1)
     axis.set(xlabel="processor seconds", ylabel="F1")

@@ -28,6 +28,7 @@ CAUSAL_LEARN = ["boss", "boss-1", "grasp", "pc", "ges", "direct-lingam"]
 PACKAGES = {
     **dict.fromkeys(CAUSAL_LEARN, "causallearn"),
     "dagma": "dagma",
+    "resit": "lingam",
     "flop": "flopsearch",
     "flop-3": "flopsearch",
 }
@@ -86,6 +87,15 @@ def test_these_packages_and_we_mean_the_same_by_an_arrow(name: str) -> None:
     np.testing.assert_array_equal(np.argwhere(answer.adjacency), [[0, 2], [1, 2]])
     assert answer.scores[0, 2] > answer.scores[2, 0]
     assert answer.scores[1, 2] > answer.scores[2, 1]
+
+
+def test_resit_finds_the_direction_of_a_curve() -> None:
+    require("resit")
+    generator = np.random.default_rng(2)
+    cause = generator.uniform(-2, 2, 300)
+    data = np.column_stack([cause**2 + 0.3 * generator.uniform(-1, 1, 300), cause])
+    answer = prepare("resit", MethodOptions()).start()(data, np.random.default_rng(1))
+    np.testing.assert_array_equal(np.argwhere(answer.adjacency), [[1, 0]])
 
 
 def test_half_the_penalty_gives_boss_more_edges() -> None:

@@ -133,6 +133,11 @@ METHODS = {
         "Linear non-Gaussian models (causal-learn's copy of lingam)",
         method_of_package("causal-learn", packages.start_direct_lingam, packages.DIRECT_LINGAM_SETTINGS),
     ),
+    "resit": MethodKind(
+        "RESIT",
+        "Regression and independence of residuals, nonlinear (lingam)",
+        method_of_package("lingam", packages.start_resit, packages.RESIT_SETTINGS, extra="handover"),
+    ),
     "boss-indicators": MethodKind(
         "BOSS, indicators",
         "BOSS with the degenerate Gaussian score: categories as indicator columns (causal-learn)",

@@ -42,6 +42,8 @@ GES_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # twi
 FLOP_SETTINGS = {"lambda_bic": 2.0, "restarts": 50, "standardized": True}
 FLOP_3_SETTINGS = {**FLOP_SETTINGS, "lambda_bic": 3.0}  # fewer edges
 DIRECT_LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
+# The regression of the package's own example.
+RESIT_SETTINGS = {"regression": "random forest", "max_depth": 4, "alpha": 0.01, "standardized": True}
 
 
 Search = Callable[[FloatArray], BoolArray]
@@ -95,6 +97,23 @@ def start_direct_lingam(settings: Mapping[str, Any]) -> Solve:
         model = lingam.DirectLiNGAM(measure=settings["measure"])
         _, seconds = timed(lambda: model.fit(table))
         return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)  # lingam has [k, j] where j → k
+
+    return solve
+
+
+def start_resit(settings: Mapping[str, Any]) -> Solve:
+    """RESIT (Peters et al. 2014), for nonlinear relations with additive noise. Its graph has no weights."""
+    resit, forests = import_module("lingam").RESIT, import_module("sklearn.ensemble")
+
+    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
+        table = standardized(data)
+        forest = forests.RandomForestRegressor(
+            max_depth=settings["max_depth"], random_state=int(generator.integers(2**31))
+        )
+        model = resit(forest, alpha=settings["alpha"])
+        with quiet(generator):
+            _, seconds = timed(lambda: model.fit(table))
+        return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)
 
     return solve
 
