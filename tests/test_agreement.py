@@ -14,7 +14,7 @@ inflammation  drug          0.97         1.00      strong (0.97)
 smoker        inflammation  0.93         0.94      strong (0.99)
 
 2 edges. Causal order: smoker, inflammation, drug
-Of 100 graphs with shuffled names, 12% do as well.
+12% of 100 node-permuted graphs fit as well.
 """
 EFFECT = "stay changes by -1.75 (90% interval -1.95 to -1.50) when drug goes from 0 to 1; no effect in <1% of graphs.\n"
 DOLLARS = "pay changes by 1,760 (90% interval 665 to 2,860) when trained goes from no to yes.\n"
@@ -77,7 +77,7 @@ def test_what_another_processor_may_print_agrees(text: str, old: str, new: str) 
         (ANSWER, "smoker, inflammation, drug", "inflammation, smoker, drug"),
         (ANSWER, "as well.\n", "as well.\nCareful: few rows.\n"),
         (ANSWER, "12%", "14%"),
-        (ANSWER, "12% do", "none does"),
+        (ANSWER, "12% of", "none of"),
         (ANSWER, "12%", "12"),
         (ANSWER, "arrow-base", "arrow-base-2"),
         (EFFECT, "-1.75", "1.75"),

@@ -235,7 +235,7 @@ def test_what_an_environment_is_adjacent_to_it_causes(able: Arrow, people: pd.Da
     from_site = arrow.edge_probabilities_.loc["site"].to_numpy()[list(arrow.answer_.arrangement or ())]
     assert from_site == pytest.approx(adjacent[place], abs=1e-6)  # no matter where the scores put it in the order
     assert arrow.answer_.order[0] == "site"
-    with pytest.raises(ConfigurationError, match="'site' tells environments apart, so nothing in the table changes it"):
+    with pytest.raises(ConfigurationError, match="'site' identifies environments, so nothing in the table changes it"):
         arrow.effect("age", "site")
     assert not any("site" in (pair.first, pair.second) for pair in arrow.answer_.vanished)
 

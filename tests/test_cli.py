@@ -379,7 +379,7 @@ def test_the_raw_table_of_proteins_is_read_as_its_logarithms_are(run: Run, tmp_p
     np.log(table).to_csv(logarithms, index=False)
     status, out, _ = run("discover", raw)
     assert status == 0
-    assert f"Analysed on a log scale: {', '.join(names)}" in " ".join(out.split())
+    assert f"Analyzed on a log scale: {', '.join(names)}" in " ".join(out.split())
 
     def answer(path: Path, *options: str) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(run("discover", path, "--json", *options)[1])

@@ -103,11 +103,15 @@ def test_a_graph_is_refuted_only_where_the_data_contradict_it_more_than_by_chanc
     found = result(tests, violated, [0.0] * as_good + [1.1] * (shuffled - as_good))
     assert found.falsified == (verdict == "falsified")
     assert found.says_little == (verdict == "little")
-    words = {"falsified": "do not rely on it", "little": "says little here", "better": "does not confirm directions"}
+    words = {
+        "falsified": "do not rely on it",
+        "little": "has little power here",
+        "better": "does not confirm directions",
+    }
     assert [part in str(found) for part in words.values()] == [each == verdict for each in words]
     same = result(tests, violated, [0.0] * shuffled, equivalent=0.5)
     assert same.says_little
-    assert "imply the same independences: the test says little here" in str(same)
+    assert "imply the same independences: the test has little power here" in str(same)
 
 
 def test_p_values_of_wide_categories_are_those_of_wilks_and_take_no_time() -> None:

@@ -152,7 +152,7 @@ def test_two_experiments_together_are_about_different_pairs(two_pairs: Table) ->
     assert {chosen[0] in "ab", chosen[1] in "ab"} == {True, False}
     assert [each.gain for each in plan.batch[:2]] == pytest.approx([1, 1], abs=0.03)
     assert sum(each.gain for each in plan.batch[2:]) < 0.05
-    assert "Further experiments are expected to add next to nothing." in plan.sentence
+    assert "Further experiments are expected to add almost nothing." in plan.sentence
 
 
 def test_shuffling_the_variables_shuffles_the_plan(two_pairs: Table) -> None:
@@ -183,7 +183,7 @@ def test_what_was_set_already_and_the_environment_are_not_advised(two_pairs: Tab
     assert {each.name for each in plan.experiments} == {"b", "d"}
     assert plan.left_out == ("a", "c")
     assert "not considered: 'a' and 'c'" in str(plan)
-    with pytest.raises(ArrowError, match="cannot be set"):
+    with pytest.raises(ArrowError, match="cannot be randomized"):
         planned(answer, two_pairs, candidates=["c"])
     everything = answer_with(PAIRS, "abcd", experiments=dict.fromkeys("abcd", 5))
     with pytest.raises(ArrowError, match="No variable is left"):
@@ -293,7 +293,7 @@ def test_an_experiment_teaches_the_same_whatever_the_sign_of_a_column_on_a_log_s
     )
     assert plus == minus
     assert plus.forbidden == (("b", "a"),)
-    with pytest.raises(ArrowError, match="'b' was read on a log scale: expected values of one sign"):
+    with pytest.raises(ArrowError, match="'b' was read on a log scale: expected values that share a sign"):
         knowledge_from(answer, with_sign(two_pairs.values, 1), with_sign(rows, -1), "a", graphs)
 
 

@@ -139,7 +139,7 @@ def test_what_acts_by_factors_is_read_on_a_log_scale() -> None:
     assert arrow.answer_.log_columns == ("a", "b", "c")
     pd.testing.assert_frame_equal(arrow.edge_probabilities_, Arrow().fit(logarithms).edge_probabilities_, atol=1e-5)
     (note,) = [finding for finding in arrow.answer_.findings if finding.kind == "log_scale"]
-    assert "'a', 'b' and 'c', of one sign and skewed, are analysed on a log scale" in note.message
+    assert "'a', 'b' and 'c', which are skewed, are analyzed on a log scale" in note.message
     assert json.loads(arrow.to_json())["log_columns"] == ["a", "b", "c"]
     given = Arrow(scale="given").fit(table)
     assert given.answer_.log_columns == ()

@@ -363,7 +363,7 @@ def test_the_report_has_the_effects_and_the_stability_that_were_asked_for(client
     for size in sizes:
         for sentence in size["lines"]:
             assert sentence in report
-    assert "4 tables with the observations drawn again" in report
+    assert "4 bootstrap resamples" in report
     shares = report[report.index("show it reversed") :]
     for edge in stability["edges"]:
         assert f"{edge['source']}{edge['target']}{counted_share(edge['frequency'])}" in shares

@@ -293,7 +293,7 @@ def test_what_the_table_decides_is_not_called_a_preference_of_the_network(able: 
     assert decided_by(answer, "site", edge.target) == "by environment"
     details = able.send("GET", f"/api/sessions/{facts['session']}/edge?source={edge.target}&target=site").json
     assert f"it can only be site → {edge.target}." in details["words"]
-    assert "Nothing in the table causes site: it tells environments apart." in details["sentences"]
+    assert "Nothing in the table causes site: it identifies environments." in details["sentences"]
     assert "preference" not in details["words"]
 
 

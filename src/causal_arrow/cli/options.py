@@ -257,9 +257,7 @@ KNOWLEDGE: Any = OptionList(
             f"Two variables that share no cause outside the table, 'educ <-> *' or all{_AGAIN}",
             "A<->B",
         ),
-        _known(
-            "randomized", list[str] | None, "Variables whose values were drawn by chance, as in a trial.", "A,B,..."
-        ),
+        _known("randomized", list[str] | None, "Variables whose values were randomized, as in a trial.", "A,B,..."),
         _known(
             "belief",
             list[str] | None,

@@ -172,7 +172,7 @@ def constraints_on(
 def why_uncaused(answer: Answer, name: str) -> str:
     """Why the table itself rules out every cause of a variable, in words that follow its name; empty if it does not."""
     if name == answer.environment:
-        return "tells environments apart"
+        return "identifies environments"
     index = answer.index_of(name)
     led = bool(np.delete(answer.constraints.forbidden[:, index], index).all())
     return "was set in every observation" if led and name in answer.always_set else ""

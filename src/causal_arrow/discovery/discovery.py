@@ -416,7 +416,7 @@ class Discovery:
         between
             Two values or levels of the treatment, from and to; by default the effect is per unit.
         level
-            Of an outcome with levels, the one whose share is the outcome.
+            The level whose share is the outcome, for an outcome with levels.
         estimator
             "flexible" assumes no straight lines: cross-fitted, doubly robust for a yes or no treatment and partially
             linear for a number, for the sets that most graphs ask for. "linear" is least squares, "curved" the average

@@ -234,8 +234,8 @@ def _observations_finding(
         )
     elif len(arranged.values) < observations:
         message = (
-            f"{len(arranged.values):,} of the {count} are read, drawn evenly: where there are about as many as "
-            "variables, fewer say more."
+            f"{len(arranged.values):,} of the {count} are read, drawn evenly: accuracy drops where there are "
+            "about as many rows as variables."
         )
     else:
         return ()
@@ -250,9 +250,10 @@ def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -
     given, logarithms = (f"{each:.2f}" for each in bits)
     is_ = "is" if len(names) == 1 else "are"
     reason = (
-        f"{is_} analysed on a log scale: uncertainty per edge is {logarithms} bits, against {given} untransformed"
+        f"{is_} analyzed on a log scale: uncertainty per edge is {logarithms} bits, against {given} untransformed"
         if chosen
-        else f"{is_} analysed untransformed: uncertainty per edge is {given} bits, against {logarithms} on a log scale"
+        else f"{is_} analyzed untransformed: uncertainty per edge is {given} bits, against {logarithms} on a log scale"
     )
-    message = f"{listed(names)}, of one sign and skewed, {reason}. The scale 'given' or 'log' decides it."
+    skewed = "which is skewed" if len(names) == 1 else "which are skewed"
+    message = f"{listed(names)}, {skewed}, {reason}. The scale 'given' or 'log' overrules this."
     return Finding("log_scale", "note", names, message)

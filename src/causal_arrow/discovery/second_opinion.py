@@ -350,7 +350,7 @@ class SecondOpinion:
         lines.append(f"{counted(len(conflicts), 'conflict')}{':' if conflicts else '.'}")
         lines += _first_lines(conflicts) if lists else []
         lines += [f"{each.title} assumes: {each.assumes}." for each in self.opinions]
-        return [*lines, "Agreement is no proof: methods that share an assumption are wrong together.", *self.remarks]
+        return [*lines, "Agreement is not proof: methods that share an assumption are wrong together.", *self.remarks]
 
     def _repr_html_(self) -> str:
         """The sentences and the table, for notebooks."""

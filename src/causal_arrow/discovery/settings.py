@@ -82,7 +82,7 @@ class Settings:
         *("map", "shd", "f1"),
     )
     threshold: float = _setting(
-        0.5, "With map: the probability of adjacency from which on an edge is shown, between 0 and 1."
+        0.5, "With map: minimum adjacency probability for an edge to be shown, between 0 and 1."
     )
     scale: str = _setting(
         "auto",
@@ -112,7 +112,7 @@ class Settings:
     device: str = _setting("auto", "auto and cpu are the processor; cuda and cuda:1 need causal-arrow-lab.")
     precision: str = _setting(
         "auto",
-        "Of the network's arithmetic: auto is float32; bfloat16 is for GPUs, and nearly always within 0.01 of it.",
+        "Precision of the arithmetic: auto is float32; bfloat16 needs a GPU, and is nearly always within 0.01 of it.",
         *("auto", "float32", "bfloat16"),
     )
     knowledge: KnowledgeSource = None

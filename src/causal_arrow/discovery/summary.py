@@ -57,7 +57,7 @@ def remarks(answer: Answer, wording: Wording = PYTHON) -> list[str]:
     edges that knowledge removed, directions, hidden common causes, experiments and environments."""
     sentences = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     if answer.log_columns:
-        sentences.append(f"Analysed on a log scale: {', '.join(answer.log_columns)}")
+        sentences.append(f"Analyzed on a log scale: {', '.join(answer.log_columns)}")
     linked = {name for edge in answer.edges for name in (edge.source, edge.target)}
     alone = [name for name in answer.names if name not in linked]
     if alone and answer.edges:
@@ -113,7 +113,7 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
     sentences = []
     if pairs:
         shown = first_few(list(map(str, pairs)), MAX_HIDDEN_CAUSES)
-        sentences.append(f"Probably with a hidden common cause: {shown}")
+        sentences.append(f"Possible hidden common cause: {shown}")
     if others and level is not None:
         count = f"{counted(others, 'further pair' if pairs else 'pair')} above {answer.hidden_threshold:g}"
         verb = "does" if others == 1 else "do"
@@ -132,7 +132,7 @@ def experiment_sentences(answer: Answer) -> list[str]:
     sentences = []
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
-        sentences.append(f"Set by experiments: {sets}")
+        sentences.append(f"Intervened on by experiments: {sets}")
     if answer.environment is not None:
         shifted = ", ".join(f"{edge.target} ({edge.probability:.2f})" for edge in answer.shifted)
         sentences.append(f"Shifted directly between environments ({answer.environment}): {shifted or 'nothing'}")

@@ -246,7 +246,7 @@ def answer_group(job: Job) -> dict[str, Any]:
                 if (task.name, task.identity) in done:
                     continue
                 if plan.content_of(task.source) != task.content:
-                    raise TableError("The table changed while it was waiting for its turn: run the same again.")
+                    raise TableError("The table changed while it was waiting for its turn: run the same command again.")
                 unchanged.append(task)
             except ArrowError as error:
                 write(task, error, 0.0)

@@ -73,7 +73,7 @@ def sentences(answer: SeriesAnswer) -> list[str]:
     if pairs := answer.hidden_causes:
         more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
         shown = ", ".join(map(str, pairs[:MAX_HIDDEN_CAUSES]))
-        lines.append(f"Probably with a hidden common cause at lag 0: {shown}{more}")
+        lines.append(f"Possible hidden common cause at lag 0: {shown}{more}")
     if others := answer.undistinguished:
         count, verb = counted(others, "further pair" if pairs else "pair"), "does" if others == 1 else "do"
         lines.append(
@@ -82,10 +82,10 @@ def sentences(answer: SeriesAnswer) -> list[str]:
         )
     if answer.experiments:
         sets = ", ".join(f"{name} (in {counted(count, 'step')})" for name, count in answer.experiments.items())
-        lines.append(f"Set by experiments: {sets}")
+        lines.append(f"Intervened on by experiments: {sets}")
     done = answer.prepared
     if done.get("difference"):
-        lines.append(f"Changes from step to step are analyzed of: {', '.join(done['difference'])}")
+        lines.append(f"Analyzed as changes from step to step: {', '.join(done['difference'])}")
     if done.get("season"):
         lines.append(f"Subtracted: the mean of each of {done['season']} phases of a season.")
     if done.get("levels"):

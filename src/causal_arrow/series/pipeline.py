@@ -203,7 +203,7 @@ def _scale_finding(names: Sequence[str], chosen: int, bits: Sequence[float]) -> 
     how = "on a log scale" if chosen else "untransformed"
     verb = "is" if len(names) == 1 else "are"
     message = (
-        f"{listed(list(names))}, of one sign and skewed, {verb} analyzed {how}: uncertainty per edge is "
+        f"{listed(list(names))}, which {verb} skewed, {verb} analyzed {how}: uncertainty per edge is "
         f"{bits[0]:.2f} bits untransformed and {bits[1]:.2f} on a log scale."
     )
     return Finding("log_scale", "note", tuple(names), message)

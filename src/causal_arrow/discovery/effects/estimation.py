@@ -210,7 +210,7 @@ def estimate_effects(
             continue
         if table.columns[t].kind == "category" and len(table.columns[t].levels) > 2:
             categories.append(answer.names[t])
-            without[answer.names[t]] = "levels without an order have no single effect"
+            without[answer.names[t]] = "unordered levels have no single effect"
             continue
         drawn = _Drawn((t, y), graphs, hidden, "free", _share_reversed(graphs, t, y))
         own = replace(question, randomized=answer.names[t] in answer.knowledge.randomized)
@@ -603,7 +603,9 @@ class _Asked:
         if z in (*self.ends, *members):
             raise ConfigurationError(f"{self.question.instrument!r} cannot be the instrument and something else too.")
         if len(self.table.columns[z].levels) > 2 and self.table.columns[z].kind == "category":
-            raise ConfigurationError(f"{self.question.instrument!r} has levels without an order: it is no instrument.")
+            raise ConfigurationError(
+                f"{self.question.instrument!r} has unordered levels, so it cannot be an instrument."
+            )
         _, unit = self.start()
         rows = self.complete((z, *members))
         count = int(rows.sum())

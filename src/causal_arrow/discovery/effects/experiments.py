@@ -190,7 +190,7 @@ class ExperimentPlan(InNotebooks):
             then = ", then ".join(f"{each} ({self.amount(each.gain)} more)" for each in worth)
             sentences.append(f"Together with it: {then}.")
         if len(worth) + 1 < len(self.batch):
-            sentences.append("Further experiments are expected to add next to nothing.")
+            sentences.append("Further experiments are expected to add almost nothing.")
         return " ".join(sentences)
 
     def __str__(self) -> str:

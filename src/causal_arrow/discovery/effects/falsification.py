@@ -92,7 +92,7 @@ class Falsification(InNotebooks):
 
     @property
     def p_value(self) -> float:
-        """Share of the shuffled graphs that the data contradict as little as this graph, or less."""
+        """Share of the permuted graphs that the data contradict no more than this graph."""
         return float((1 + (self.permuted <= self.violated).sum()) / (1 + len(self.permuted)))
 
     @property
@@ -105,7 +105,7 @@ class Falsification(InNotebooks):
 
     @property
     def says_little(self) -> bool:
-        """Whether the test has no power here: the graph implies too little, or shuffled graphs imply the same."""
+        """Whether the test has little power: the graph implies too little, or permuted graphs imply the same."""
         return not self.falsified and (self.p_value > LEVEL or self.equivalent > LEVEL)
 
     @cached_property
@@ -160,18 +160,19 @@ class Falsification(InNotebooks):
         violations, alike = round(self.violated * self.tests), float((self.permuted <= self.violated).mean())
         sentences = [
             f"The data contradict {violations:,} of {counted(self.tests, 'independence')} that the graph implies "
-            f"({counted_share(self.violated)}; 5% would be chance). Of {len(self.permuted)} graphs with shuffled "
-            f"names, {f'{counted_share(alike)} fit' if alike else 'none fits'} as well."
+            f"({counted_share(self.violated)}; 5% would be chance). "
+            f"{f'{counted_share(alike)} of'.capitalize() if alike else 'None of'} {len(self.permuted)} node-permuted "
+            f"graphs {'fit' if alike else 'fits'} as well."
         ]
         if self.equivalent > LEVEL:
             sentences.append(
-                f"{counted_share(self.equivalent, 'shuffled graphs')} imply the same independences: the test says "
-                "little here."
+                f"{counted_share(self.equivalent, 'permuted graphs')} imply the same independences: the test has "
+                "little power here."
             )
         elif self.falsified:
             sentences.append("So the graph fits no better than chance: do not rely on it.")
         elif self.says_little:
-            sentences.append("That does not tell them apart: the test says little here.")
+            sentences.append("So the test has little power here.")
         else:
             sentences.append("This tests independences; it does not confirm directions.")
         for frame, words, sign, ends in (
@@ -224,9 +225,9 @@ def falsify(
 def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsification | None:
     """Whether the graph of an answer is compatible with its table, for the report card.
 
-    Up to 20 variables this is the test of `Arrow.falsify`, with 100 shuffled graphs, and up to 60 the same with 20 of
+    Up to 20 variables this is the test of `Arrow.falsify`, with 100 permuted graphs, and up to 60 the same with 20 of
     them. None for more variables, where that would take long, or where experiments or too few complete observations
-    leave nothing to test with. A `thorough` test has 100 shuffled graphs, and as many variables as there are.
+    leave nothing to test with. A `thorough` test has 100 permuted graphs, whatever the number of variables.
     """
     wide = table.variables > MAX_REPORTED and not thorough
     if wide or why_not_tested(table):

@@ -132,13 +132,15 @@ def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, gra
             raise TableError(f"{column.name!r} has no level {unknown[0]!r} in the table that was fitted.")
     codes = rows.values
     if not np.nanmax(codes[:, index]) > np.nanmin(codes[:, index]):
-        raise TableError(f"{variable!r} has the same value in all observations of the experiment: set it to several.")
+        raise TableError(
+            f"{variable!r} has the same value in all observations of the experiment: give it several values."
+        )
     both = np.concatenate([table.values, codes])
     for name in answer.log_columns:
         if not has_logarithms(both[:, table.names.index(name)]):
             raise TableError(
-                f"{name!r} was read on a log scale: expected values of one sign in the table and the experiment, got "
-                "zeros or both signs."
+                f"{name!r} was read on a log scale: expected values that share a sign in the table and the experiment, "
+                "got zeros or both signs."
             )
     values = as_standardized(replace(table, values=both, findings=(), intervened=None), answer.log_columns)
     before, after = values[: table.observations][plain_observations(table)], values[table.observations :]
@@ -193,7 +195,7 @@ def _candidates(
     for name in names:
         answer.index_of(name)
     if answer.environment in names:
-        raise ConfigurationError(f"{answer.environment!r} tells environments apart and cannot be set.")
+        raise ConfigurationError(f"{answer.environment!r} identifies environments and cannot be randomized.")
     if not names:
         raise ConfigurationError("Expected one candidate or more, got an empty list.")
     if both := [name for name in names if name in not_settable]:

@@ -85,7 +85,7 @@ def change_of(column: Column, between: Between, values: Floats) -> Change:
             between = (column.levels[0], column.levels[1])
         elif column.kind == "category":
             raise ConfigurationError(
-                f"{column.name!r} has levels without an order: name the two to compare, of {listed(column.levels)}.",
+                f"{column.name!r} has unordered levels: name the two to compare, of {listed(column.levels)}.",
                 [Remedy("between", (column.name,))],
             )
         else:
@@ -158,7 +158,7 @@ def level_asked(column: Column, level: str | None) -> int | None:
         if len(column.levels) == 2:
             return 1
         raise ConfigurationError(
-            f"{column.name!r} has levels without an order: say whose share you ask about, of {listed(column.levels)}.",
+            f"{column.name!r} has unordered levels: name the one whose share you ask about, of {listed(column.levels)}.",
             [Remedy("level", (column.name,))],
         )
     return None

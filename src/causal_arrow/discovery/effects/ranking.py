@@ -35,7 +35,7 @@ class Effects(InNotebooks):
     >>> from causal_arrow import Arrow, load_example
     >>> arrow = Arrow().fit(load_example("hospital"))
     >>> effects = arrow.effects("stay", n_graphs=200)
-    >>> effects.not_estimated  # levels without an order have no single effect
+    >>> effects.not_estimated  # unordered levels have no single effect
     ('ward',)
     """
 
@@ -46,7 +46,7 @@ class Effects(InNotebooks):
     graphs: int
     """How many graphs were drawn."""
     not_estimated: tuple[str, ...] = ()
-    """Variables whose effect has no estimate: levels without an order, too few complete observations, or nothing left
+    """Variables whose effect has no estimate: unordered levels, too few complete observations, or nothing left
     of them after adjustment."""
     categories: tuple[str, ...] = ()
     """Those of them with more than two unordered levels: each pair of levels has a separate effect."""
