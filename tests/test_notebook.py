@@ -174,6 +174,22 @@ def test_the_picture_follows_python_and_shows_what_is_wrong(notebook: Notebook) 
     assert notebook.widget.found.answer.knowledge.required == ()
 
 
+@pytest.mark.parametrize("dark", ['body.dataset.jpThemeLight = "false"', 'body.className = "dark"'])
+def test_the_colors_are_those_of_the_notebook_and_follow_it(notebook: Notebook, dark: str) -> None:
+    colors = """() => {
+      const { cy } = document.querySelector('.graph')._cyreg;
+      const panel = getComputedStyle(document.querySelector('.causal-arrow-widget'));
+      return [cy.nodes().style('color'), panel.color, panel.backgroundColor];
+    }"""
+    light = notebook.tab.evaluate(colors)
+    assert light[1:] == ["rgb(20, 32, 46)", "rgb(255, 255, 255)"]
+    notebook.tab.emulate_media(color_scheme="dark")  # the browser has no say
+    assert notebook.tab.evaluate(colors) == light
+    notebook.tab.evaluate(f"document.{dark}")
+    notebook.tab.wait_for_timeout(300)
+    assert notebook.tab.evaluate(colors) == ["rgb(232,237,245)", "rgb(232, 237, 245)", "rgb(16, 22, 31)"]
+
+
 def test_wishes_that_make_no_sense_change_nothing(found: Discovery) -> None:
     widget = GraphWidget(found)
     odd: list[dict[str, Any]] = [{"argument": 5}, {"argument": {"knowledge": {"roots": 3}}}, {"effect": [1]}, {"x": 1}]

@@ -9,6 +9,8 @@ from pathlib import Path
 HERE, PAGE = Path(__file__).parent, Path(__file__).parents[1] / "web" / "static"
 JOINED = ("dom.js", "argument.js", "graph.js")
 """Modules of the page that the widget uses."""
+DARK = ':is([data-jp-theme-light="false"], .dark, .vscode-dark, .vscode-high-contrast)'
+"""The body of a dark Jupyter, marimo or VS Code, whatever the browser prefers."""
 _STYLES = ((PAGE, "graph.css"), (HERE, "widget.css"))
 
 
@@ -33,5 +35,6 @@ def script() -> str:
 def style() -> str:
     """The colors of the page, for the widget alone, and its own style."""
     page = (PAGE / "style.css").read_text(encoding="utf-8")
-    colors = page[: page.index("* {")].replace(":root", ".causal-arrow-widget")
+    light, dark = re.findall(r":root (\{[^}]*\})", page[: page.index("* {")])
+    colors = f".causal-arrow-widget {light}\n{DARK} .causal-arrow-widget {dark}"
     return "\n".join([colors, *((folder / name).read_text(encoding="utf-8") for folder, name in _STYLES)])

@@ -95,6 +95,10 @@ function render({ model, el }) {
     for (const listener of [showGraph, showAnswer, showTrouble, showUndo]) listener();
   }
 
+  // Notebooks write their theme on the page or its body.
+  const themed = new MutationObserver(() => picture?.recolor());
+  for (const root of [document.documentElement, document.body])
+    themed.observe(root, { attributes: true, attributeFilter: ["class", "data-jp-theme-light"] });
   const placed = new ResizeObserver(() => {
     if (!el.isConnected || picture) return;
     placed.disconnect();
@@ -103,6 +107,7 @@ function render({ model, el }) {
   placed.observe(el);
   return () => {
     placed.disconnect();
+    themed.disconnect();
     for (const [name, listener] of Object.entries(listeners)) model.off(`change:${name}`, listener);
     picture?.cy.destroy();
   };
