@@ -23,7 +23,7 @@ CELLS_PER_CHUNK = 2**20
 
 CGROUP = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
-"""Where Linux keeps control groups, and names those of this process."""
+"""Folder of Linux's control groups, and the file that names those of this process."""
 
 
 def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

@@ -82,7 +82,7 @@ def _described(option: str) -> Any:
 
 
 class Reading(BaseModel, extra="forbid"):
-    """How to read a table."""
+    """Options for reading a table."""
 
     columns: Annotated[Names, _described("columns")] = None
     drop: Annotated[Names, _described("drop")] = None

@@ -1,4 +1,4 @@
-"""Where commands print, and the values of options that name an output."""
+"""Consoles of commands, and the values of options that name an output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `discover` writes: all files of an answer in a folder, or the one file that a name with its ending asks for."""
+"""Destinations of `discover`: a folder for all files of an answer, or the one file that a name's ending asks for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIN_ENDING = 3
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the files of an answer go, if anywhere; ConfigurationError where they cannot, or would replace others."""
+    """The place of the files of an answer, if any; ConfigurationError where they cannot go or would replace others."""
 
     output: Path | None
     table: Path

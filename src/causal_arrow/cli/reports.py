@@ -212,7 +212,7 @@ def models(as_json: options.AsJson = False) -> None:
 
 
 def _training_lines(record: dict[str, Any]) -> list[str]:
-    """How a model was trained and how it did on fresh tasks, as lines for people."""
+    """Lines for people on how a model was trained and how it did on fresh tasks."""
     if not record:
         return ["no record of its training"]
     tasks, shapes = record["task_distribution"], record["shapes"]

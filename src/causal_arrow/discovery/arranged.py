@@ -154,7 +154,7 @@ class ArrangedLongTable(Arranged):
 
 
 def levels_of(columns: Sequence[Column]) -> NDArray[np.int64]:
-    """How many levels each column has, 0 for numbers.  (P,)"""
+    """The number of levels of each column, 0 for numbers.  (P,)"""
     return np.array([len(column.levels) for column in columns], dtype=np.int64)
 
 

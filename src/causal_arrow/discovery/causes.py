@@ -69,7 +69,7 @@ class ProbableCauses(InNotebooks):
     probability: tuple[float, ...]
     """Probability that each is a cause, directly or through others of these columns."""
     screened: int
-    """How many columns were screened."""
+    """Number of columns that were screened."""
     unusable: tuple[str, ...]
     """Columns that could not be read, or that are constant."""
     found: Discovery

@@ -1,4 +1,4 @@
-"""How far to believe the network's directions: one temperature for each table, which divides the order scores.
+"""Tempered directions: one temperature for each table, which divides the order scores.
 
 The network has learned from synthetic tables, and is surer of directions than real tables bear out. The suite
 `real-orders` of causal-arrow-lab has 271 real tables whose causal order is partly known. On the half for development,

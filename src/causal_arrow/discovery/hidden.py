@@ -36,7 +36,7 @@ MIN_PAIRS = 10
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """How probable hidden causes are in a table, and which pairs stand out from that."""
+    """The usual probability of hidden causes in a table, and the pairs that stand out from it."""
 
     median: float
     """Median probability of all pairs; 0 if there are fewer than MIN_PAIRS."""
@@ -131,7 +131,7 @@ def on_normal_scores(arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTab
 
 
 def _repeated(rows: Hashes) -> Hashes:
-    """How often each number occurs earlier in the array.  (N,)"""
+    """Count how often each number occurs earlier in the array.  (N,)"""
     order = np.argsort(rows, kind="stable")
     in_order = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))

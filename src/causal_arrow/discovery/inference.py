@@ -78,7 +78,7 @@ def _recorded_range(source: str, stamps: tuple[int, ...]) -> TrainingRange | Non
 
 
 def chunk_size(network: Network, observations: int, variables: int) -> int | None:
-    """How many observations to read at a time so that memory stays bounded; None for all of them."""
+    """The number of observations to read at a time so that memory stays bounded; None for all of them."""
     fitting = max(1, CHUNK_BYTES // network.bytes_per_observation(variables))
     return None if fitting >= observations else fitting
 
@@ -120,7 +120,7 @@ def _infer_long(
 
 
 def tables_per_pass(network: Network, observations: int, variables: int) -> int:
-    """How many tables of this shape go through the network together: a fixed amount of work and of memory."""
+    """The number of tables of this shape that go through the network together: a fixed amount of work and of memory."""
     pairs = PAIR_BYTES_TOGETHER // (network.bytes_per_pair() * variables**2)
     return max(1, min(network.cells_together // (observations * variables), pairs))
 

@@ -59,14 +59,14 @@ def ancestor_frequencies(graphs: Bools) -> Floats:
 
 
 def parent_sets(graphs: Bools, variable: int) -> Counter[tuple[int, ...]]:
-    """How many of the graphs (K, P, P) give the variable exactly these parents."""
+    """The number of graphs (K, P, P) with exactly these parents of the variable."""
     return _count_sets(graphs[:, :, variable])
 
 
 def adjustment_sets(
     graphs: Bools, treatment: int, outcome: int, kind: str = "optimal"
 ) -> Counter[tuple[int, ...] | None]:
-    """How many of the graphs (K, P, P) ask for exactly these variables to be adjusted for.
+    """The number of graphs (K, P, P) that ask for exactly these variables to be adjusted for.
 
     None counts the graphs without a directed path from treatment to outcome: there the effect is zero.
     """
@@ -110,7 +110,7 @@ ADJUSTMENTS: dict[str, Callable[[Bools, Bools, int, int], Bools]] = {
 
 
 def _count_sets(members: Bools) -> Counter[tuple[int, ...]]:
-    """How often each set of variables occurs among the rows.  (K, P)"""
+    """Count each set of variables among the rows.  (K, P)"""
     rows, counts = np.unique(members, axis=0, return_counts=True) if len(members) else (members, np.zeros(0, int))
     return Counter({tuple(np.flatnonzero(row).tolist()): int(n) for row, n in zip(rows, counts, strict=True)})
 
@@ -128,7 +128,7 @@ def hidden_causes_on_the_way(answer: Answer, graphs: Bools, cause: int, effect: 
 
 
 def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
-    """That paths and adjustment sets leave hidden common causes aside, and which; None without any."""
+    """A sentence that paths and adjustment sets leave hidden common causes aside, and which; None without any."""
     if not pairs:
         return None
     some = first_few(list(map(str, pairs)), MAX_PAIRS)
@@ -147,7 +147,7 @@ MAX_SHOWN = 40
 
 @dataclass(frozen=True, eq=False)
 class EdgeStability(InNotebooks):
-    """How often each edge occurred when the observations were drawn again: the result of `stability`.
+    """Frequencies of edges when the observations are drawn again: the result of `stability`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class EdgeStability(InNotebooks):
     mean_probabilities: Floats
     """Mean of the edge probabilities.  (P, P)"""
     resamples: int
-    """How many tables were drawn."""
+    """Number of tables drawn."""
 
     def __str__(self) -> str:
         rows = self.to_frame().head(MAX_SHOWN).itertuples(index=False)
@@ -204,7 +204,7 @@ def bootstrap(
     jobs: int | None = None,
     cluster: str | None = None,
 ) -> EdgeStability:
-    """How often each edge occurs when the observations of the answer's table are drawn again, `count` times.
+    """Frequencies of edges when the observations of the answer's table are drawn again, `count` times.
 
     `settings` are those of the answer. `backend`, `jobs` and `cluster` are those of `discover_many`, but with neither a
     cluster nor a number of jobs this process does all the work.
@@ -257,7 +257,7 @@ def _read_alike(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> 
 
 
 def stability_of_rows(job: Job) -> dict[str, Any]:
-    """How often each edge occurs in the tables made of some rows: the work of one process, for `run_job`."""
+    """Frequencies of edges in the tables made of some rows: the work of one process, for `run_job`."""
     distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
     return {"stability": edge_stability(job["answer"], distributions)}
 
@@ -282,7 +282,7 @@ def merged(parts: Sequence[EdgeStability]) -> EdgeStability:
 
 
 def edge_stability(answer: Answer, distributions: Iterable[GraphDistribution]) -> EdgeStability:
-    """How often each edge occurs when the distributions, arranged as the answer's, are decoded as the answer was."""
+    """Frequencies of edges when the distributions, arranged as the answer's, are decoded as the answer was."""
     frequencies, probabilities = np.zeros((2, len(answer.names), len(answer.names)))
     answer = replace(answer, compiled=answer.constraints_as_arranged)
     resamples = 0

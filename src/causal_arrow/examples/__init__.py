@@ -140,7 +140,7 @@ def consensus_graph(edges: int) -> Bools:
 
 @cache
 def load_conditions() -> Bools:
-    """Where the condition of a cell acts on the variable itself: inhibitors and activators (read-only, (7466, 11))."""
+    """Mask of cells whose condition acts on the variable itself: inhibitors and activators (read-only, (7466, 11))."""
     values, names = load_sachs()
     intervened = np.zeros(values.shape, dtype=bool)
     with (_DATA / "sachs-conditions.csv").open(encoding="utf-8") as file:

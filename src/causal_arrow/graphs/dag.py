@@ -269,5 +269,5 @@ class CausalGraph:
 
     @property
     def variables(self) -> int:
-        """How many variables there are, P."""
+        """The number of variables, P."""
         return len(self.directed)

@@ -29,7 +29,7 @@ Indices = NDArray[np.intp]
 # Log-odds of what is practically certain: a probability of 1 − 2·10⁻⁹.
 CERTAIN = 20.0
 MAX_TEMPERATURE = 10.0
-"""That a copy follows its original stays certain when order scores are divided by up to this."""
+"""The largest temperature: divided by it, the order scores of copies still leave no uncertainty."""
 
 
 @dataclass(frozen=True, eq=False)

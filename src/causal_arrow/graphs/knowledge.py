@@ -85,7 +85,7 @@ class Constraints:
     precedence: NDArray[np.bool_]
     wishes: tuple[NDArray[np.bool_], ...] = ()
     unconfounded: NDArray[np.bool_] | Literal[False] = False
-    """Where two variables share no hidden cause: a symmetric matrix, or False for nowhere."""
+    """Pairs that share no hidden cause: a symmetric matrix, or False for none."""
     evidence: Leaning | None = None
     """Evidence from beliefs, if there are any."""
 

@@ -1,4 +1,4 @@
-"""Where to put the variables of a causal graph so that every edge points down and can be followed.
+"""Layout of a causal graph in which every edge points down and can be followed.
 
 The steps are Sugiyama's: layers from the causal structure, invisible bends where an edge passes a layer, an order
 within layers with few crossings, and positions that keep edges straight. An edge runs from bend to bend and so never
@@ -318,7 +318,7 @@ def _routes(items: _Items, x: Floats, levels: Sequence[float], height: float) ->
 
 
 def _ports(items: _Items, x: Floats, end: int, next_to_end: int) -> dict[tuple[int, int], float]:
-    """Where along a box each edge is attached at one end: side by side, in the order of where the edges go."""
+    """Positions at which edges are attached to a box: side by side, in the order of where the edges go."""
     at_variable: dict[int, list[tuple[int, int]]] = {}
     for edge, path in items.paths.items():
         at_variable.setdefault(path[end], []).append(edge)

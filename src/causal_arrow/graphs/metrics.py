@@ -1,4 +1,4 @@
-"""How far an estimated graph is from the true one.
+"""Measures of the distance between an estimated graph and the true one.
 
 Every function takes the truth first and the estimate second, (P, P) matrices with 1 at [j, k] when j → k (`dag.py`). An
 estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with such graphs and

@@ -257,7 +257,7 @@ _FORMS: dict[str, tuple[Callable[[str], Any], str]] = {
     "names": (_several, "one;two"),
     "flag": (_yes_or_no, "true or false"),
 }
-"""How to read cells of a manifest in text, by the form of the option, and an example; other cells are text."""
+"""Readers of cells of a manifest in text, by the form of the option, and an example; other cells are text."""
 
 
 MAX_GROUP = 64  # tables: with more, progress would be shown too rarely
@@ -296,7 +296,7 @@ class Task(NamedTable):
 
     @property
     def per_pass(self) -> int:
-        """How many tables of this shape share a pass."""
+        """The number of tables of this shape that share a pass."""
         return tables_per_pass(self.network, *self.shape) if self.shape else MAX_UNKNOWN_GROUP
 
 
@@ -381,7 +381,7 @@ def groups_of(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
 
 
 def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> int:
-    """How many processes of this machine share the work: one per core if they fit into memory, or `jobs`.
+    """The number of processes of this machine that share the work: one per core if they fit into memory, or `jobs`.
 
     ConfigurationError with the estimate if they do not fit into `free` bytes.
     """

@@ -234,4 +234,4 @@ BACKENDS: dict[str, Start] = {
     "ray": _ray,
     "dask": _dask,
 }
-"""Where the work can run."""
+"""Places where the work can run."""

@@ -182,7 +182,7 @@ def of_pairs(flat: Floats) -> Iterator[slice]:
 
 
 def mixing_weights(pairs: Floats, logits: Floats) -> Floats:
-    """How much of variable k goes to variable j, for each head, read off the pairs.  (B, H, P, P)
+    """Weights with which variable k goes into variable j, for each head, read off the pairs.  (B, H, P, P)
 
     Half of the heads average (softmax over k), half add up with signs: regressions, and so residuals, are within reach.
     """

@@ -330,8 +330,8 @@ class _Bends:
 
 
 def _orthogonal(products: Array) -> Array:
-    """How to mix functions so that each is uncorrelated with those before it and has variance 1, as `basis.orthogonal`
-    does, given their covariances (·, F, F); zeros where nothing is left of one.  (·, F, F)"""
+    """Mixtures of functions that are uncorrelated with those before them and have variance 1, as of `basis.orthogonal`,
+    given their covariances (·, F, F); zeros where nothing is left of a function.  (·, F, F)"""
 
     def covariance(one: Array, other: Array) -> Array:
         return np.einsum("pf,pfg,pg->p", one, products, other)[:, None]

@@ -34,7 +34,7 @@ from causal_arrow.storage import slices
 from causal_arrow.text import shown
 
 CLIP = 5.0
-"""Where z-scores are cut: one wild observation must not drown the rest."""
+"""Limit of z-scores: one wild observation must not drown the rest."""
 
 RIDGES = (0.3, 0.03, 1e-3, 1e-8)
 """Ridge strengths of the partial correlations, from "n is small" to "nothing is hidden"."""
@@ -239,7 +239,7 @@ def _block_association(matrix: Array, observations: int) -> list[Array]:
 
 
 def _basis_correlations(measured: Measured) -> Array:
-    """How much functions of two variables have in common, alone and given those of all others.  (B, 2 + 2R, P, P)
+    """Correlations of functions of two variables, alone and given those of all others.  (B, 2 + 2R, P, P)
 
     Partial correlations of blocks: with Ω the inverse of correlation + ridge and L_j the Cholesky factor of its block
     Ω_jj, the size of L_j⁻¹ Ω_jk L_k⁻ᵀ. No rotation of the functions of a variable changes it.
@@ -306,7 +306,7 @@ def sums_by_intervention(intervened: Array, values: Array) -> Array:
 
 
 def _intervention_shifts(measured: Measured) -> Array:
-    """How the second variable moves where the first was intervened on, and the other way round.  (B, 8, P, P)
+    """Shifts of the second variable where the first was intervened on, and the other way round.  (B, 8, P, P)
 
     Over the observations that did not intervene on the second: how many there are, the change of its mean in standard
     deviations and in standard errors, and the change of its spread, each in a scale that a small network can read.

@@ -29,7 +29,7 @@ _limit: Any = None
 
 
 def thread_count() -> int:
-    """How many threads a pass may use: OMP_NUM_THREADS if that is set, else the processors this process may use."""
+    """The number of threads of a pass: OMP_NUM_THREADS if that is set, else the processors this process may use."""
     if _chosen is not None:
         return _chosen
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -45,7 +45,7 @@ def set_thread_count(count: int | None) -> None:
 
 
 def _threads_here() -> int:
-    """How many threads may take pieces: one on a thread that works on a piece itself."""
+    """The number of threads that may take pieces: one on a thread that works on a piece itself."""
     return 1 if getattr(_here, "takes_pieces", False) else min(thread_count(), MAX_THREADS)
 
 

@@ -24,7 +24,7 @@ def _about(help: str) -> dict[str, str]:
 @checked
 @dataclass(frozen=True)
 class SeriesOptions:
-    """How to read a time series or a panel. `Arrow` and `discover` take these options by name.
+    """Options for reading a time series or a panel. `Arrow` and `discover` take these options by name.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class SeriesOptions:
         default=None,
         metadata=_about("Read the table as a time series in which causes act up to this many steps later, or auto."),
     )
-    """How many steps back causes may act, or "auto" to choose by the data. None reads a table without time."""
+    """Number of steps back that causes may act, or "auto" to choose by the data. None reads a table without time."""
     time: Any = field(
         default=None, metadata=_about("The column with the time of each row, dates or numbers; else rows are in order.")
     )

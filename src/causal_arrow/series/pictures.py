@@ -51,7 +51,7 @@ ROW, COLUMN, NODE = 44.0, 118.0, 8.0
 MARGIN, TITLE = 14.0, 26.0
 SMALL = 9.0
 ALONG = 0.4
-"""Where on a line its lags are written: nearer to the cause, so that lines that cross in the middle do not collide."""
+"""Position of the lags on a line: nearer to the cause, so that lines that cross in the middle do not collide."""
 
 
 def draw(answer: SeriesAnswer, what: str = "summary", ax: Axes | None = None) -> Axes:
@@ -217,7 +217,7 @@ class _Summary(_Picture):
                 self.write(own, (x, y - 8.0), SMALL * 0.9, color=QUIET_COLOR, zorder=4)
 
     def _bent(self, source: str, target: str, bend: float) -> tuple[Floats, Floats, float]:
-        """Where a line that is bent towards the center leaves one box and reaches the other, and its bend."""
+        """Ends of a line that is bent towards the center, at one box and the other, and its bend."""
         start, end = self.points[source], self.points[target]
         inwards = (self.center - (start + end) / 2) @ (_aside(start, end, 1.0) - (start + end) / 2)
         bend = bend if inwards > -1e-6 else -bend
@@ -247,7 +247,7 @@ class _Columns(_Picture):
         return np.array([x, self.height - ROW * (self.row[name] + 0.9)])
 
     def _bend(self, edge: LaggedEdge) -> float:
-        """How far to bend an edge so that it passes beside the nodes between its ends."""
+        """The bend with which an edge passes beside the nodes between its ends."""
         down = self.row[edge.target] - self.row[edge.source]
         if edge.lag == 0:  # a bulge to the right of the newest column
             return -0.42 if down > 0 else 0.42

@@ -107,7 +107,7 @@ Read = NumberColumn | Problem
 
 @dataclass(frozen=True)
 class CellOptions:
-    """How the cells of a column are written, and what the caller declares it to hold.
+    """The form of the cells of a column, and what the caller declares it to hold.
 
     decimal, na  The decimal sign that is more likely, and the values that count as missing.
     categories   Whether levels without an order can be read.
@@ -152,7 +152,7 @@ class _Cells:
 
     @cached_property
     def missing(self) -> Bools:
-        """Where the source has no cell, without the texts that count as missing.  (N,)"""
+        """Mask of rows without a cell in the source, without the texts that count as missing.  (N,)"""
         try:
             return np.asarray(self.column.isna().to_numpy(dtype=bool))
         except ArithmeticError:  # a signaling NaN may not be compared
@@ -169,7 +169,7 @@ class _Cells:
 
     @property
     def gaps(self) -> Bools:
-        """Where cells are missing or count as missing.  (N,)"""
+        """Mask of cells that are missing or count as missing.  (N,)"""
         return self._words[1]
 
     @cached_property

@@ -171,7 +171,7 @@ def _least_together(values: Floats) -> tuple[tuple[int, int, int] | None, int]:
 
 
 def _distinct_values(column: Floats) -> tuple[int, float]:
-    """How many distinct values a column has, counted to FEW_VALUES + 1, and the share of its median value."""
+    """The number of distinct values of a column, counted to FEW_VALUES + 1, and the share of its median value."""
     column = column[~np.isnan(column)]
     distinct = len(np.unique(column[:500]))
     if distinct <= FEW_VALUES:

@@ -303,7 +303,7 @@ def unusable_environments(
 
 
 def environment_findings(table: Table) -> list[Finding]:
-    """How many rows each environment has."""
+    """A note on the number of rows of each environment."""
     if table.environment is None:
         return []
     index = table.names.index(table.environment)

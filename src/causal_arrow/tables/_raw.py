@@ -205,7 +205,7 @@ class SourceColumn:
     values: tuple[str, ...]
     """The different values as text, sorted; none if there are too many to be levels."""
     missing: int
-    """How many cells are empty."""
+    """The number of empty cells."""
 
 
 def source_columns(raw: RawFrame) -> tuple[SourceColumn, ...]:

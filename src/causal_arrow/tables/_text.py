@@ -259,7 +259,7 @@ class Row:
 
     @property
     def filled(self) -> int:
-        """How many fields hold anything."""
+        """The number of fields that are not empty."""
         return sum(bool(field.strip()) for field in self.fields)
 
     @property
@@ -343,7 +343,7 @@ class _Position:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the fields of a text are separated and written, and where the table is."""
+    """The separators of a text, the form of its fields, and the lines of its table."""
 
     position: _Position
     decimal: str
@@ -435,7 +435,7 @@ def _uncommented(line: str) -> str:
 
 
 def _evidence(sample: str, delimiter: str, options: ReadOptions) -> tuple[float, int]:
-    """How well a delimiter explains the first lines: the share of lines as wide as the header, then the width."""
+    """Evidence for a delimiter from the first lines: the share of lines as wide as the header, then the width."""
     rows = _split(sample, delimiter)
     if not rows:
         return 0.0, 0

@@ -48,7 +48,7 @@ def _about(form: Form, help: str, **flag: str) -> dict[str, str]:
 @checked
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a table. `read_table`, `discover` and `discover_many` take these options by name, or as one object.
+    """Reading options. `read_table`, `discover` and `discover_many` take these options by name, or as one object.
 
     Parameters
     ----------

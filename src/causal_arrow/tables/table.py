@@ -48,7 +48,7 @@ class Abilities:
 
 
 ANY_TABLE = Abilities()
-"""Those of a network that reads every table."""
+"""Abilities of a network that reads every table."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Table:
     findings: tuple[Finding, ...] = ()
     """Findings from reading the table."""
     intervened: Bools | None = None
-    """Where an experiment has set the value; None without experiments.  (N, P)"""
+    """Mask of values that an experiment has set; None without experiments.  (N, P)"""
     environment: str | None = None
     """The variable that says where or when a row was observed, which nothing in the table causes."""
 
@@ -170,7 +170,7 @@ class Table:
 
     @cached_property
     def observed(self) -> Bools:
-        """Where there is a value; False where a cell is missing.  (N, P)"""
+        """Mask of cells that hold a value.  (N, P)"""
         return ~np.isnan(self.values)
 
     def only(self, rows: Bools) -> Table:

@@ -142,7 +142,7 @@ def _facts(answer: Answer, edge: Edge) -> str:
 
 
 def _adjacency(answer: Answer, edge: Edge) -> str:
-    """How probably the two are adjacent, in an answer that may lack one of them."""
+    """Probability that the two are adjacent, in an answer that may lack one of them."""
     if not set(edge) <= set(answer.names):
         return "no such variable"
     j, k = (answer.index_of(name) for name in edge)

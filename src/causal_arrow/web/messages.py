@@ -211,7 +211,7 @@ class Graph(Message):
 
 
 class StabilityRequest(Message):
-    """How many tables to draw from the observations, with replacement."""
+    """Number of tables to draw from the observations, with replacement."""
 
     resamples: Annotated[int, Field(ge=2, le=100)] = 50
 

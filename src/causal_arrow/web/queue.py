@@ -103,7 +103,7 @@ class NetworkQueue:
         return job
 
     def ahead(self, job: Job[Any]) -> int:
-        """How many jobs come before this one."""
+        """The number of jobs before this one."""
         with self._change:
             return self._waiting.index(job) if job in self._waiting else 0
 

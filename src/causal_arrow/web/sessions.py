@@ -101,7 +101,7 @@ class Session:
     _stability: tuple[Answer, EdgeStability] | None = None
     _current: Discovery | None = None
     numbers: int = 0
-    """How many answers were kept, ever."""
+    """Number of answers kept so far."""
 
     def settle(self) -> None:
         """Adopt the network's new result, with the person's knowledge about the remaining variables."""

@@ -1,4 +1,4 @@
-"""How many direct causes `causes_of` keeps, in simulated tables with more columns than the network reads.
+"""The share of direct causes that `causes_of` keeps, in simulated tables with more columns than the network reads.
 
     python -m causal_arrow_lab.benchmarks.causes --tables 20
     python -m causal_arrow_lab.benchmarks.causes --rows 1000 --columns 20000 --tables 5

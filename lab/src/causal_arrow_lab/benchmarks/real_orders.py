@@ -340,7 +340,7 @@ def start_order(criterion: Callable[[Floats], Floats]) -> Callable[[Any, np.rand
 
 
 def distinct_values(data: Floats) -> Floats:
-    """How many values each column takes.  (P,)"""
+    """The number of distinct values of each column.  (P,)"""
     return np.array([len(np.unique(column)) for column in data.T], dtype=float)
 
 

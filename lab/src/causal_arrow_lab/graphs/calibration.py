@@ -1,4 +1,4 @@
-"""How often what a method states comes true: edges, adjacencies, directions of true edges, and ancestors.
+"""Calibration, how often what a method states comes true: edges, adjacencies, directions of true edges, and ancestors.
 
 Each `..._reliability` is of one graph; those of many graphs add up (`pool`).
 """
@@ -28,7 +28,7 @@ FINE_BINS = 20
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often an edge was there when its probability lay in a bin; bins have equal width and hold their lower end.
+    """Frequency of edges whose probability lies in a bin; bins have equal width and hold their lower end.
 
     Holds sums, so that those of many datasets add up to that of all their pairs (`pool`).
     """
@@ -78,7 +78,7 @@ def binned(outcomes: BoolMatrix, probabilities: FloatArray, bins: int) -> Reliab
 def edge_reliability(
     truth: ArrayLike, probabilities: ArrayLike, *, bins: int = CALIBRATION_BINS, floor: float = 0.0
 ) -> Reliability:
-    """How often there was a directed edge, by its probability (P, P), over ordered pairs with at least `floor`."""
+    """Frequency of directed edges by their probability (P, P), over ordered pairs with at least `floor`."""
     outcomes, pair_probabilities = ordered_pairs(dag.ensure_graph(truth), probabilities)
     if pair_probabilities.size and (pair_probabilities.min() < 0 or pair_probabilities.max() > 1):
         raise GraphError(
@@ -103,7 +103,7 @@ def calibration_errors(truth: ArrayLike, probabilities: ArrayLike | None) -> dic
 
 
 def adjacency_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """How often two variables were adjacent, by the probability of an edge in either direction: each pair once."""
+    """Frequency of adjacencies by the probability of an edge in either direction: each pair once."""
     graph, edges = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
     upper = np.triu_indices(len(graph), k=1)
     either = np.minimum(edges + edges.T, 1.0)  # the two may add up to more by rounding
@@ -111,7 +111,7 @@ def adjacency_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliabi
 
 
 def direction_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """How often the more probable direction was right, among pairs that are truly adjacent.
+    """Frequency with which the more probable direction is right, among pairs that are truly adjacent.
 
     By its probability given that there is an edge, so from ½ to 1. Pairs without any probability of an edge are left
     out: their direction was not stated.
@@ -126,7 +126,7 @@ def direction_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliabi
 
 
 def ancestor_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """How often there was a directed path from one variable to another, by its probability, over all ordered pairs."""
+    """Frequency of directed paths from one variable to another, by their probability, over all ordered pairs."""
     graph, paths = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
     apart = ~np.eye(len(graph), dtype=bool)
     return binned(dag.transitive_closure(graph)[apart], paths[apart], FINE_BINS)

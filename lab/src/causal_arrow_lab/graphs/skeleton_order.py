@@ -235,7 +235,7 @@ class SkeletonOrder:
 
 @dataclass(frozen=True, eq=False)
 class OrderConsistency:
-    """How far pairwise preferences are from a single order score for each variable; all zeros when they have one.
+    """Distance of pairwise preferences from a single order score for each variable; all zeros when they have one.
 
     The log-ratios ρ_jk = log(r_jk / r_kj) split into differences of a potential and a cyclic part that no potential
     explains (a Hodge decomposition).
@@ -250,7 +250,7 @@ class OrderConsistency:
 
 
 def order_consistency(edge_marginals: Tensor) -> OrderConsistency:
-    """How well one score per variable explains the directions in `edge_marginals` (..., P, P), proposition 2."""
+    """Rate how well one score per variable explains the directions in `edge_marginals` (..., P, P), proposition 2."""
     log_ratios = _log_ratios(edge_marginals)
     potential = _potential(log_ratios)
     differences = potential.unsqueeze(-1) - potential.unsqueeze(-2)

@@ -87,7 +87,7 @@ class GatedFeedForward(nn.Module):
 
 
 class MixingWeights(nn.Module):
-    """How much of variable k goes to variable j, for each head, read off the pairs.  (B, H, P, P)
+    """Weights with which variable k goes into variable j, for each head, read off the pairs.  (B, H, P, P)
 
     Half of the heads average (softmax over k), half add up with signs: regressions, and so residuals, are within reach.
     """

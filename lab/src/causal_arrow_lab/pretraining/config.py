@@ -200,7 +200,7 @@ class ValidationConfig:
 
 @dataclass(frozen=True)
 class LogConfig:
-    """How often a run prints a line and saves its state."""
+    """Frequency with which a run prints a line and saves its state."""
 
     every_steps: int = 20
     """A line on the console and a record in the log this often."""
@@ -230,7 +230,7 @@ class PretrainingConfig:
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     """A fixed set of tasks drawn before training."""
     log: LogConfig = field(default_factory=LogConfig)
-    """How often a run prints a line and saves its state."""
+    """Frequency with which a run prints a line and saves its state."""
 
     def __post_init__(self) -> None:
         _check_range("", self, seed=(0, MAX_SEED))

@@ -91,7 +91,7 @@ def level_counts(kinds: Tensor, dial: Tensor) -> Tensor:
 
 
 def of_kind(kinds: Tensor, property_name: str) -> Tensor:
-    """Where the kind of a column has a property of ColumnKind.  bool, as `kinds`"""
+    """Mask of columns whose kind has a property of ColumnKind.  bool, as `kinds`"""
     # Built on the device: copying a table there would make the host wait.
     found = torch.zeros_like(kinds, dtype=torch.bool)
     for code, kind in enumerate(COLUMN_KINDS.values(), 1):

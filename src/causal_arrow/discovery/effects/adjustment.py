@@ -26,7 +26,7 @@ MAX_TRIED = 60
 
 @dataclass(frozen=True)
 class AdjustmentCounts:
-    """How many graphs ask for each set; the others have a causal path from outcome to treatment."""
+    """Number of graphs that ask for each set; the others have a causal path from outcome to treatment."""
 
     sets: dict[Set, int]
     graphs: int

@@ -62,7 +62,7 @@ def plain_observations(table: Table) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """How far k moves if j is set, in standard deviations of both, by each graph."""
+    """Change of k if j is set, in standard deviations of both, by each graph."""
 
     sizes: Floats  # (K, P, P) Θ
     table_observations: int  # n

@@ -90,7 +90,7 @@ def save_graph(
 
 
 def layout_of(answer: Answer, max_edges: int = MAX_EDGES) -> Layout:
-    """Where the picture has the variables and edges of an answer; computed once for each answer."""
+    """The layout of the variables and edges of an answer; computed once for each answer."""
     return _drawing(answer, max_edges).boxes.layout
 
 

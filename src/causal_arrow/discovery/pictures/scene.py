@@ -179,7 +179,7 @@ Points = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoxStyle:
-    """How a variable looks."""
+    """The look of a variable."""
 
     fill: str
     border: str
@@ -225,7 +225,7 @@ def paint_box(ax: Axes, center: Sequence[float], size: tuple[float, float], styl
 
 
 def paint_count(ax: Axes, text: str, x: float, y: float, scale: float) -> None:
-    """How many edges of a box are left out, at its upper right corner."""
+    """The number of edges of a box that are left out, at its upper right corner."""
     frame = {"boxstyle": "round,pad=0.15", "facecolor": BACKGROUND, "edgecolor": "none"}
     how = {"ha": "center", "va": "center", "zorder": 5, "color": QUIET_COLOR}
     paint_text(ax, text, x, y, COUNT_FONT * scale, bbox=frame, **how)
