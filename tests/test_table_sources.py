@@ -79,7 +79,10 @@ cells[:] = [[{"a": 1}, 2.5]] * 60
         (pd.DataFrame({"a": [object()] * 60, "b": VALUES[:, 0]}), "contains lists or objects"),
         (pd.DataFrame({"a": ["nan"] * 60, "b": VALUES[:, 0]}), "'a' has no values"),
         (pd.DataFrame({"a": [None] * 60, "b": VALUES[:, 0]}), "'a' has no values"),
-        (pd.DataFrame({"a": [10**400 * (n % 3) for n in range(60)], "b": VALUES[:, 0]}), "'a' .* has infinite values"),
+        (
+            pd.DataFrame({"a": pd.Series([10**400 * (n % 3) for n in range(60)], dtype=object), "b": VALUES[:, 0]}),
+            "'a' .* has infinite values",
+        ),
         (pd.DataFrame(columns=["a", "b"]), "column names but no rows"),
         (np.zeros((0, 3)), "column names but no rows"),
         (VALUES[:1], "has 1 observation:"),
