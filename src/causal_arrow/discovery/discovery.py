@@ -322,7 +322,7 @@ class Discovery:
     def parent_set_frequencies(
         self, variable: str, n_graphs: int = 1000, random_state: RandomState = 0
     ) -> pd.DataFrame:
-        """How often each set of direct causes of a variable occurs in drawn graphs: `parents` and `frequency`.
+        """Count the sets of direct causes of a variable in drawn graphs: `parents` and `frequency`.
 
         Given the network's output, edges of the skeleton are drawn independently of each other. So these sets cannot
         express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
@@ -359,7 +359,7 @@ class Discovery:
     def stability(
         self, /, n_resamples: int = 100, random_state: RandomState = 0, progress: bool | None = None, **workers: Any
     ) -> uncertainty.EdgeStability:
-        """How often each edge occurs when the observations are drawn again with replacement (bootstrap).
+        """Count each edge over tables drawn from the observations with replacement (bootstrap).
 
         `backend`, `jobs` and `cluster` are those of `discover_many`: with jobs=4, four processes share the work, and
         the result is the same.

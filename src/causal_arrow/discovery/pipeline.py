@@ -223,7 +223,7 @@ def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progr
 def _observations_finding(
     network: Network, arranged: ArrangedTable | ArrangedLongTable, observations: int
 ) -> tuple[Finding, ...]:
-    """How many observations of a long table were read one by one, or of a wide one at all."""
+    """A note on the rows that were read: those of a long table read one by one, or of a wide one at all."""
     count = counted(observations, "observation")
     if isinstance(arranged, ArrangedLongTable):
         drawn = f"{len(arranged.drawn):,}"

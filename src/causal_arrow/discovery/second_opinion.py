@@ -222,7 +222,7 @@ class Opinion:
     assumes: str
     """The assumptions under which it is right."""
     seconds: float
-    """How long it took."""
+    """Time it took."""
 
     def on(self, source: str, target: str) -> str:
         """The opinion on an edge: "same", "undirected", "reversed" or "absent"."""
@@ -253,7 +253,7 @@ class SecondOpinion:
     opinions: tuple[Opinion, ...]
     """The other methods."""
     remarks: tuple[str, ...] = ()
-    """How they read the table, and which methods were left out."""
+    """Notes on how methods read the table, and on methods that were left out."""
     frames: str = "pandas"
     """The library of `to_frame`."""
 
@@ -288,7 +288,7 @@ class SecondOpinion:
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """Where methods contradict the answer, a sentence for each pair of variables."""
+        """Contradictions between methods and the answer, a sentence for each pair of variables."""
         sentences = []
         for source, target in self._pairs:
             verdicts = {each.title: each.on(source, target) for each in self.opinions}

@@ -59,7 +59,7 @@ def _setting(default: Any, help: str, *choices: str, kind: Any = None) -> Any:
 @checked
 @dataclass(frozen=True)
 class Settings:
-    """How to go from a table to an answer; invalid settings are refused here, before any work.
+    """Settings for the way from a table to an answer; invalid settings are refused here, before any work.
 
     The parameters are those of `Arrow`, which describes them; and `reading`, how to read a table, and `series`, how to
     read a time series, as one object each.

@@ -48,7 +48,7 @@ def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
 
 
 def direction_words(answer: Answer, edge: DirectedEdge) -> str:
-    """How strongly the direction of an edge is preferred, or what decides it instead of the network."""
+    """Words for the preference for the direction of an edge, or for what decides it instead of the network."""
     return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
 
 
@@ -69,7 +69,7 @@ def remarks(answer: Answer, wording: Wording = PYTHON) -> list[str]:
 
 
 def direction_sentences(answer: Answer, wording: Wording = PYTHON) -> list[str]:
-    """How often tempered directions are right, where the network decides any; knowledge that column names suggest."""
+    """Sentences on how often tempered directions are right, if any, and on knowledge that column names suggest."""
     undecided = any(decided_by(answer, edge.source, edge.target) is None for edge in answer.edges)
     rate = RIGHT_ON_REAL_TABLES if undecided and answer.directions == "tempered" else ""
     return [sentence for sentence in (rate, suggestion_sentence(answer, wording)) if sentence]
@@ -159,7 +159,7 @@ class Summary:
     rows: tuple[tuple[str, ...], ...]
     """The edges, the most probable first; the first few of many."""
     edges: int
-    """How many edges there are."""
+    """The number of edges, in words."""
     order: str
     """The causal order, in a sentence."""
     remarks: tuple[str, ...]
@@ -188,7 +188,7 @@ class Summary:
 
     @property
     def more(self) -> str:
-        """How many edges are not listed; empty if all are."""
+        """The number of edges that are not listed, in words; empty if all are."""
         return f"... and {self.edges - len(self.rows)} more" if self.edges > len(self.rows) else ""
 
 

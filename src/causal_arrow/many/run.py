@@ -315,7 +315,7 @@ def discover_together(tables: Sequence[NamedTable]) -> Iterator[Outcome]:
 
 
 class _Clock:
-    """How much of the time each table has taken."""
+    """A clock that shares the time among tables."""
 
     def __init__(self) -> None:
         self.last = time.perf_counter()

@@ -41,7 +41,7 @@ class Experiment:
     gain: float
     """Uncertainty expected to go: in bits, or as a share of the uncertainty about an effect."""
     affected: float
-    """How many other variables are expected to depend on the randomized one, over graphs; NaN for "measure"."""
+    """Expected number of other variables that depend on the randomized one, over graphs; NaN for "measure"."""
     settles: tuple[tuple[str, str], ...] = ()
     """The first three pairs of variables about which it is expected to be most informative."""
 
@@ -83,9 +83,9 @@ class ExperimentPlan(InNotebooks):
     doubt: float
     """The uncertainty now: bits, or the standard deviation of the effect between graphs (standardized)."""
     graphs: int
-    """How many graphs were drawn."""
+    """Number of graphs drawn."""
     observations: int
-    """How many observations each experiment is planned to have."""
+    """Number of observations planned for each experiment."""
     left_out: tuple[str, ...] = ()
     """Variables that cannot be randomized, have been already, or mark environments."""
 

@@ -56,7 +56,7 @@ MIN_COMPLETE = 50
 
 @dataclass(frozen=True, eq=False)
 class Falsification(InNotebooks):
-    """What the independences of a graph say about it. `print(...)` says it in words.
+    """Result of testing the independences that a graph implies. `print(...)` says it in words.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Falsification(InNotebooks):
 
     @property
     def tests(self) -> int:
-        """How many independences the graph implies."""
+        """Number of independences that the graph implies."""
         return int((~np.isnan(self.independence)).sum())
 
     @property
@@ -259,7 +259,7 @@ def why_not_tested(table: Table) -> str:
 
 
 def _fewest_to_test(table: Table) -> int:
-    """How many complete observations the tests need."""
+    """The number of complete observations that the tests need."""
     return max(MIN_COMPLETE, 3 * table.variables)
 
 
