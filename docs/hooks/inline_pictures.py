@@ -1,4 +1,4 @@
-"""SVG pictures inside the pages instead of beside them: they follow the light or dark setting and can be enlarged.
+"""SVG pictures inside the pages instead of linked files: they follow the light or dark setting and can be enlarged.
 
 mkdocs calls `on_files` and `on_page_content`, after the hooks of notebooks.
 """

@@ -313,7 +313,7 @@ def screened(
         alone.append(np.argsort(-_explained(values, target), kind="stable")[:keep].tolist())
         tell((number + 1) / len(shares))
     chosen = list(dict.fromkeys(chosen))
-    for ranks in zip(*alone, strict=True):  # by turns, until enough are chosen
+    for ranks in zip(*alone, strict=True):  # in rotation, until enough are chosen
         chosen += [each for each in ranks if each not in chosen]
     return list(dict.fromkeys(chosen))[:keep]
 

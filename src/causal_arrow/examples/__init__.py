@@ -30,7 +30,7 @@ _DATA = resources.files("causal_arrow.examples") / "data"
 def load_example(name: str) -> pd.DataFrame:
     """A table that comes with the package, by name.
 
-    What is known of it is in its `attrs`: "title"; "edges", pairs of a cause and its effect, by the equations or by the
+    Its `attrs` hold what is known: "title"; "edges", pairs of a cause and its effect, by the equations or by the
     consensus of experts, and for a series with their lag; and for hospital and beach "effects", the true effects of
     some pairs, by names such as "drug -> stay".
 

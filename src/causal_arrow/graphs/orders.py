@@ -93,7 +93,7 @@ def _blocks(cost: Floats) -> list[slice]:
     """
     p = len(cost)
     unhappy = np.triu(cost > 0, k=1)
-    # The last variable that wants to come before one of those up to here.
+    # The last variable that is cheaper before one of those up to here.
     reach = np.maximum.accumulate(np.where(unhappy.any(axis=1), p - 1 - unhappy[:, ::-1].argmax(axis=1), np.arange(p)))
     ends = np.flatnonzero(reach == np.arange(p)) + 1
     return [slice(start, end) for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]

@@ -51,7 +51,7 @@ function render({ model, el }) {
         argue(`Require ${source} → ${target}`, required(argument, source, target)),
         argue(`Require ${target} → ${source}`, required(argument, target, source)),
         argue(`Forbid ${source} → ${target}`, forbidden(argument, source, target)),
-        argue("Forget what was said", forgotten(argument, source, target)));
+        argue("Remove this knowledge", forgotten(argument, source, target)));
     } else fill(panel, element("span", { class: "quiet" }, "Choose an edge or a variable."));
   }
 

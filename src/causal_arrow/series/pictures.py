@@ -247,7 +247,7 @@ class _Columns(_Picture):
         return np.array([x, self.height - ROW * (self.row[name] + 0.9)])
 
     def _bend(self, edge: LaggedEdge) -> float:
-        """The bend with which an edge passes beside the nodes between its ends."""
+        """The bend with which an edge passes clear of the nodes between its ends."""
         down = self.row[edge.target] - self.row[edge.source]
         if edge.lag == 0:  # a bulge to the right of the newest column
             return -0.42 if down > 0 else 0.42

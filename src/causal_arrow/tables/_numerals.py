@@ -70,7 +70,7 @@ def read_numerals(texts: NDArray[np.object_], decimal: str = ".") -> Numerals:
     read = _with_either_sign(texts, decimal)
     if read.recognized.all() or read.both_signs:
         return read
-    return _with_units(texts, decimal, replace(read, units=""))  # not a word on a few numbers among words
+    return _with_units(texts, decimal, replace(read, units=""))  # no note about a few numbers among words
 
 
 def _with_either_sign(texts: NDArray[np.object_], decimal: str) -> Numerals:

@@ -315,7 +315,7 @@ async def matrix(page: ThePage, found: Found) -> messages.Probabilities:
 async def advise(
     page: ThePage, found: Found, cause: OptionalName = None, effect: OptionalName = None
 ) -> dict[str, Any]:
-    """What to randomize or to measure next to learn about the graph, the causes of a variable, or an effect, as
+    """Rank what to randomize or to measure next to learn about the graph, the causes of a variable, or an effect, as
     `ExperimentPlan.to_dict` gives it."""
     return await page.aside(lambda: experiments(found, cause, effect))
 

@@ -156,7 +156,7 @@ class KnowledgeStatements(Message):
 
 
 class Argument(Message):
-    """How the graph is to be read off the network's answer."""
+    """How to decode the graph from the network's answer."""
 
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"

@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 
 def probability_words(probability: float) -> str:
     """A probability as people say it."""
-    probability = round(probability, 2)  # as it is shown beside the words
+    probability = round(probability, 2)  # as it is shown next to the words
     for least, words in ((0.99, "Almost certainly"), (0.9, "Very probably"), (0.7, "Probably"), (0.5, "Perhaps")):
         if probability >= least:
             return words

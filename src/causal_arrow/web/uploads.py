@@ -231,7 +231,7 @@ def apart(
     file: FileInMemory, limits: Limits, work: Callable[[], Result], is_wanted: Callable[[], bool] = lambda: True
 ) -> Result:
     """Do the work that a file makes in a child process. TableError where that takes too much memory or time;
-    AbandonedError once nobody wants the result."""
+    AbandonedError once the result is no longer needed."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     child = _context().Process(  # type: ignore[attr-defined]
         target=_work_in_child, args=(sender, file.name, limits, work), daemon=True

@@ -458,7 +458,7 @@ TEXTBOOK_LAWS = {
 def draw_textbook_dataset(
     generator: np.random.Generator, *, observations: int, graph: str | None = None, law: str | None = None
 ) -> Dataset:
-    """Draw a small textbook graph with strong effects; graph and law are random if not given.
+    """Draw a small textbook graph with strong effects; graph and distribution are random if not given.
 
     The right answer is the graph, or its equivalence class for linear equations with normal noise, which identify no
     more.

@@ -255,7 +255,7 @@ class ArrowModel(nn.Module):
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
-        """The precision of a pass; and before each layer of it, whoever wants to hear of it is called."""
+        """The precision of a pass; and before each layer of it, the listeners are called."""
 
         def report(*_: object) -> None:
             for listener in self.between_stages:

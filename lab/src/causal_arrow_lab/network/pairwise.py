@@ -131,7 +131,7 @@ class OuterProduct(nn.Module):
         return self.products(self.project(cells), count)
 
     def project(self, cells: Tensor) -> Tensor:
-        """Both sides of the products, beside each other.  (B, N, P, 2W)"""
+        """Both sides of the products, concatenated.  (B, N, P, 2W)"""
         return norm_linear(cells, self.sides.weight)
 
     def products(self, sides: Tensor, count: int) -> Tensor:

@@ -168,7 +168,7 @@ SIGNAL_STRENGTHS: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     # Every cause adds its share, as genes do to a trait: R² / (1 − R²) is their number times 0.02 to 0.5, even on a log
     # scale. With a target that ignores their number, many causes of one effect would each be too weak to be seen.
     "accumulating_signal": lambda draw, causes, even: 1 / (1 + causes * 0.02 * 25**draw),
-    # No law per task: as in real tables, variables of R² = 0.005 stand beside others of 0.95, even on the logit scale.
+    # Not one range per task: as in real tables, R² goes from 0.005 to 0.95 among variables, even on the logit scale.
     "unlike_signals": lambda draw, causes, even: torch.sigmoid(5.3 - 8.2 * even),
 }
 

@@ -1,11 +1,11 @@
 """Choosing the next experiment: the one expected to remove most uncertainty, over graphs drawn from an answer.
 
-The doubt about the graph is that of each pair of variables, summed: is there no edge between a and b, is it a → b or
-b → a? An experiment that sets j shows whether a and b fall, rise or do not respond; what their responses are expected
-to tell is the mutual information of both. That is a part of what the whole experiment tells, and it is computed without
-any simulation. Several experiments together tell of each pair at least as much as the best of them alone.
+Uncertainty about the graph is summed over pairs of variables: is there no edge between a and b, is it a → b or b → a?
+An experiment that randomizes j shows whether a and b fall, rise or do not respond; the expected information in their
+responses is the mutual information of both. It is part of the information in the whole experiment, and needs no
+simulation. Several experiments together are at least as informative about each pair as the best of them.
 
-The doubt about one effect is its variance between graphs, and the share of graphs in which it is not identified.
+Uncertainty about one effect is its variance between graphs, and the share of graphs in which it is not identified.
 """
 
 # K graphs, P variables, T uncertain things, C states of each, O outcomes

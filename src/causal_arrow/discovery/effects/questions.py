@@ -32,7 +32,7 @@ MIN_OBSERVATIONS = 20
 
 @dataclass(frozen=True, eq=False)
 class EffectQuestion:
-    """How effects are to be estimated."""
+    """How to estimate an effect."""
 
     estimator: str = "flexible"
     adjustment: str = "optimal"
@@ -158,7 +158,7 @@ def level_asked(column: Column, level: str | None) -> int | None:
         if len(column.levels) == 2:
             return 1
         raise ConfigurationError(
-            f"{column.name!r} has unordered levels: name the one whose share you ask about, of {listed(column.levels)}.",
+            f"{column.name!r} has unordered levels: name the one whose share counts, of {listed(column.levels)}.",
             [Remedy("level", (column.name,))],
         )
     return None
@@ -217,12 +217,12 @@ def clusters_of(table: Table, name: str) -> tuple[NDArray[np.intp], int]:
 def of_experiments(
     table: Table, t: int, y: int, levels: Levels, uncaused: Sequence[int] = ()
 ) -> tuple[Table, bool, list[str]]:
-    """The table with the observations that tell of the effect, whether the treatment was set in them, and a note.
+    """The table with the observations to use for the effect, whether the treatment was set in them, and a note.
 
-    Where the treatment was set, to more than one value, and nothing else was, nothing but the experimenter decides on
-    it: these observations alone count. Otherwise those in which nothing but the treatment was set: where a variable on
-    the way to the outcome was set, the treatment acts on it no more. Variables that were set and that nothing causes in
-    any graph, the `uncaused`, are on no way.
+    If the treatment alone was set, to more than one value, only these observations are used: there nothing but the
+    experimenter determines it. Otherwise those without interventions on other variables: where a variable on the way to
+    the outcome was set, the treatment no longer acts on it. Variables that were set and that nothing causes in any
+    graph, the `uncaused`, are not on the way.
     """
     if table.intervened is None:
         return table, False, []

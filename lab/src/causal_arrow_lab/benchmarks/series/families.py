@@ -178,7 +178,7 @@ class SeriesTask:
 
 @dataclass(frozen=True)
 class Family:
-    """A law of series. Ranges are drawn from, both ends included."""
+    """A distribution of series. Ranges are drawn from, both ends included."""
 
     name: str
     about: str

@@ -103,8 +103,8 @@ def _forward_resident(x_ptr, weights_ptr, y_ptr, tokens, WIDTH: tl.constexpr, HI
 def _backward_resident(x_ptr, dy_ptr, weights_ptr, dx_ptr, partial_ptr, tokens, WIDTH: tl.constexpr,
                        HIDDEN: tl.constexpr, BLOCK_TOKENS: tl.constexpr, BLOCK_WIDTH: tl.constexpr,
                        STAGES: tl.constexpr):  # fmt: skip
-    # Hidden units run down, tokens across: the hidden gradients then come out of the tensor cores in the very registers
-    # from which the products for the weight gradients take them, and only one product has to go through shared memory.
+    # Hidden units run down, tokens across: the hidden gradients then come out of the tensor cores in the registers from
+    # which the products for the weight gradients take them, and only one product has to go through shared memory.
     unit = tl.arange(0, HIDDEN)
     into_units = _gate_and_value_units(0, HIDDEN, HIDDEN)
     into = load_weights(weights_ptr, into_units, WIDTH, BLOCK_WIDTH)
@@ -121,7 +121,7 @@ def _backward_resident(x_ptr, dy_ptr, weights_ptr, dx_ptr, partial_ptr, tokens, 
         u = 0.5 * gate
         t = _tanh(u)
         silu = u + u * t
-        slope = silu * (1 - t) + (1 + t)  # twice the slope, hence half the value beside it
+        slope = silu * (1 - t) + (1 + t)  # twice the slope, hence half the value next to it
         half_value = 0.5 * value
         # The order of these lines decides whether the registers suffice; any other order tried spills inside the loop.
         d_hidden = _stacked((d_product * half_value * slope).to(x.dtype), (d_product * silu).to(x.dtype))
