@@ -882,6 +882,20 @@ def test_what_moves_a_variable_most_is_a_ranking_that_leads_to_answers(open_tab:
     assert tab.input_value("#cause") == cause
 
 
+def test_of_a_category_the_share_of_a_level_is_ranked(open_tab: OpenTab, able: Client) -> None:
+    tab = open_tab(able)
+    drop_in(tab, people().assign(dose=lambda table: table["dose"].map({"low": "a", "middle": "b", "high": "c"})))
+    tab.wait_for_selector("#edge-list button")
+    pick(tab, "#effect", "dose")
+    tab.select_option("#level", "b")
+    tab.click("#rank")
+    tab.wait_for_selector("#pair-answer h3 >> text=What moves the share of dose = b most?")
+    tab.route("**/effects?**", lambda route: route.fulfill(status=400, json={"message": "No."}))
+    tab.click("#rank")
+    tab.wait_for_selector("#trouble >> text=No.")
+    assert tab.inner_text("#pair-answer") == ""  # nothing is drawn any more
+
+
 # What speaks against it
 
 
@@ -1085,6 +1099,8 @@ def test_on_paper_there_are_no_controls_and_every_edge(open_tab: OpenTab, table:
     tab.emulate_media(media="print")
     assert not tab.is_visible("#actions")
     assert not tab.is_visible("#threshold")
+    assert tab.is_visible("#edge-box thead >> text=Prob.")
+    assert not tab.is_visible("#series-panel")
     for source, target in edges:
         assert tab.is_visible(f"#edge-list button[data-source='{source}'][data-target='{target}']")
 

@@ -291,9 +291,10 @@ async def effect(
 
 
 @api.get("/sessions/{session}/effects")
-async def effects(page: ThePage, found: Found, effect: QueryName) -> dict[str, Any]:
-    """The effects of all other variables on one, the largest first (`Effects.to_dict`)."""
-    return await page.aside(lambda: found.effects(effect).to_dict())
+async def effects(page: ThePage, found: Found, effect: QueryName, level: OptionalName = None) -> dict[str, Any]:
+    """The effects of all other variables on one, or on the share of one of its levels, the largest first
+    (`Effects.to_dict`)."""
+    return await page.aside(lambda: found.effects(effect, level=level).to_dict())
 
 
 # What speaks against the graph

@@ -58,7 +58,7 @@ export const places = (key, drawing) => sendJson("POST", at(key, "/places"), dra
 export const edge = (key, source, target) => asJson(send("GET", at(key, `/edge?${query({ source, target })}`)));
 export const question = (key, cause, effect) => asJson(send("GET", at(key, `/question?${query({ cause, effect })}`)));
 export const effect = (key, asked) => asJson(send("GET", at(key, `/effect?${query(asked)}`)));
-export const effects = (key, effect) => asJson(send("GET", at(key, `/effects?${query({ effect })}`)));
+export const effects = (key, asked) => asJson(send("GET", at(key, `/effects?${query(asked)}`)));
 export const evidence = (key) => asJson(send("GET", at(key, "/evidence")));
 export const probabilities = (key) => asJson(send("GET", at(key, "/probabilities")));
 export const experiments = (key, about) => asJson(send("GET", at(key, `/experiments?${query(about)}`)));

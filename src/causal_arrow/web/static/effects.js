@@ -14,7 +14,8 @@ export class QuestionPanel {
   constructor(look, onAnswer) {
     this.look = look;
     this.onAnswer = onAnswer;
-    for (const id of ["cause", "effect"]) byId(id).addEventListener("change", () => this.changed());
+    this.last = ""; // the pair that was chosen last: leaving a field changes nothing
+    for (const id of ["cause", "effect"]) byId(id).addEventListener("change", () => JSON.stringify(this.pair) !== this.last && this.changed());
   }
 
   get pair() {
@@ -45,6 +46,7 @@ export class QuestionPanel {
   changed() {
     this.clear();
     const { cause, effect } = this.pair;
+    this.last = JSON.stringify(this.pair);
     const known = new Set(this.look().variables);
     byId("ask").disabled = !(known.has(cause) && known.has(effect));
     byId("rank").disabled = !(known.has(effect) || known.has(cause));
@@ -110,9 +112,16 @@ export class QuestionPanel {
   /** What moves a variable most: a list whose entries ask about one cause. */
   async rank() {
     const effect = byId("effect").value || byId("cause").value;
+    const level = byId("effect").value && byId("level")?.value;
     const mine = this.asked = { effect };
     byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
-    const found = await api.effects(this.look().key, effect);
+    let found;
+    try {
+      found = await api.effects(this.look().key, { effect, ...(level ? { level } : {}) });
+    } catch (error) {
+      this.clear();
+      throw error;
+    }
     if (this.asked !== mine) return;
     const largest = Math.max(...found.effects.map((each) => Math.abs(each.standardized)), 1e-9);
     const entries = found.effects.map(({ treatment: cause, median, low, high, verdict, standardized, probability_of_path: path }) => {
@@ -127,7 +136,7 @@ export class QuestionPanel {
       return element("li", {}, entry);
     });
     fill(byId("pair-answer"),
-      element("h3", {}, `What moves ${effect} most?`),
+      element("h3", {}, `What moves ${level ? `the share of ${effect} = ${level}` : effect} most?`),
       entries.length ? element("ol", { class: "ranking" }, ...entries) : element("p", {}, `No cause of ${effect} has an estimate.`),
       element("p", { class: "hint" }, "Ranked by the effect in standard deviations; a click asks about one of them."),
       ...Object.entries(found.why_not_estimated).map(([name, why]) => element("p", { class: "hint" }, `No estimate for ${name}: ${why}.`)));
@@ -146,6 +155,8 @@ function showAnswer(answer, size) {
     element("p", {}, answer.words),
     element("p", {}, `The other way round: ${countedShare(answer.reversed_probability)}. ` +
       `Counted over ${answer.graphs} graphs drawn from the network's distribution.`),
+    size.order === "assumed" ? element("p", {}, `The size is that of graphs in which ${answer.cause} comes before ${answer.effect}. ` +
+      `Of these, ${countedShare(size.probability_of_path)} have a path.`) : null,
     ...list("Shortest ways, and the share of graphs with them:", answer.paths,
       (path) => `${path.variables.join(" → ")} (${countedShare(path.share)})`),
     // Where the effect is not identified, its own sentence says so.
