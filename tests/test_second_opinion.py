@@ -127,10 +127,21 @@ def test_agreements_and_conflicts_are_counted_pair_by_pair(opinion: SecondOpinio
 def test_both_graphs_are_in_the_picture(opinion: SecondOpinion, tmp_path: Path) -> None:
     opinion.draw(tmp_path / "one.svg")
     words = (tmp_path / "one.svg").read_text()
-    for entry in ("in both (1)", "reversed in One: the answer points down (1)", "only in One (1)", "Arrow and One"):
+    for entry in (
+        "in both (1)",
+        "reversed in One: the answer points down (1)",
+        "only in One, undirected (1)",
+        "Arrow and One",
+    ):
         assert entry in words
     opinion.draw(tmp_path / "two.svg", method="two")
     assert "in both (2)" in (tmp_path / "two.svg").read_text()
+    assert "only in Two (1)" in (tmp_path / "two.svg").read_text()
+    unsure = Opinion("one", "One", frozenset([("a", "b"), ("b", "a")]), "nothing", 0.1)
+    SecondOpinion(("a", "b"), (("a", "b"),), (0.9,), (unsure,)).draw(tmp_path / "unsure.svg")
+    words = (tmp_path / "unsure.svg").read_text()
+    assert "undirected in One: the answer points down (1)" in words
+    assert "in both" not in words
     with pytest.raises(ConfigurationError, match="Expected method to be one of one, two"):
         opinion.draw(tmp_path / "three.svg", method="three")
 

@@ -300,6 +300,8 @@ LONG_DASHES = (0, (7, 2))
 VERDICTS = {
     "missing": Stroke(MISSING_COLOR, 1.5, 0.95, DOTTED, False, head_size=0.9),
     "right": Stroke(EDGE_COLOR, 1.8, 0.95),
+    "undirected": Stroke(EDGE_COLOR, 1.8, 0.95, head="none"),
+    "extra and undirected": Stroke(WRONG_COLOR, 1.5, 0.95, head="none", crossed_out=True),
     "extra": Stroke(WRONG_COLOR, 1.5, 0.95, "-", False, crossed_out=True),
     "reversed": Stroke(WRONG_COLOR, 1.8, 0.95, LONG_DASHES, head="above"),
 }
@@ -343,19 +345,19 @@ def save_two_graphs(
 ) -> None:
     """Write an answer and the graph of another method as one picture; causes are on top by the answer.
 
-    An edge that the other method has in both directions counts as found.
+    An edge that the other method has in both directions counts as found, and has no head.
     """
     found, other = set(ours), set(theirs)
-    directed = {edge for edge in other if edge[::-1] not in other or edge in found or min(edge, edge[::-1]) == edge}
-    directed -= {edge[::-1] for edge in found & other}
     words = {
         "missing": "only in the answer",
         "right": "in both",
+        "undirected": f"undirected in {title}: the answer points down",
         "extra": f"only in {title}",
+        "extra and undirected": f"only in {title}, undirected",
         "reversed": f"reversed in {title}: the answer points down",
     }
     heading = f"Arrow and {title}: {len(found & other)} of {counted(len(found), 'edge')}"
-    _two_graphs(names, found, directed, words, heading, ASPECT).save(paths, 150, False)
+    _two_graphs(names, found, other, words, heading, ASPECT).save(paths, 150, False)
 
 
 def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) -> Scene:
@@ -382,14 +384,18 @@ def _two_graphs(
     for pair in edges:
         adjacency[pair] = True
     adjacency = ensure_dag(adjacency)
-    for verdict in ("missing", "reversed"):
-        edges |= {(index[source], index[target]): verdict for source, target in differences[verdict]}
+    for verdict, difference in (("missing", "missing"), ("reversed", "reversed"), ("undirected", "directed_in_one")):
+        edges |= {(index[source], index[target]): verdict for source, target in differences[difference]}
     strokes = {pair: VERDICTS[verdict] for pair, verdict in edges.items()}
     for source, target in differences["extra"]:
-        pair, stroke = (index[source], index[target]), VERDICTS["extra"]
+        is_undirected = (target, source) in found
+        if is_undirected and target < source:
+            continue
+        verdict = "extra and undirected" if is_undirected else "extra"
+        pair, stroke = (index[source], index[target]), VERDICTS[verdict]
         if transitive_closure(adjacency)[pair[::-1]]:  # against the truth: drawn from the effect up to its cause
-            pair, stroke = pair[::-1], replace(stroke, head="above")
-        adjacency[pair], edges[pair], strokes[pair] = True, "extra", stroke
+            pair, stroke = pair[::-1], stroke if is_undirected else replace(stroke, head="above")
+        adjacency[pair], edges[pair], strokes[pair] = True, verdict, stroke
     boxes = Boxes.of(names, adjacency, aspect)
     depth = list(VERDICTS)
     routes = sorted(boxes.layout.routes, key=lambda route: depth.index(edges[route.source, route.target]))
@@ -397,7 +403,7 @@ def _two_graphs(
     counts = Counter(edges.values())
     samples = [
         (VERDICTS[verdict], f"{words[verdict]} ({counts[verdict]})")
-        for verdict in ("right", "reversed", "missing", "extra")
+        for verdict in ("right", "undirected", "reversed", "missing", "extra", "extra and undirected")
         if counts[verdict]
     ]
     return Scene(

@@ -29,8 +29,8 @@ FONT_SIZE = 11.0  # points
 LINE_LENGTH = 14  # characters of a name before it is wrapped
 MAX_LINES = 2
 
-WORD_ENDS = re.compile(r"(?<=[\s_./-])(?![\s_./-])|(?<=[a-z])(?=[A-Z])")
-"""After blanks, underscores, dots, slashes and hyphens, and where a small letter meets a capital."""
+WORD_ENDS = re.compile(r"(?<=[\s_./-])(?![\s_./-])(?<!\bt-)|(?<=[a-z])(?=[A-Z])")
+"""After blanks, underscores, dots, slashes and hyphens (not in t-1), and where a small letter meets a capital."""
 
 WIDE_FONTS = re.compile(
     "CJK|Noto Sans|Unicode|Source Han|Hei|Gothic|Mincho|Ming|Song|Fallback|Unifont|Nanum|Meiryo|PingFang|Hiragino|YaHei"
