@@ -507,3 +507,9 @@ def test_a_former_option_says_what_it_is_called_now(command: str, run: Run, file
     status, _, err = run(command, file, "--samples", 5)
     assert status == 2
     assert f"The option --samples of `{command}` is now --graphs." in err
+
+
+def test_groups_of_split_rows_are_refused_before_anything_is_estimated(run: Run, file: Path) -> None:
+    status, out, err = run("effect", file, "--treatment", "dose", "--outcome", "outcome", "--split", "--by", "age")
+    assert (status, out) == (2, "")
+    assert "There are no effects by group with --split or --instrument: leave out --by." in err

@@ -26,7 +26,7 @@ from causal_arrow.graphs.decoding import (
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.graphs.orders import most_probable_order
-from causal_arrow.graphs.races import log_weight, precedence_probabilities, sample_orders
+from causal_arrow.graphs.races import log_weight, moved_after, precedence_probabilities, sample_orders
 
 
 def random_distribution(p: int, seed: int, edge_scale: float = 2.0, order_scale: float = 2.0) -> GraphDistribution:
@@ -646,6 +646,45 @@ def test_compulsory_orders_survive_scores_that_differ_beyond_rounding():
         best, _ = most_probable_order(scores, penalty)
         for order in (*drawn, best):
             assert order[order < 40].tolist() == list(range(40))
+
+
+def test_the_order_of_the_others_does_not_depend_on_the_question():
+    orders, count = permutations(5), 40_000
+    for seed, (first, second) in enumerate([(0, 3), (4, 1), (2, 0)]):
+        random = np.random.default_rng(seed)
+        scores, penalty = (
+            random.normal(size=5),
+            np.where(random.random((5, 5)) < 0.3, random.exponential(size=(5, 5)), 0),
+        )
+        np.fill_diagonal(penalty, 0.0)
+        weights = np.exp(log_weight(orders, scores, penalty))
+        weights /= weights.sum()
+        position = np.argsort(orders, axis=1)
+        later = position[:, first] < position[:, second]
+        rest = [tuple(order[order != second]) for order in orders]
+        among = {key: np.array([each == key for each in rest]) for key in set(rest)}
+        expected = [
+            weights[same].sum() * weights[index] / weights[same & later].sum() if later[index] else 0.0
+            for index, same in enumerate(among[key] for key in rest)
+        ]
+        drawn, _ = sample_orders(scores, penalty, count, random)
+        moved = moved_after(drawn, scores, penalty, first, second, random)
+        shares = [(moved == order).all(axis=1).mean() for order in orders]
+        assert shares == pytest.approx(expected, abs=5 * (0.25 / count) ** 0.5)
+        kept = np.argsort(drawn, axis=1)
+        kept = kept[:, first] < kept[:, second]
+        assert np.array_equal(moved[kept], drawn[kept])
+
+
+def test_a_question_does_not_undo_the_knowledge():
+    distribution = random_distribution(6, 4)
+    constraints = Knowledge(forbidden=[("x3", "x0")], tiers=[["x1"], ["x4"]]).compile([f"x{i}" for i in range(6)])
+    known = constraints.ordered(["x0"], ["x4"])  # x1 comes before x4, so x0 does where x1 is to come after x0
+    drawn = sample_graphs(distribution, known, 200, np.random.default_rng(0), (0, 1)).graphs
+    descends = transitive_closure(drawn)
+    assert not descends[:, 1, 0].any()
+    assert not descends[:, 4, 1].any()
+    assert not drawn[:, 3, 0].any()
 
 
 def test_the_best_order_is_the_best_of_all_orders():

@@ -939,6 +939,12 @@ def test_a_misspelled_randomized_column_and_strata_without_a_trial_are_refused(
         arrow.effect(first, second, strata=[arrow.answer_.names[2]], n_graphs=10)
 
 
+def test_unknown_columns_of_a_design_are_refused_with_the_nearest_name(medical: Table) -> None:
+    for question in (EffectQuestion(cluster="doze"), EffectQuestion(randomized=True, randomized_rows="doze")):
+        with pytest.raises(ArrowError, match="no variable 'doze': did you mean 'dose'"):
+            effect_of(medical, sure_of(TRIANGLE), "dose", "health", question=question)
+
+
 def test_times_until_an_event_are_warned_about() -> None:
     random = np.random.default_rng(16)
     drug, died = random.integers(2, size=(2, 200)).astype(float)
@@ -948,6 +954,12 @@ def test_times_until_an_event_are_warned_about() -> None:
     graph[0, 1] = True
     effect = effect_of(Table(values, columns), sure_of(graph), "drug", "survival_days")
     assert any("time until an event (died)" in note for note in effect.notes)
+    censored = np.stack([drug, np.minimum(values[:, 1], 1.0), (values[:, 1] < 1.0).astype(float)], axis=1)
+    arrested = (columns[0], columns[1], Column("arrest", "binary", ("no", "yes")))
+    effect = effect_of(Table(censored, arrested), sure_of(graph), "drug", "survival_days")
+    assert any("time until an event (arrest)" in note for note in effect.notes)
+    unrelated = np.stack([drug, censored[:, 1], died], axis=1)
+    assert not effect_of(Table(unrelated, arrested), sure_of(graph), "drug", "survival_days").notes
     renamed = (columns[0], Column("weight"), columns[2])
     assert not effect_of(Table(values, renamed), sure_of(graph), "drug", "weight").notes
 
@@ -1053,6 +1065,9 @@ def test_an_instrument_finds_what_a_hidden_cause_spoils() -> None:
     assert weak.interval == (-math.inf, math.inf)
     assert "without bounds" in str(weak)
     assert weak.to_dict()["low"] is None
+    for strength in (0.1, 0.15, 0.2, 0.25, 0.3):
+        found = effect_of(instrument_table(strength), distribution, "dose", "health", question=question)
+        assert (found.p_value < 0.1) == (found.interval[0] > 0 or found.interval[1] < 0)
 
 
 def test_both_halves_give_one_effect(medical: Table) -> None:
@@ -1069,6 +1084,10 @@ def test_both_halves_give_one_effect(medical: Table) -> None:
     assert effect.interval[0] <= effect.median <= effect.interval[1]
     assert effect.p_value < 0.001
     assert "from one half of the rows" in str(effect)
+    flexible = split_effect(parts, "dose", "health", count=200, random=np.random.default_rng(0))
+    assert "Straight lines" not in str(flexible)
+    mixed = replace(flexible, sets=tuple(replace(each, straight=True) for each in flexible.sets))
+    assert str(mixed).count("Straight lines for 1 adjustment set, those of ") == 1
     assert effect.plot().get_legend() is not None
 
 

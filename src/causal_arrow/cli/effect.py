@@ -169,6 +169,8 @@ def effect(
     if treatment is None and (alone := [name for name in about if name not in RANKED] or ["by"] * (by is not None)):
         raise ConfigurationError(f"--{alone[0].replace('_', '-')} is about one treatment: name it with --treatment.")
 
+    if by is not None and about.keys() & {"split", "instrument"}:
+        raise ConfigurationError("There are no effects by group with --split or --instrument: leave out --by.")
     found = options.discovery(table, settings, knowledge, reading)
     question: dict[str, Any] = {"level": level, **about, **draws}
     answer: Effect | Effects
@@ -237,7 +239,7 @@ def _print_effects(effects: Effects, show: int) -> None:
         screen.print(escape(visible(nothing_found(effects))))
         _print_categories(effects)
         return
-    heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, the largest effect first"
+    heading = f"causes of {effects.subject} in {counted(effects.graphs, 'graph')}, by size times probability"
     screen.print(f"[bold]{escape(visible(capitalized(heading)))}[/bold]\n")
     lost = bool((frame.not_identified > MIN_MENTIONED).any())
     numbers = ("probability", *(["not identified"] if lost else []), "effect", "low", "high", "standardized")

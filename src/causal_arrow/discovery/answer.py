@@ -429,9 +429,22 @@ class Answer:
         facts = [self._facts(int(j), int(k)) for j, k in np.argwhere(self.adjacency)]
         return tuple(sorted(facts, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
 
-    def sample(self, n_graphs: int, generator: np.random.Generator) -> DrawnGraphs:
-        """Graphs from the distribution, none of which contradicts the knowledge."""
-        drawn = sample_graphs(self.believed, self.constraints_as_arranged, n_graphs, generator)
+    def sample(
+        self, n_graphs: int, generator: np.random.Generator, question: tuple[str, str] | None = None
+    ) -> DrawnGraphs:
+        """Graphs from the distribution, none of which contradicts the knowledge.
+
+        A `question` about the effect of a treatment on an outcome says that the outcome comes later. That is no
+        evidence on what causes the treatment: the outcome alone takes another place in the causal order.
+        """
+        known, ends = self.constraints_as_arranged, None
+        if question is not None:
+            treatment, outcome = ({self.names[each] for each in self.copies_of(self.index_of(end))} for end in question)
+            if len(treatment) == len(outcome) == 1:
+                ends = known.names.index(question[0]), known.names.index(question[1])
+                outcome = {name for name, late in zip(known.names, known.precedence[ends[1]], strict=True) if late}
+            known = known.ordered(treatment, outcome)
+        drawn = sample_graphs(self.believed, known, n_graphs, generator, ends)
         graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
         return DrawnGraphs(graphs, drawn.exact)
 

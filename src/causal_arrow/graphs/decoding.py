@@ -34,7 +34,7 @@ from causal_arrow.graphs.dag import positions_in, skeleton_of
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
 from causal_arrow.graphs.orders import most_probable_order, rearranged_order
-from causal_arrow.graphs.races import precedence_probabilities, sample_orders
+from causal_arrow.graphs.races import moved_after, precedence_probabilities, sample_orders
 from causal_arrow.text import shown
 
 # P variables
@@ -111,15 +111,20 @@ def check_threshold(value: Any, name: str = "a threshold") -> None:
 
 
 def sample_graphs(
-    distribution: GraphDistribution, constraints: Constraints | None, count: int, generator: np.random.Generator
+    distribution: GraphDistribution,
+    constraints: Constraints | None,
+    count: int,
+    generator: np.random.Generator,
+    question: tuple[int, int] | None = None,
 ) -> DrawnGraphs:
     """`count` graphs from the distribution given that they contradict nothing.  (count, P, P)
 
     The order is drawn with its probability given the knowledge, then the edges: required ones are there, forbidden ones
-    are not, and every other pair is adjacent with probability ν.
+    are not, and every other pair is adjacent with probability ν. A `question` is a treatment and an outcome: the
+    outcome then takes a place after the treatment, and the order of the others is that without the question.
     """
     logits, scores, known = _as_arrays(distribution, constraints)
-    drawn, exact, _ = _drawn_by_pairs(logits, scores, known, count, generator)
+    drawn, exact, _ = _drawn_by_pairs(logits, scores, known, count, generator, question)
     if known.evidence is None or not known.evidence.wholes:
         return DrawnGraphs(drawn, exact)
     kept: list[Bools] = []
@@ -128,7 +133,7 @@ def sample_graphs(
         kept.append(drawn[np.log(generator.random(len(drawn))) < weights[-1]])
         if sum(map(len, kept)) >= count:
             return DrawnGraphs(np.concatenate(kept)[:count], exact)
-        drawn = _drawn_by_pairs(logits, scores, known, count, generator)[0]
+        drawn = _drawn_by_pairs(logits, scores, known, count, generator, question)[0]
         everything.append(drawn)
         weights.append(known.evidence.log_weights(drawn))
     # Too few were kept: draw among all with their weights, some more than once.
@@ -137,11 +142,19 @@ def sample_graphs(
 
 
 def _drawn_by_pairs(
-    logits: Floats, scores: Floats, known: Constraints, count: int, generator: np.random.Generator
+    logits: Floats,
+    scores: Floats,
+    known: Constraints,
+    count: int,
+    generator: np.random.Generator,
+    question: tuple[int, int] | None = None,
 ) -> tuple[Bools, bool, NDArray[np.intp]]:
     """Graphs without the beliefs that are not about pairs, whether they are exact, and positions in their orders."""
     logits = _believed(logits, known)
-    orders, exact = sample_orders(scores, _order_penalties(_price_of_no_edge(logits), known), count, generator)
+    penalty = _order_penalties(_price_of_no_edge(logits), known)
+    orders, exact = sample_orders(scores, penalty, count, generator)
+    if question is not None:
+        orders = moved_after(orders, scores, penalty, *question, generator)
     adjacent = sigmoid(logits).astype(np.float32)
     positions = positions_in(orders)
     graphs = np.empty((count, len(scores), len(scores)), dtype=bool)

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.graphs.dag import positions_in, transitive_closure
 from causal_arrow.graphs.graph_distribution import sigmoid
 
 Floats = NDArray[np.float64]
@@ -67,6 +67,35 @@ def sample_orders(scores: Floats, penalty: Floats, count: int, generator: np.ran
     """Orders drawn with probability ∝ w(π), and whether that is their exact distribution.  (count, P)"""
     race = _race(scores - scores.max(initial=-np.inf), penalty)
     return race.draw(count, generator), race.exact
+
+
+def moved_after(
+    orders: Integers, scores: Floats, penalty: Floats, first: int, second: int, generator: np.random.Generator
+) -> Integers:
+    """The same orders with `second` after `first`: its place is drawn anew given the order of the others.  (C, P)
+
+    Orders that have `second` later already stay as they are. So the order of the others has the distribution that it
+    has without this; on condition that `first` comes before `second`, `first` would come earlier among the others too.
+    All that `second` must precede has to follow `first`, so that there is a place.
+    """
+    position = positions_in(orders)
+    early = position[:, second] < position[:, first]
+    moving = orders[early]
+    others = moving[moving != second].reshape(len(moving), -1)  # (C, P - 1)
+    masses = mass_from(scores[others], -np.inf)
+    none, everything = np.zeros((len(moving), 1)), np.full((len(moving), 1), -np.inf)
+    # log w of each place of `second` among the others, up to a constant.  (C, P)
+    passed = np.cumsum(np.logaddexp(0, scores[second] - masses) + penalty[others, second], axis=1)
+    passing = np.cumsum(penalty[second, others][:, ::-1], axis=1)[:, ::-1]
+    weights = -np.concatenate([none, passed], axis=1) - np.concatenate([passing, none], axis=1)
+    weights -= np.logaddexp(scores[second], np.concatenate([masses, everything], axis=1))
+    weights[np.arange(orders.shape[1]) < position[early, first, None]] = -np.inf
+    places = (weights + gumbel(generator, weights.shape)).argmax(axis=1)
+    ranks = np.concatenate([np.tile(np.arange(others.shape[1]), (len(moving), 1)), places[:, None] - 0.5], axis=1)
+    found = np.concatenate([others, np.full((len(moving), 1), second)], axis=1)
+    moved = orders.copy()
+    moved[early] = np.take_along_axis(found, ranks.argsort(axis=1), axis=1)
+    return np.asarray(moved)
 
 
 def precedence_probabilities(scores: Floats, penalty: Floats) -> Floats:

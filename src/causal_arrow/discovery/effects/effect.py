@@ -18,8 +18,9 @@ import numpy as np
 
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
+from causal_arrow.discovery.effects.questions import column_index
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.text import InNotebooks, closest, counted, counted_share, in_digits, in_percent, listed
+from causal_arrow.text import InNotebooks, counted, counted_share, in_digits, in_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,8 @@ class SetEffect:
     estimate: SetEstimate
     observations: int = 0
     """How many observations are complete for the set: the estimate is from these."""
+    straight: bool = True
+    """Whether the estimate is a straight line's."""
 
     @property
     def p_value(self) -> float:
@@ -259,10 +262,7 @@ class Effect(InNotebooks):
                 "There are no effects by group for an instrument, for a randomized number, or with split rows."
             )
         table, moments, clusters = self.rows.table, self.rows.moments, self.rows.clusters
-        if column not in table.names:
-            near = closest(column, table.names)
-            hint = f"did you mean {near!r}?" if near else f"expected one of {listed(table.names)}."
-            raise ConfigurationError(f"There is no variable {column!r}: {hint}")
+        column_index(table, column)
         if column in (self.treatment, self.outcome):
             raise ConfigurationError("Expected a column other than the treatment and the outcome.")
         rows = []
@@ -379,6 +379,7 @@ class Effect(InNotebooks):
             f"Estimand: {self.estimand}." if self.estimand else "",
             *self.sensitivity_sentences(),
             *self.notes,
+            self._straight_lines(),
             self._same_rows(),
         ]
         return tuple(line for line in found if line)
@@ -471,6 +472,13 @@ class Effect(InNotebooks):
             share = counted_share(self.probability_not_estimated, "graphs")
             parts.append(f"{share} ask for a set that has no estimate{why}")
         return "; ".join(parts) + "."
+
+    def _straight_lines(self) -> str:
+        straight = [each for each in self.sets if each.straight]
+        if self.estimator != "flexible" or self.design != "observed" or not straight:
+            return ""
+        share = counted_share(sum(each.frequency for each in straight), "graphs")
+        return f"Straight lines for {counted(len(straight), 'adjustment set')}, those of {share}."
 
     def _same_rows(self) -> str:
         if self.design != "observed":
@@ -595,7 +603,8 @@ def _pooled(first: SetEffect | None, second: SetEffect) -> SetEffect:
         float(weights @ correlations),
     )
     frequency = first.frequency + second.frequency
-    return SetEffect(second.adjustment_set, frequency, estimate, first.observations + second.observations)
+    straight = first.straight or second.straight
+    return SetEffect(second.adjustment_set, frequency, estimate, first.observations + second.observations, straight)
 
 
 def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:

@@ -45,6 +45,7 @@ from causal_arrow.discovery.effects.questions import (
     by_missing_cells,
     change_of,
     clusters_of,
+    column_index,
     design_of,
     event_column,
     extrapolation,
@@ -254,9 +255,7 @@ def _drawn(
     if answer.constraints.precedence[t, y] or not transitive_closure(allowed)[y, t]:
         order = "known"
     if order == "assumed" and share > 0:
-        groups = [[answer.names[index] for index in answer.copies_of(end)] for end in (t, y)]
-        compiled = answer.constraints_as_arranged.ordered(*groups)
-        graphs = replace(answer, compiled=compiled).sample(len(graphs), random).graphs
+        graphs = answer.sample(len(graphs), random, (answer.names[t], answer.names[y])).graphs
     return _Drawn((t, y), graphs, answer.sample_hidden(graphs, random), order, share)
 
 
@@ -422,9 +421,7 @@ def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[T
     """The rows in which the treatment was randomized, and what a reader of a trial should know."""
     notes = []
     if question.randomized_rows is not None:
-        if question.randomized_rows not in table.names:
-            raise ConfigurationError(f"There is no column {question.randomized_rows!r} to mark randomized rows.")
-        marks = table.names.index(question.randomized_rows)
+        marks = column_index(table, question.randomized_rows)
         if len(table.columns[marks].levels) != 2 and set(np.unique(table.values[:, marks])) - {0.0, 1.0}:
             raise ConfigurationError(f"Expected {question.randomized_rows!r} to be yes or no, or 0 and 1.")
         table = table.only(np.asarray(table.values[:, marks] == 1))
@@ -452,8 +449,8 @@ class _Found:
     rows: Mapping[Set, Bools] = field(default_factory=dict)
     """The observations (N,) that the estimates with moments are from."""
     estimand: str = LEAST_SQUARES
-    flexible: int = 0
-    """How many of the sets were estimated without straight lines."""
+    flexible: frozenset[Set] = frozenset()
+    """The sets that were estimated without straight lines."""
     extreme: float = 0.0
     """Share of the observations whose probability of treatment is near 0 or 1, by the set where it is largest."""
     instrument: InstrumentEstimate | None = None
@@ -569,13 +566,21 @@ class _Asked:
         if not models:
             return found
         estimand = best_estimand(list(models.values()))
-        estimates = dict(found.estimates)
-        for members, model in models.items():
-            if (estimate := model.estimate(estimand)) is not None:
-                # The partial correlation of least squares serves the sensitivity.
-                estimates[members] = estimate._replace(partial_correlation=estimates[members].partial_correlation)
+        fitted = {members: model.estimate(estimand) for members, model in models.items()}
+        estimates = {
+            # The partial correlation of least squares serves the sensitivity.
+            members: estimate._replace(partial_correlation=found.estimates[members].partial_correlation)
+            for members, estimate in fitted.items()
+            if estimate is not None
+        }
         extreme = max(model.extreme for model in models.values())
-        return replace(found, estimates=estimates, estimand=ESTIMANDS[estimand], flexible=len(models), extreme=extreme)
+        return replace(
+            found,
+            estimates={**found.estimates, **estimates},
+            estimand=ESTIMANDS[estimand],
+            flexible=frozenset(estimates),
+            extreme=extreme,
+        )
 
     def by_trial(self, members: Set) -> _Found:
         """The effect of a randomized treatment, more precise by columns from before it, holes in which are filled."""
@@ -647,9 +652,6 @@ class _Asked:
                 f"Poor overlap: in {in_percent(found.extreme)} of observations {treatment} has a probability below "
                 "5% or above 95% after adjustment, so there is hardly anybody to compare them with."
             )
-        if found.flexible and len(found.estimates) > found.flexible:
-            rest = len(found.estimates) - found.flexible
-            notes.append(f"Straight lines for {counted(rest, 'adjustment set')} that few graphs ask for.")
         if (event := event_column(self.table, y)) is not None:
             notes.append(
                 f"{outcome} looks like the time until an event ({event}): where the event has not happened yet, it is "
@@ -719,6 +721,7 @@ def _effect(
             count / graphs,
             _scaled(found.estimates[members], asked.change.size),
             found.observations[members],
+            members not in found.flexible,
         )
         for members, count in counts.sets.items()
         if members in found.estimates
@@ -758,6 +761,7 @@ def _effect(
         level=None if level is None else outcome.levels[level],
         unit="levels" if level is None and outcome.kind == "ordered" else "",
         fixed_interval=interval,
+        fixed_p_value=None if found.instrument is None else found.instrument.p_value,
         rows=_row_effects(asked, counts, found),
     )
 

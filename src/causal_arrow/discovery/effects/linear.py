@@ -201,11 +201,13 @@ def linear_estimates(
 
 
 class InstrumentEstimate(NamedTuple):
-    """A two-stage estimate, the F statistic of its first stage, and the interval of Anderson and Rubin."""
+    """A two-stage estimate, the F statistic of its first stage, and the interval and test of Anderson and Rubin."""
 
     estimate: SetEstimate
     strength: float
     interval: tuple[float, float]
+    p_value: float
+    """The p value of the hypothesis that the effect is zero, below 1 − level where the interval excludes zero."""
 
 
 def trial_estimate(treated: Floats, outcome: Floats, columns: Floats, clusters: Clusters = None) -> SetEstimate | None:
@@ -238,7 +240,7 @@ def instrument_estimate(
     instrument: Floats, treated: Floats, outcome: Floats, columns: Floats, clusters: Clusters, level: float
 ) -> InstrumentEstimate | None:
     """The effect of the treatment through the instrument (N,) given columns (N, k); None without variation."""
-    from scipy.special import stdtrit
+    from scipy.special import stdtr, stdtrit
 
     fitted = _fit(
         np.concatenate([instrument[:, None], columns], axis=1), np.stack([outcome, treated], axis=1), clusters
@@ -259,7 +261,8 @@ def instrument_estimate(
         reach = math.sqrt(max(b * b - a * c, 0.0))
         interval = ((b - reach) / a, (b + reach) / a)
     estimate = SetEstimate(float(effect), error, fitted.freedom, math.nan)
-    return InstrumentEstimate(estimate, float(of_treatment**2 / variance[1, 1]), interval)
+    p_value = float(2 * stdtr(fitted.freedom, -abs(of_outcome) / math.sqrt(max(variance[0, 0], 1e-300))))
+    return InstrumentEstimate(estimate, float(of_treatment**2 / variance[1, 1]), interval, p_value)
 
 
 class _Fit(NamedTuple):

@@ -198,13 +198,18 @@ def filled(column: Floats | None) -> Floats | None:
     return None if column is None else np.where(np.isnan(column), np.nanmean(column), column)
 
 
+def column_index(table: Table, name: str) -> int:
+    """The index of a column; ConfigurationError for an unknown name."""
+    if name not in table.names:
+        near = closest(str(name), table.names)
+        hint = f"expected one of {listed(table.names, 10)}." if near is None else f"did you mean {near!r}?"
+        raise ConfigurationError(f"There is no variable {name!r}: {hint}")
+    return table.names.index(name)
+
+
 def clusters_of(table: Table, name: str) -> tuple[NDArray[np.intp], int]:
     """The cluster of each observation by a column, missing ones each for themselves, and how many there are."""
-    if name not in table.names:
-        raise ConfigurationError(
-            f"There is no column {name!r} for the clusters: expected one of the table's variables."
-        )
-    values = table.values[:, table.names.index(name)].copy()
+    values = table.values[:, column_index(table, name)].copy()
     holes = np.isnan(values)
     values[holes] = np.nanmax(values, initial=0.0) + 1 + np.arange(holes.sum())
     levels, codes = np.unique(values, return_inverse=True)
@@ -271,22 +276,31 @@ def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set
 
 TIMES = re.compile(r"(^|[_\W])(time|days?|weeks?|months?|years?|duration|tenure|futime|followup|surv\w*|stop)([_\W]|$)")
 EVENTS = re.compile(r"(^|[_\W])(event|status|died|dead|death|cens\w*|fustat|relapsed?|fail\w*|churn\w*)([_\W]|$)")
+MIN_CENSORED = 0.05
+"""Share of the rows with the longest time from which a study may have ended there."""
+MIN_ALIKE = 0.98
+"""Share of the rows in which a column must be yes or no as the time is the longest or not."""
 MAX_DIFFERENCE = 0.02
 """Difference between the arms in the share of missing outcomes, from which it is mentioned."""
 
 
 def event_column(table: Table, y: int) -> str | None:
-    """The column that marks whether the event happened, if the outcome looks like the time until it."""
+    """The column that marks whether the event happened, if the outcome looks like the time until it.
+
+    Its name says so; or many rows have the longest time, at which the study ended, and the column marks these alone.
+    """
     if table.columns[y].kind != "number" or not np.nanmin(table.values[:, y]) >= 0:
         return None
     if not TIMES.search(table.names[y].lower()):
         return None
-    marks = [
-        column.name
-        for index, column in enumerate(table.columns)
-        if index != y and len(column.levels) == 2 and EVENTS.search(column.name.lower())
-    ]
-    return marks[0] if marks else None
+    yes_or_no = [index for index, column in enumerate(table.columns) if index != y and len(column.levels) == 2]
+    marks = [index for index in yes_or_no if EVENTS.search(table.names[index].lower())]
+    longest = table.values[:, y] == np.nanmax(table.values[:, y])
+    if not marks and longest.mean() > MIN_CENSORED:
+        codes = table.values[:, yes_or_no]
+        alike = np.mean(codes == longest[:, None], axis=0)
+        marks = [yes_or_no[place] for place in np.flatnonzero(np.abs(alike - 0.5) >= MIN_ALIKE - 0.5)]
+    return table.names[marks[0]] if marks else None
 
 
 def attrition(table: Table, t: int, y: int) -> str:

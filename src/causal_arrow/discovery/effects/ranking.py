@@ -95,7 +95,7 @@ class Effects(InNotebooks):
     def __str__(self) -> str:
         causes = [each for each in self.effects if each.probability_of_none < 1]
         if causes:
-            lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, the largest effect first:"]
+            lines = [f"Causes of {self.subject} in {counted(self.graphs, 'graph')}, by size times share of paths:"]
             lines += [f"  {_in_short(each)}" for each in causes]
             lines += [f"  {line}" for line in [self.on_comparisons] if line]
         else:
