@@ -81,6 +81,7 @@ def read_text(file: BinaryIO, name: str, options: ReadOptions, progress: Progres
         "na_values": list(options.na or ()),
         "skipinitialspace": True,
         "low_memory": False,
+        **_exact_numbers(),
     }
     try:
         try:
@@ -142,6 +143,13 @@ def _scanned(file: BinaryIO, name: str, packed: int) -> _Text:
     first_lines = first.split(b"\n", MAX_TITLES + 2)[: MAX_TITLES + 2]
     widest = 1 + max(line.count(sign.encode()) for line in first_lines for sign in DELIMITERS)
     return _Text(kept, name, first[:SAMPLE_BYTES], has_zeros, has_comments, lines, widest)
+
+
+def _exact_numbers() -> dict[str, str]:
+    """The setting with which pandas reads numbers to the last bit; from version 3 on it does so by itself."""
+    import pandas as pd
+
+    return {"float_precision": "round_trip"} if pd.__version__.startswith("2.") else {}
 
 
 def _parse(
