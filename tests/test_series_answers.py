@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from causal_arrow import Arrow, Knowledge, SeriesDiscovery, discover, load_example
 from causal_arrow.errors import COMMAND_LINE, ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.examples.greenhouse import EDGES, draw_days
+from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.answer import SeriesAnswer
-from causal_arrow.series.distribution import window_knowledge
+from causal_arrow.series.distribution import WindowDistribution, window_knowledge
 from causal_arrow.series.exports import TEXT_FORMATS, to_tigramite
+from causal_arrow.series.pictures import rows_in_time
 from causal_arrow.series.reading import read_series
 
 Run = Callable[..., tuple[int, str, str]]
@@ -476,6 +478,16 @@ def test_pictures_show_every_variable_and_every_edge(found: SeriesDiscovery, tmp
         assert ax is not None
         assert sum(type(patch).__name__ == "FancyArrowPatch" for patch in ax.patches) == edges_drawn
         assert (tmp_path / "graph.png").stat().st_size > 5000
+
+
+def test_rows_of_many_variables_are_near_those_they_act_on(found: SeriesDiscovery) -> None:
+    order = np.random.default_rng(0).permutation(20)
+    past = np.full((1, 20, 20), -9.0)
+    past[0, order[:-1], order[1:]] = 9.0
+    chain = WindowDistribution(past, GraphDistribution(np.full((20, 20), -9.0), np.zeros(20)), np.zeros((0, 20)))
+    rows = rows_in_time(SeriesAnswer(tuple(map(str, range(20))), chain))
+    assert rows in (tuple(map(str, order)), tuple(map(str, order[::-1])))
+    assert rows_in_time(found.answer) == found.answer.order
 
 
 def test_a_curve_and_a_summary_can_be_shown(found: SeriesDiscovery) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,12 @@ def test_methods_of_our_own_find_strong_lagged_edges(name: str) -> None:
     assert (found.graph >= process.window).all()
 
 
+def test_scores_are_finite_where_p_is_too_small_for_a_float() -> None:
+    process = a_process(Edge(1, 0, 0, 0.5), Edge(2, 0, 1, 0.8))
+    values = process.draw(5000, np.random.default_rng(1))[0]
+    assert np.isfinite(solve("granger", SeriesTask(values, None, process.window, False)).scores).all()
+
+
 @pytest.mark.parametrize(
     ("name", "package"), [("pcmci", "tigramite"), ("pcmci+", "tigramite"), ("varlingam", "lingam")]
 )
@@ -220,8 +227,12 @@ def test_the_command_reports_every_family_and_writes_its_measures(
     arguments = ["--methods", ",".join(["var"]), "--families", "short,panel", "--count", "2", "--cdml", str(tmp_path)]
     assert main([*arguments, "--output", str(output)]) == 0
     printed = capsys.readouterr().out
-    assert all(name in printed for name in ("short", "panel", "cdml", "mean"))
-    assert output.exists()
+    assert all(name in printed for name in ("short", "panel", "cdml", "± of the mean"))
+    found = json.loads(output.read_text(encoding="utf-8"))["var"]
+    tasks = [FAMILIES["short"].task(index) for index in range(2)]
+    one, other = (measures(task, solve("var", task))["auroc"] for task in tasks)
+    assert found["short"]["auroc"] == pytest.approx((one + other) / 2)
+    assert found["standard_errors"]["short"]["auroc"] == pytest.approx(abs(one - other) / 2)
     assert main(["--methods", "oracle"]) == 2
     assert main(["--families", "unheard-of"]) == 2
     assert set(PEERS) == {"var", "granger", "pcmci", "pcmci+", "varlingam", "dynotears"}

@@ -46,6 +46,8 @@ Floats = NDArray[np.float64]
 GRAPHS = ("summary", "window")
 MAX_EDGES = 120
 """Edges drawn, the most probable first: with more, nothing can be seen."""
+MAX_IN_ORDER = 12
+"""In columns of time, rows of more variables are not in causal order: those that act on each other are close."""
 BOX_HEIGHT, BOX_PADDING = 34.0, 9.0
 ROW, COLUMN, NODE = 44.0, 118.0, 8.0
 MARGIN, TITLE = 14.0, 26.0
@@ -101,6 +103,17 @@ def _written(write: Callable[[Path], None]) -> str:
 def _picture(answer: SeriesAnswer, what: str) -> _Picture:
     check_choice("what", what, GRAPHS)
     return _Summary(answer) if what == "summary" else _Columns(answer)
+
+
+def rows_in_time(answer: SeriesAnswer) -> tuple[str, ...]:
+    """The variables in the order of their rows, where columns are times."""
+    if len(answer.names) <= MAX_IN_ORDER:
+        return answer.order
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    either = csr_array(answer.summary | answer.summary.T)
+    return tuple(answer.names[index] for index in reverse_cuthill_mckee(either, symmetric_mode=True))
 
 
 class _Picture:
@@ -240,7 +253,7 @@ class _Columns(_Picture):
         self.left = max(text_size(self.labels[name])[0] for name in answer.names) + 22.0
         self.width = self.left + COLUMN * answer.lags + 60.0
         self.height = ROW * len(answer.names)
-        self.row = {name: index for index, name in enumerate(answer.order)}
+        self.row = {name: index for index, name in enumerate(rows_in_time(answer))}
 
     def _point(self, name: str, lag: int) -> Floats:
         x = self.left + COLUMN * (self.answer.lags - lag)

@@ -44,6 +44,8 @@ LEVEL_OF_REGRESSIONS = 0.001
 SMALLEST_WEIGHT = 0.15
 """Smallest weight of an edge that VARLiNGAM and DYNOTEARS show, for standardized variables."""
 DYNOTEARS_PENALTY = 0.01
+SURPRISE_OF_ZERO = 1000.0
+"""-log p where p is too small for a float."""
 
 
 def solve(method: str, task: SeriesTask) -> SeriesEstimate:
@@ -113,7 +115,8 @@ def granger(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
         rows = cause + variables * np.arange(task.lags)
         block = coefficients[rows]
         statistic = np.einsum("ak,ab,bk->k", block, np.linalg.pinv(inverse[np.ix_(rows, rows)]), block)
-        surprise[cause] = -stats.f.logsf(statistic / variance / task.lags, task.lags, freedom)
+        log_p = stats.f.logsf(statistic / variance / task.lags, task.lags, freedom)
+        surprise[cause] = np.minimum(-log_p, SURPRISE_OF_ZERO)
     strongest = t == t.max(axis=0)
     shown = strongest & (surprise > -np.log(LEVEL_OF_REGRESSIONS))
     return _with_nothing_now(shown), _with_nothing_now(surprise * t / t.max(axis=0))
