@@ -454,10 +454,13 @@ def test_other_packages_get_the_same_edges(found: SeriesDiscovery) -> None:
     expected = edges(found)
     graph = found.to_networkx()
     assert {(source, target, lag) for source, target, lag in graph.edges(keys=True)} == expected
-    marks = to_tigramite(found.answer)["graph"]
+    exported = to_tigramite(found.answer)
+    marks, values = exported["graph"], exported["val_matrix"]
     names = found.answer.names
     assert {(names[j], names[k], int(lag)) for j, k, lag in np.argwhere(marks == "-->")} == expected
     assert (marks[:, :, 0] == "<--").sum() == (marks[:, :, 0] == "-->").sum()
+    assert (values[:, :, 0] == values[:, :, 0].T).all()  # which tigramite's plots demand
+    assert (values[:, :, 1:] == np.moveaxis(found.answer.edge_probabilities, 0, 2)[:, :, 1:]).all()
     coefficients = found.to_statsmodels()
     lagged = {(names[j], names[k], int(lag) + 1) for lag, k, j in np.argwhere(coefficients)}
     assert lagged == {edge for edge in expected if edge[2]}
