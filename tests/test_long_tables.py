@@ -414,8 +414,8 @@ def test_the_answer_says_that_some_observations_were_left_out() -> None:
     answer = discover(values, Settings(model=random_network())).answer
     said = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     assert said == [
-        "247 of the 260 observations are read, drawn evenly: where there are about as many as variables, fewer say "
-        "more."
+        "247 of the 260 observations are read, drawn evenly: accuracy drops where there are about as many rows as "
+        "variables."
     ]
     assert answer.observations == 260
     whole = discover(values, Settings(model=random_network(), max_rows=260)).answer

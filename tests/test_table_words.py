@@ -296,7 +296,7 @@ def test_check_takes_every_reading_option(run: Run, tmp_path: Path) -> None:
 
 
 def test_check_says_when_too_few_observations_are_complete(run: Run, tmp_path: Path) -> None:
-    frame = pd.DataFrame(VALUES, columns=list("abcd"))
+    frame = pd.DataFrame(VALUES.copy(), columns=list("abcd"))
     frame.loc[:50, "a"] = np.nan
     frame.to_csv(tmp_path / "t.csv", index=False)
     status, out, _ = run("check", tmp_path / "t.csv", "--missing", "drop", "--json")
