@@ -219,7 +219,8 @@ def to_dot(answer: SeriesAnswer) -> str:
 def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
     """The window graph as tigramite keeps it, [cause, effect, lag]: "-->", "<--" at lag 0, "" for none.
 
-    `graph` goes into `plot_graph` and `plot_time_series_graph`, `val_matrix` holds the probabilities.
+    `graph` and `val_matrix` go into `plot_graph` and `plot_time_series_graph`. `val_matrix` holds the probabilities, at
+    lag 0 those of an edge in either direction, since tigramite wants them symmetric.
     """
     graph = np.moveaxis(answer.graph, 0, 2)
     marks = np.where(graph, "-->", "").astype("<U3")
@@ -228,7 +229,9 @@ def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
         j, k = answer.index_of(pair.first), answer.index_of(pair.second)
         if not marks[j, k, 0]:
             marks[j, k, 0] = marks[k, j, 0] = "<->"
-    return {"graph": marks, "val_matrix": np.moveaxis(answer.edge_probabilities, 0, 2)}
+    values = np.moveaxis(answer.edge_probabilities, 0, 2).copy()
+    values[:, :, 0] += values[:, :, 0].T
+    return {"graph": marks, "val_matrix": values}
 
 
 TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
