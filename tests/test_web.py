@@ -40,7 +40,7 @@ from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.server import Address, listen
 from causal_arrow.web.uploads import Limits
 from causal_arrow.web.views import graph_of
-from web_server import Client, Reply, as_workbook, linear_table, one_sentence, serving
+from web_server import Client, Reply, as_workbook, in_order, linear_table, one_sentence, serving
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = Limits(most_bytes=40_000, most_observations=500, most_variables=8)
@@ -255,6 +255,15 @@ def test_every_download_is_what_its_name_says(client: Client, table: pd.DataFram
     assert files["graph.dagitty.txt"].content.startswith(b"dag {")
     assert all("attachment" in reply.headers["content-disposition"] for reply in files.values())
     assert client.file(facts["session"], "graph.exe").status == 404
+
+
+def test_no_name_is_a_formula_in_the_table_of_edges(client: Client) -> None:
+    table = linear_table(60, 4).set_axis(["=1+1", '@a, "b"', "-c", "d"], axis=1)
+    chain = in_order([4.0, 3.0, 2.0, 1.0], {(0, 1): 5.0, (1, 2): 5.0, (2, 3): 5.0}, -9.0)
+    found = pd.read_csv(io.BytesIO(client.file(client.answered_with(table, chain), "edges.csv").content))
+    written = set(zip(found["source"], found["target"], strict=True))
+    assert written == {("'=1+1", '\'@a, "b"'), ('\'@a, "b"', "'-c"), ("'-c", "d")}
+    assert found["probability"].between(0.5, 1).all()
 
 
 def test_the_python_lines_give_the_same_graph(

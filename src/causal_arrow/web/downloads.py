@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import tempfile
 import threading
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from causal_arrow.web.views import failure, statements, table_facts
 from causal_arrow.web.work import work_file
 
 ESTIMATORS = {"flexible": "", "linear": " (estimated with straight lines)", "curved": " (estimated with curves)"}
+FORMULA_SIGNS = ("=", "+", "-", "@")
 _PAINTING = threading.Lock()  # matplotlib's settings belong to the whole process
 
 
@@ -34,6 +37,17 @@ class Download:
 
 def _text(export: Callable[[Answer], str]) -> Callable[[Session], bytes]:
     return lambda session: export(session.current().answer).encode("utf-8")
+
+
+def _edges_csv(answer: Answer) -> str:
+    """`to_csv`, with an apostrophe before names that a spreadsheet program would take for formulas."""
+    if not any(name.lstrip().startswith(FORMULA_SIGNS) for name in answer.names):
+        return exports.to_csv(answer)
+    rows = list(csv.reader(io.StringIO(exports.to_csv(answer), newline="")))
+    marked = [[f"'{cell}" if cell.lstrip().startswith(FORMULA_SIGNS) else cell for cell in row[:2]] for row in rows]
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows([*cells, *row[2:]] for cells, row in zip(marked, rows, strict=True))
+    return file.getvalue()
 
 
 def _picture(name: str) -> Callable[[Session], bytes]:
@@ -191,7 +205,7 @@ DOWNLOADS = {
     "graph.png": Download("image/png", _picture("graph.png")),
     "graph.svg": Download("image/svg+xml", _picture("graph.svg")),
     "graph.json": Download("application/json", _text(exports.to_json)),
-    "edges.csv": Download("text/csv", _text(exports.to_csv)),
+    "edges.csv": Download("text/csv", _text(_edges_csv)),
     "graph.graphml": Download("application/xml", _text(exports.to_graphml)),
     "graph.dot": Download("text/vnd.graphviz", _text(exports.to_dot)),
     "graph.dagitty.txt": Download("text/plain", _text(exports.to_dagitty)),
