@@ -129,9 +129,25 @@ def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> 
     assert "'glass' is constant within each unit: it has 40 observations" in summary
 
 
+def test_units_may_be_as_short_as_two_steps_more_than_the_lags() -> None:
+    houses = [draw_days(3, np.random.default_rng(unit)).assign(house=f"h{unit}") for unit in range(200)]
+    panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
+    assert "200 units with about 1 step after the lags" in str(panel)
+    assert {("soil", "watering", 1), ("watering", "soil", 1), ("temperature", "soil", 1)} & edges(panel)
+
+
+def test_constants_of_few_units_are_said_to_be_left_out() -> None:
+    houses = [draw_days(40, np.random.default_rng(unit)).assign(house=unit, size=unit) for unit in range(5)]
+    panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
+    assert panel.answer.context == ()
+    assert "'size' is constant within each unit: it has 5 observations, one per unit, too few to learn" in str(panel)
+
+
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
+        (lambda days: days.assign(u=np.arange(500) // 2), {"unit": "u", "time": "day"}, "at least 4 steps.*has 2"),
+        (lambda days: days.assign(u=np.arange(500) // 2), {"unit": "u", "time": "day", "lags": 1}, "has 2.$"),
         (lambda days: pd.concat([days, days[:3]]), {"time": "day"}, "observation 501 occurs twice.*unit"),
         (lambda days: days[:30], {"time": "day", "lags": 25}, "too short for so many lags.*fewer"),
         (lambda days: days.assign(day=np.arange(500) ** 1.01), {"time": "day"}, "equal steps of time.*resample"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import Remedy
 from causal_arrow.series.reading import Series
 from causal_arrow.series.window import SHORT_PANEL, Window, in_units_of_largest, without_means
-from causal_arrow.tables.table import Column, Finding
+from causal_arrow.tables.table import MIN_ROWS, Column, Finding
 from causal_arrow.text import counted, in_percent, listed
 
 Floats = NDArray[np.float64]
@@ -207,8 +207,8 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
     found = []
     if steps < SHORT_PANEL:
         message = (
-            f"{counted(units, 'unit')} with about {steps:.0f} steps after the lags: so few that the levels of units "
-            "bias the dependence of variables on their own past. Effects over time are corrected for it."
+            f"{counted(units, 'unit')} with about {counted(round(steps), 'step')} after the lags: so few that the levels of "
+            "units bias the dependence of variables on their own past. Effects over time are corrected for it."
         )
         found.append(Finding("short_panel", "note", (), message))
     if units < MIN_UNITS_OF_CLUSTERS:
@@ -217,7 +217,8 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
     if constant:
         message = (
             f"{listed(constant)} {_verb(constant)} constant within each unit: "
-            f"{_verb(constant, 'it has', 'they have')} {counted(units, 'observation')}, one per unit."
+            f"{_verb(constant, 'it has', 'they have')} {counted(units, 'observation')}, one per unit"
+            f"{', too few to learn from.' if units < MIN_ROWS else '.'}"
         )
         found.append(Finding("constant_in_units", "note", tuple(constant), message))
     return found

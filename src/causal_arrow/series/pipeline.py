@@ -277,9 +277,8 @@ def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepar
         "environment": None if environment is None else environment[kept],
         "context": context,
     }
-    lags = options.lags
+    lags, longest = options.lags, int(np.bincount(series.unit).max())
     if lags == AUTO:
-        longest = int(np.bincount(series.unit).max())
         tried = most_lags(len(values), table.variables, longest)
         lags = needed_lags(values, window(values, tried, **further))
         message = (
@@ -287,7 +286,15 @@ def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepar
         )
         findings.append(Finding("lags", "note", (), message))
     assert isinstance(lags, int)
-    rows = window(values, lags + FURTHER_SLICES, **further)
+    if series.units > 1 and longest < lags + 2:
+        raise TableError(
+            f"Expected units of at least {lags + 2} steps for {counted(lags, 'lag')}, but the longest has {longest}.",
+            [Remedy("fewer lags")] if lags > 1 else [],
+        )
+    try:
+        rows = window(values, lags + FURTHER_SLICES, **further)
+    except TableError:  # too short for a further slice, which is no need
+        rows = window(values, lags, **further)
     _refuse_constant(table, values, rows, bool(changing.any()))
     return Prepared(values, kept, rows, lags, done, tuple(findings), levels)
 

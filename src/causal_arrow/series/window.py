@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import room_for
+from causal_arrow.text import counted
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -133,9 +134,9 @@ def window(
     rows, index = rows[has_past], index[has_past]
     if len(rows) < MIN_ROWS:
         raise TableError(
-            f"Expected at least {MIN_ROWS} steps with {lags} steps before them, got {len(rows)}: the series is too "
-            "short for so many lags.",
-            [Remedy("fewer lags")],
+            f"Expected at least {MIN_ROWS} steps with {counted(lags, 'step')} before them, got {len(rows)}: the series "
+            "is too short for so many lags.",
+            [Remedy("fewer lags")] if lags > 1 else [],
         )
     still = _constant_within(values, order, unit_of)
     lagged = tuple(variable for variable in np.flatnonzero(~still).tolist() if variable not in context)
