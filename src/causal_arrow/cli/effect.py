@@ -30,7 +30,7 @@ PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True)
 class Picture:
-    """Where to draw an answer, if anywhere; ConfigurationError for a name that is not a picture's."""
+    """The file to draw an answer to, if any; ConfigurationError for a name that is not a picture's."""
 
     plot: Path | None
     overwrite: bool

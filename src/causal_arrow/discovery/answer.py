@@ -66,7 +66,7 @@ SHOWN_DIGITS = 2
 
 
 def direction_strength(direction_probability: float) -> str:
-    """How strongly the network prefers it: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
+    """Strength of a preference: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
 
     Words for a preference, not for a truth: docs/understand/probabilities.md shows how often each was
     right, by kind of table.
@@ -108,7 +108,7 @@ class DirectedEdge:
 
     @property
     def direction(self) -> str:
-        """How strongly this direction is preferred, by `direction_probability`.
+        """Strength of the preference for this direction, by `direction_probability`.
 
         "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
         """
@@ -131,7 +131,7 @@ class HiddenCause:
     second: str
     """The other."""
     probability: float
-    """That they share a hidden cause."""
+    """Probability that they share a hidden cause."""
 
     def __str__(self) -> str:
         return f"{self.first} ↔ {self.second} ({self.probability:.2f})"
@@ -379,7 +379,7 @@ class Answer:
 
     @property
     def undistinguished(self) -> int:
-        """How many pairs are above the threshold and not shown, because they do not stand out from the table.
+        """The number of pairs above the threshold that are not shown, because they do not stand out from the table.
 
         0 unless `hidden` is "standing-out".
         """

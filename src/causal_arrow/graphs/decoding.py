@@ -336,7 +336,7 @@ MAX_ROUNDS = 64
 WEIGHED_GRAPHS = 4000
 WEIGHED_CELLS = 2 * 10**7
 MIN_WEIGHED = 200
-"""How many graphs are weighed: fewer for many variables, but at least MIN_WEIGHED."""
+"""Number of graphs that are weighed: fewer for many variables, but at least MIN_WEIGHED."""
 
 
 def probabilities_of(

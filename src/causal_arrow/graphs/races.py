@@ -670,7 +670,7 @@ TABULATED = 256
 MAX_TIMED = 8
 GRID = 96
 DEPTH = 25.0
-"""How far below its peak a logarithmic density is tabulated."""
+"""Depth below its peak to which a logarithmic density is tabulated."""
 MIN_EFFECTIVE = 0.5
 """Share of the points that must carry weight: with fewer, the densities are too far from the truth."""
 MAX_PAIRS = 2**22
@@ -818,7 +818,7 @@ class _TimedRace:
     def _until(
         self, others: Sequence[int], log_times: Floats, timed: Sequence[int], grid: Floats
     ) -> tuple[Floats, Floats]:
-        """How much of each other has arrived by the times of a grid, and in the end.  (C, G, U), (C, 1, U)"""
+        """Share of each other that has arrived by the times of a grid, and in the end.  (C, G, U), (C, 1, U)"""
         masses, ends = self._masses(others, log_times, timed)
         share = self._share_by(grid, others)  # (G, U): without any prices
         starts = np.concatenate([np.zeros((len(ends), 1, len(others))), self._share_by(ends, others)], axis=1)
@@ -831,7 +831,7 @@ class _TimedRace:
         return until, masses.sum(axis=1)[:, None]
 
     def _masses(self, others: Sequence[int], log_times: Floats, timed: Sequence[int]) -> tuple[Floats, Floats]:
-        """How much of each other arrives in each interval, times what it pays; the sorted times.  (C, T, U), (C, M)"""
+        """Share of each other that arrives in an interval, times what it pays; the sorted times.  (C, T, U), (C, M)"""
         order = np.argsort(log_times, axis=1)
         ends = np.take_along_axis(log_times, order, axis=1)
         grid = np.ix_(others, timed)

@@ -58,7 +58,7 @@ class SetEffect:
     frequency: float
     estimate: SetEstimate
     observations: int = 0
-    """How many observations are complete for the set: the estimate is from these."""
+    """Number of observations that are complete for the set: the estimate is from these."""
     straight: bool = True
     """Whether the estimate is a straight line's."""
 
@@ -112,7 +112,7 @@ class Effect(InNotebooks):
     sets: tuple[SetEffect, ...]
     """The adjustment sets with an estimate, the most frequent first."""
     graphs: int
-    """How many graphs were drawn."""
+    """Number of graphs drawn."""
     probability_of_none: float
     """Share of the graphs in which no path leads from treatment to outcome."""
     probability_not_identified: float = 0.0
@@ -130,15 +130,15 @@ class Effect(InNotebooks):
     chosen_set: bool = False
     """Whether the question names the adjustment set; `probability_not_identified` is then how often it is not valid."""
     design: Literal["observed", "trial", "instrument"] = "observed"
-    """Where differences of the treatment come from."""
+    """Source of the differences of the treatment."""
     split: bool = False
     """Whether graphs and estimates are from different rows."""
     estimator: str = "linear"
-    """How the effect was estimated: "flexible", "linear" or "curved"."""
+    """Method of estimation: "flexible", "linear" or "curved"."""
     estimand: str = ""
     """Over whom the effect is averaged, in words."""
     observations: int = 0
-    """How many observations the estimate by the most frequent set rests on; each set is estimated from those that are
+    """Number of observations behind the estimate by the most frequent set; each set is estimated from those that are
     complete for it."""
     notes: tuple[str, ...] = ()
     """Caveats, in sentences."""

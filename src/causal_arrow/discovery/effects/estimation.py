@@ -493,7 +493,7 @@ class _Asked:
         return np.unique(codes[rows], return_inverse=True)[1]
 
     def constant(self, design: Design) -> list[str]:
-        """Those of the ends that do not vary."""
+        """Names of the ends that do not vary."""
         return [self.answer.names[end] for end in self.ends if not design.varies(end)]
 
     def start(self) -> tuple[Bools, float]:

@@ -304,7 +304,7 @@ def event_column(table: Table, y: int) -> str | None:
 
 
 def attrition(table: Table, t: int, y: int) -> str:
-    """How many outcomes are missing in a trial, by arm if the arms differ; empty if none is."""
+    """The number of missing outcomes in a trial, by arm if the arms differ; empty if none is missing."""
     known = table.observed[:, t]
     missing = ~table.observed[known, y]
     if not missing.any():

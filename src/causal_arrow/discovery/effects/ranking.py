@@ -44,12 +44,12 @@ class Effects(InNotebooks):
     effects: tuple[Effect, ...]
     """One per possible cause, the largest first; last those whose `verdict` is "not identified"."""
     graphs: int
-    """How many graphs were drawn."""
+    """Number of graphs drawn."""
     not_estimated: tuple[str, ...] = ()
     """Variables whose effect has no estimate: unordered levels, too few complete observations, or nothing left
     of them after adjustment."""
     categories: tuple[str, ...] = ()
-    """Those of them with more than two unordered levels: each pair of levels has a separate effect."""
+    """Variables of `not_estimated` with more than two unordered levels: each pair of levels has a separate effect."""
     why_not_estimated: Mapping[str, str] = field(default_factory=dict)
     """For each of `not_estimated`, the reason in words."""
 
