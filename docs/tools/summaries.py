@@ -147,17 +147,6 @@ MIN_SHARE_COMPARED = 0.2
 DEVELOPMENT = frozenset(suite.name for suite in DEVELOPMENT_SUITES)
 
 PAPER_MEASURES = ("nshd", "f1", "ap", "seconds")
-FURTHER_MEASURES = (
-    "graph_ap",
-    "skeleton_f1",
-    "orientation_accuracy",
-    "shd",
-    "cpdag_shd",
-    "sid",
-    "estimated_edges",
-    "true_edges",
-    "acyclic",
-)
 
 
 @dataclass(frozen=True)
