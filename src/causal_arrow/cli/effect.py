@@ -124,7 +124,7 @@ QUESTION: Any = options.OptionList(
     ),
     build=_question,
 )
-"""How an effect is estimated, by name."""
+"""Ways to estimate an effect, by name."""
 
 
 @options.expanded

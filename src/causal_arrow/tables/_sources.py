@@ -45,7 +45,7 @@ CARRIED_OVER = ("reading", "names", "coding", "missing")
 STANDARD_INPUT = "-"
 BUFFER_BYTES = 2**20
 ARROW = b"ARROW1"
-"""How Feather files begin."""
+"""First bytes of Feather files."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
 
 

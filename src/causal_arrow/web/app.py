@@ -209,7 +209,7 @@ async def resample(page: ThePage, here: Here, request: messages.StabilityRequest
 
 @api.get("/sessions/{session}/stability")
 async def stability(page: ThePage, here: Here, found: Found) -> messages.Stability:
-    """How far the network is with them, and how often each edge of the graph came up."""
+    """Progress of the network with them, and the frequency of each edge of the graph."""
     return await page.aside(lambda: stability_facts(here, page.queue))
 
 
@@ -241,7 +241,7 @@ async def _take_over(here: Session, version: int | None, work: Callable[[], Answ
 
 @api.post("/sessions/{session}/places")
 async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> messages.Places:
-    """Where boxes and edges of a drawing stand: those of a graph, of a part of it, or with groups as single boxes."""
+    """Positions of boxes and edges of a drawing: those of a graph, of a part of it, or with groups as single boxes."""
     page.limits.check_used(len(drawing.names))
     if len({*drawing.names}) < len(drawing.names) or not {*chain(*drawing.edges)} <= {*drawing.names}:
         raise ConfigurationError("Expected edges between boxes with different names.")

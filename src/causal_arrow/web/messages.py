@@ -102,7 +102,7 @@ class TableFacts(Message):
 
 
 class ReadingChoices(Message):
-    """How to read the table before the network does."""
+    """Options for reading the table, before the network does."""
 
     scale: Literal["auto", "given", "log"] = "auto"
 
@@ -156,7 +156,7 @@ class KnowledgeStatements(Message):
 
 
 class Argument(Message):
-    """How to decode the graph from the network's answer."""
+    """Options for decoding the graph from the network's answer."""
 
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"
@@ -225,7 +225,7 @@ class StableEdge(Message):
 
 
 class Stability(Message):
-    """How far the network is with resampled tables, and how often each edge came up in them."""
+    """Progress of the network with resampled tables, and the frequency of each edge in them."""
 
     state: JobState | Literal["none"]
     ahead: int
@@ -261,7 +261,7 @@ class SessionFacts(Message):
 
 
 class Node(Message):
-    """Where a variable stands, in pixels; y grows downwards."""
+    """Position of a variable in pixels; y grows downwards."""
 
     name: str
     label: str

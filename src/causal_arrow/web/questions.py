@@ -52,8 +52,8 @@ def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
 def edge_details(
     answer: Answer, table: Table | None, source: str, target: str, stability: EdgeStability | None = None
 ) -> messages.EdgeDetails:
-    """How probable the edge is in both directions, in words, how stable, and the data of the two variables if there
-    are any."""
+    """The probability of the edge in both directions, in words, its stability, and the data of the two variables if
+    there are any."""
     j, k = _two(answer, source, target)
     forward, backward = (float(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     adjacent = min(forward + backward, 1.0)
@@ -94,7 +94,7 @@ def _edge_words(answer: Answer, source: str, target: str) -> str:
 
 
 def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[str, str], float]:
-    """How probably the two are adjacent, the likelier direction, and its share of that probability."""
+    """The probability that the two are adjacent, the likelier direction, and its share of that probability."""
     j, k = answer.index_of(source), answer.index_of(target)
     forward, backward = (float(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
     likely = (source, target) if forward >= backward else (target, source)
@@ -352,7 +352,7 @@ def _distance(asked: EffectAsked) -> float | None:
 
 
 MAX_INDEPENDENCES = 500
-"""Those that the data contradict most are listed."""
+"""Number of independences to list, those that the data contradict most first."""
 MAX_EXPERIMENTS = 20
 
 

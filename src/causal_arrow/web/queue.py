@@ -41,7 +41,7 @@ class Job(Generic[Result]):
     """Asked when its turn comes: whether anybody still waits for it."""
     state: str = "waiting"
     share: float = 0.0
-    """How much of it is done, where it has pieces."""
+    """Share that is done, where it has pieces."""
     result: Result | None = None
     error: Exception | None = field(default=None, repr=False)
     started: float | None = None
@@ -59,7 +59,7 @@ class Job(Generic[Result]):
 
     @property
     def seconds(self) -> float:
-        """How long ago it started; 0 before."""
+        """Seconds since it started; 0 before."""
         return 0.0 if self.started is None else time.monotonic() - self.started
 
     @classmethod

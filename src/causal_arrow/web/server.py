@@ -173,7 +173,7 @@ EVERY_ADDRESS = ("0.0.0.0", "::")
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens, and the token that its API asks for where that is not a loopback address."""
+    """Address at which the server listens, and the token that its API asks for where that is not a loopback address."""
 
     host: str
     port: int

@@ -79,9 +79,9 @@ class Session:
     """The name of the example that it is, if it is one."""
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     choices: Settings = field(default_factory=Settings)
-    """Those behind `found`."""
+    """Settings behind `found`."""
     asked: Settings = field(default_factory=Settings)
-    """Those behind `job`."""
+    """Settings behind `job`."""
     job: Job[Discovery] | None = None
     found: Discovery | None = None
     answer: Answer | None = None
@@ -172,7 +172,7 @@ class Session:
         return None if job is None or job.state != "done" else job.result
 
     def stability(self) -> EdgeStability | None:
-        """How often each edge comes up in resampled tables, decoded as the answer stands; None before they are read."""
+        """Frequency of each edge in resampled tables, decoded as the answer stands; None before they are read."""
         resampled, answer = self.resampled, self.answer
         if resampled is None or answer is None:
             return None
@@ -201,7 +201,7 @@ READ_OFF = ("decode", "threshold", "directions", "hidden", "hidden_threshold")
 
 
 def read_off(answer: Answer) -> dict[str, Any]:
-    """How the graph of an answer was read off."""
+    """Words for how the graph of an answer was decoded."""
     return {name: getattr(answer, name) for name in READ_OFF}
 
 

@@ -49,18 +49,18 @@ class Limits:
     most_waiting: int = 64
     """Tables that wait for the network; it reads one at a time."""
     session_seconds: float = 3600.0
-    """How long a session is kept after its last use."""
+    """Time for which a session is kept after its last use."""
     patience_seconds: float = 30.0
     """Seconds without a request from its page, after which a table is not started."""
     most_memory: int = 768 * MEGABYTE
     """Memory for reading a file."""
     most_read_seconds: float = 6.0
-    """How long reading a small file may take; a large one has a second more per megabyte."""
+    """Time that reading a small file may take; a large one has a second more per megabyte."""
     most_readers: int = 4
     """Files that are read at the same time."""
 
     def seconds_to_read(self, file: FileInMemory) -> float:
-        """How long reading the file may take."""
+        """Time that reading the file may take."""
         return self.most_read_seconds + len(file.content) / MEGABYTE
 
     def too_much_memory(self) -> TableError:
@@ -208,7 +208,7 @@ def _sampled(raw: RawFrame, most: int) -> RawFrame:
 
 
 def _context() -> BaseContext:
-    """How to start children: from a process that has imported everything already, where the system has that."""
+    """The way to start children: from a process that has imported everything already, where the system has that."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

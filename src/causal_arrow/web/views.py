@@ -98,7 +98,7 @@ def kept_facts(session: Session) -> list[messages.KeptFacts]:
 
 
 def stability_facts(session: Session, queue: NetworkQueue) -> messages.Stability:
-    """How far the network is with resampled tables, and the share of them that have each edge of the graph."""
+    """Progress of the network with resampled tables, and the share of them that have each edge of the graph."""
     job, answer = session.resampling, session.answer
     edges = []
     if (stability := session.stability()) is not None and answer is not None:

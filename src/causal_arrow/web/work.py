@@ -141,7 +141,7 @@ MAX_BYTES = 2048 * MEGABYTE
 
 
 def default_folder() -> Path:
-    """Where programs of this system keep their state."""
+    """Folder in which programs of this system keep their state."""
     if sys.platform == "win32":
         home = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":

@@ -195,7 +195,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class OrdersSummary:
-    """How good the directions of a method are."""
+    """Quality of the directions of a method."""
 
     tables: int  # with an edge whose direction is known
     failures: int
@@ -226,7 +226,7 @@ def claims_of(table: RealTable, names: Sequence[str], estimate: Estimate) -> tup
 
 
 def summary(judged: Iterable[Judged]) -> OrdersSummary:
-    """How good the directions are over all tables."""
+    """Summarize the directions over all tables."""
     answers = list(judged)
     claims = [answer.claims for answer in answers if answer.claims]
     at_exogenous = [[claim for claim in table if claim.at_exogenous] for table in claims]

@@ -511,7 +511,7 @@ def judge(case: Case, name: str, method: EffectMethod) -> Verdict:
 
 @dataclass(frozen=True)
 class TrialsSummary:
-    """How good the answers of a method are; means over the cases with an answer."""
+    """Quality of the answers of a method; means over the cases with an answer."""
 
     cases: int
     answered: float
@@ -525,7 +525,7 @@ class TrialsSummary:
 
 
 def summary(verdicts: Iterable[Verdict]) -> TrialsSummary:
-    """How good the answers of a method are."""
+    """Summarize the answers of a method."""
     found = list(verdicts)
     known = [each for each in found if each.answer.answers and not math.isnan(each.known)]
     covered = np.array([each.covered for each in known])

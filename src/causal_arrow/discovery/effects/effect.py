@@ -492,7 +492,7 @@ class Effect(InNotebooks):
         return f"{in_digits(value)} {self.unit}".rstrip()
 
     def sensitivity_sentences(self) -> list[str]:
-        """How strong a hidden cause would have to be, in words; empty for trials and where no dependence is found."""
+        """Sentences on how strong a hidden cause must be; empty for trials and where no dependence is found."""
         sentences: list[str] = []
         if self.p_value >= SIGNIFICANT:
             return sentences

@@ -95,7 +95,7 @@ class ExperimentPlan(InNotebooks):
         return self.experiments[0]
 
     def place_in_batch(self, experiment: Experiment) -> int | None:
-        """Where an experiment stands among those to carry out together.
+        """The rank of an experiment among those to carry out together.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ MIN_OBSERVATIONS = 20
 
 @dataclass(frozen=True, eq=False)
 class EffectQuestion:
-    """How to estimate an effect."""
+    """Options for estimating an effect."""
 
     estimator: str = "flexible"
     adjustment: str = "optimal"

@@ -63,7 +63,7 @@ DIRECTIONS: dict[str, tuple[Any, bool, float]] = {
     "moderate": ("-", False, 0.8),
     "weak": (DASHED, False, 0.5),
 }
-"""How strong a preference looks: the line, whether the head is filled, and a probability for the legend."""
+"""Looks of the strengths of a preference: the line, whether the head is filled, and a probability for the legend."""
 
 
 def draw_graph(answer: Answer, ax: Axes | None = None, *, max_edges: int = MAX_EDGES, title: str | None = None) -> Axes:
@@ -305,7 +305,7 @@ VERDICTS = {
     "extra": Stroke(WRONG_COLOR, 1.5, 0.95, "-", False, crossed_out=True),
     "reversed": Stroke(WRONG_COLOR, 1.8, 0.95, LONG_DASHES, head="above"),
 }
-"""How an edge of two graphs looks. Later ones lie on top."""
+"""Looks of an edge of two graphs. Later ones lie on top."""
 WORDS = {
     "missing": "missing: only in the truth",
     "right": "right",

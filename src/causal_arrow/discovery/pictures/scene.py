@@ -197,7 +197,7 @@ BOX_STYLES = {
 
 @dataclass(frozen=True)
 class Stroke:
-    """How an edge looks. Its head is at the lower end of the line, at the upper end, at both (an arc) or nowhere."""
+    """The look of an edge. Its head is at the lower end of the line, at the upper end, at both (an arc) or nowhere."""
 
     color: str
     width: float
