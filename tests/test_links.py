@@ -129,6 +129,24 @@ def test_no_file_shows_a_placeholder() -> None:
     assert not shown
 
 
+def test_the_extras_that_pages_name_are_those_of_the_package() -> None:
+    section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("optional-dependencies]")[2]
+    extras = set(re.findall(r"^(\w+) = ", section.partition("\n[")[0], re.MULTILINE))
+    table = (DOCS / "get-started" / "install.md").read_text(encoding="utf-8").partition("## Extras")[2]
+    first_column = " ".join(re.findall(r"^\| (`\w+`[^|]*)\|", table, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_column)) == extras
+    named = {
+        name for page in PAGES for name in re.findall(r"causal-arrow\[([\w,]+)\]", page.read_text(encoding="utf-8"))
+    }
+    assert {extra for names in named for extra in names.split(",")} <= extras
+
+
+def test_commands_that_run_the_lab_from_a_source_tree_find_it() -> None:
+    for page in PAGES:
+        for path in re.findall(r"PYTHONPATH=(\S+) +python3? -m causal_arrow_lab", page.read_text(encoding="utf-8")):
+            assert path == "src:lab/src", page
+
+
 def test_readme_is_short_and_begins_with_the_two_commands() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     commands = [line.split("#")[0].strip() for line in lines[:6] if line.startswith("    ")]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SITE = Path(os.environ.get("DOCS_SITE", "/nowhere"))
-WIDE, NARROW = 1280, 400
+WIDE, NARROW = 1440, 390
 MIN_CONTRAST = 4.5  # of the Web Content Accessibility Guidelines, level AA
 
 pytestmark = [
@@ -226,6 +226,32 @@ def test_text_and_the_names_in_pictures_can_be_read_by_day_and_by_night(page: st
     look = visit.look(page)
     assert not look.faint, "\n".join(look.faint)
     assert not look.faint_in_the_dark, "\n".join(look.faint_in_the_dark)
+
+
+SOUGHT = {
+    "an installation": ("get-started/install/",),
+    "the first table": ("tutorials/first-table/",),
+    "an effect": ("guides/effects/", "tutorials/from-graph-to-effect/"),
+    "knowledge": ("guides/knowledge/",),
+    "time series": ("guides/time-series/",),
+    "limits": ("understand/limits/",),
+    "evidence": ("evidence/",),
+}
+"""What newcomers look for, and the pages that have it."""
+VISIBLE_LINKS = (
+    """[...document.querySelectorAll("a[href]")].filter(a => a.checkVisibility()).map(a => a.href.split("#")[0])"""
+)
+
+
+def test_what_newcomers_look_for_is_at_most_two_clicks_away(visit: Visit) -> None:
+    def linked(page: str) -> set[str]:
+        visit.go(page)
+        urls = visit.tab.evaluate(VISIBLE_LINKS)
+        return {url.removeprefix(visit.address) for url in urls if url.startswith(visit.address)} & set(PAGES)
+
+    first = linked("")
+    reached = first.union(*(linked(page) for page in sorted(first)))
+    assert not {what for what, where in SOUGHT.items() if not reached & set(where)}
 
 
 def test_a_reader_who_prefers_dark_pages_gets_them(browser: Any, address: str) -> None:
