@@ -983,6 +983,18 @@ def test_the_start_needs_no_sideways_scrolling(open_tab: OpenTab, width: int) ->
     assert tab.evaluate(IN_VIEW, "[data-example=hospital]")
 
 
+def test_a_column_whose_name_has_two_lines_can_be_asked_about(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    table = linear_table(60, 3).set_axis(["dose\n(mg)", "age", "stay"], axis=1)
+    resume(tab, client.answered_with(table, in_order([3.0, 2.0, 1.0], {(0, 1): 4.0, (1, 2): 4.0}, -9.0)))
+    click_node(tab, "dose\n(mg)")
+    click_node(tab, "stay")
+    tab.wait_for_selector("#pair-answer .answers")
+    tab.click("#rank")
+    tab.wait_for_selector(".ranking")
+    assert tab.is_hidden("#trouble")
+
+
 @pytest.mark.parametrize("width", [360, 390, 1024])
 def test_menus_are_within_the_window(open_tab: OpenTab, table: pd.DataFrame, width: int) -> None:
     tab = open_tab(viewport={"width": width, "height": 844})

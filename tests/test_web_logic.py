@@ -110,6 +110,10 @@ def test_a_group_has_a_name_of_its_own_and_variables_that_are_in_no_other() -> N
     assert computed(f"grouped('a*', ['a1', 'a2', 'a3', 'a4'], {two})") == {"name": "a* (2)′", "members": ["a3", "a4"]}
 
 
+def test_a_field_of_one_line_means_names_with_line_breaks_too() -> None:
+    assert computed(r"['AB', 'x', 'y'].map((value) => meant(value, ['A\nB', 'x', '\r\nx']))") == ["A\nB", "x", "y"]
+
+
 def test_a_place_in_a_matrix_is_a_cell_of_it_or_nothing() -> None:
     assert computed("[cellAt(0, 0, 4), cellAt(0.99, 0.5, 4), cellAt(1, 0.5, 4), cellAt(0.5, -0.01, 4)]") == [
         [0, 0], [2, 3], None, None

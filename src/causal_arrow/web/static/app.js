@@ -118,7 +118,7 @@ function listenToQuestions() {
       if (!byId("ask").disabled) await pair.ask();
     });
   }
-  listen("show-pair", "click", () => view.selectEdge(byId("cause").value, byId("effect").value));
+  listen("show-pair", "click", () => view.selectEdge(pair.pair.cause, pair.pair.effect));
 }
 
 function listenToHeader() {

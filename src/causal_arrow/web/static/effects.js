@@ -3,7 +3,7 @@
 
 import * as api from "./api.js";
 import { button, byId, countedShare, element, fill, pValue, shareOf, svgElement } from "./dom.js";
-import { clicked } from "./logic.js";
+import { clicked, meant } from "./logic.js";
 import { numeral } from "./plot.js";
 
 const MAX_LISTED = 5; // adjustment sets
@@ -19,12 +19,13 @@ export class QuestionPanel {
   }
 
   get pair() {
-    return { cause: byId("cause").value, effect: byId("effect").value };
+    const { variables } = this.look();
+    return { cause: meant(byId("cause").value, variables), effect: meant(byId("effect").value, variables) };
   }
 
   show(variables) {
     byId("variables").replaceChildren(...variables.map((name) => element("option", { value: name })));
-    for (const id of ["cause", "effect"]) if (!variables.includes(byId(id).value)) byId(id).value = "";
+    for (const id of ["cause", "effect"]) if (!variables.includes(this.pair[id])) byId(id).value = "";
     this.changed();
   }
 
@@ -111,8 +112,8 @@ export class QuestionPanel {
 
   /** What moves a variable most: a list whose entries ask about one cause. */
   async rank() {
-    const effect = byId("effect").value || byId("cause").value;
-    const level = byId("effect").value && byId("level")?.value;
+    const effect = this.pair.effect || this.pair.cause;
+    const level = this.pair.effect && byId("level")?.value;
     const mine = this.asked = { effect };
     byId("pair-answer").replaceChildren(element("p", { class: "hint" }, "Drawing graphs …"));
     let found;

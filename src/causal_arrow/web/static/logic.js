@@ -84,6 +84,10 @@ export const partOf = (graph, names) => ({ ...graph, variables: graph.variables.
   edges: graph.edges.filter((/** @type {Edge} */ { source, target }) => names.has(source) && names.has(target)),
   hidden_causes: graph.hidden_causes.filter((/** @type {any} */ { variables }) => variables.every((/** @type {string} */ name) => names.has(name))) });
 
+/** The name that a field of one line means, which holds it without its line breaks. @param {string} value @param {string[]} names */
+export const meant = (value, names) =>
+  names.includes(value) ? value : names.find((name) => name.replace(/[\r\n]/gu, "") === value) ?? value;
+
 /** Patterns for names that begin or end alike, such as "mean *" or "lab_*", with the largest groups first.
  * @param {string[]} names @param {number} least how many names make a group */
 export function likeNames(names, least = 3) {

@@ -172,7 +172,7 @@ export function showEdge(details, actions) {
     element("div", { class: "row" },
       button("Require", () => actions.require(source, target), { "aria-label": `Require ${arrow(source, target)}` }),
       button("Forbid", () => actions.forbid(source, target), { "aria-label": `Forbid ${arrow(source, target)}` }),
-      button("Reverse", () => actions.reverse(source, target), { "aria-label": `Require ${arrow(target, source)}` }),
+      button("Reverse", () => actions.reverse(source, target), { "aria-label": `Reverse: require ${arrow(target, source)}` }),
       said ? button("Take back", () => actions.forget(source, target)) : null,
       hidden === null ? null : hiddenCauseButton(source, target, actions)),
     stabilityOf(details, actions),
