@@ -207,8 +207,8 @@ def _panel(rows: Window, constant: Sequence[str]) -> list[Finding]:
     found = []
     if steps < SHORT_PANEL:
         message = (
-            f"{counted(units, 'unit')} with about {counted(round(steps), 'step')} after the lags: so few that the levels "
-            "of units bias the dependence of variables on their own past. Effects over time are corrected for it."
+            f"{counted(units, 'unit')} with about {counted(round(steps), 'step')} after the lags: so few that the "
+            "levels of units bias the dependence of variables on their own past. Curves are corrected for it."
         )
         found.append(Finding("short_panel", "note", (), message))
     if units < MIN_UNITS_OF_CLUSTERS:
