@@ -75,12 +75,6 @@ class SeriesOptions:
             _check_whole("lags", self.lags, 1, MAX_LAGS, " or 'auto'")
         if self.season is not None:
             _check_whole("season, the period in steps,", self.season, 2, 10**6)
-        if not isinstance(self.contemporaneous, bool | np.bool_):
-            raise ConfigurationError(
-                f"Expected contemporaneous to be true or false, got {shown(self.contemporaneous)}."
-            )
-        if isinstance(self.difference, str):
-            object.__setattr__(self, "difference", [self.difference])
 
     @property
     def are_given(self) -> bool:
