@@ -46,7 +46,7 @@ class Operation:
     inputs: Callable[..., Inputs]
     """Inputs from a `Draw` and the sizes."""
     batched: int
-    """How many arguments run along the first axis; results for one entry there depend on no other entry."""
+    """Number of arguments that run along the first axis; results for one entry there depend on no other entry."""
     checked: Sequence[Sizes]
     """Odd ones too. The first two should launch the same kernels: compiled code is tried with both."""
     huge: Sequence[Sizes]
@@ -55,7 +55,7 @@ class Operation:
     product: Callable[..., int] = lambda *sizes: 0
     """Floating-point operations of one matrix product, from the sizes."""
     products: tuple[int, int] = (0, 0)
-    """How many of them there are: forward, backward."""
+    """Number of them: forward, backward."""
     launches: Callable[[], dict[LaunchKey, Any]] | None = None
     """The table of launches in use. A function, because the table's module imports triton."""
     candidates: Mapping[LaunchKey, tuple[Sizes, Sequence[Sizes]]] = field(default_factory=dict)

@@ -43,7 +43,7 @@ from causal_arrow_lab.network.kernels.fused.tiles import (
 
 @triton.jit
 def _gate_and_value_units(first, hidden, BLOCK_HIDDEN: tl.constexpr):
-    """Where the gate weights, then the value weights of units first, first + 1, ... lie.  (2 BLOCK_HIDDEN,)"""
+    """Offsets of the gate weights, then of the value weights of units first, first + 1, ....  (2 BLOCK_HIDDEN,)"""
     unit = tl.arange(0, 2 * BLOCK_HIDDEN)
     return first + unit % BLOCK_HIDDEN + (unit // BLOCK_HIDDEN) * hidden
 

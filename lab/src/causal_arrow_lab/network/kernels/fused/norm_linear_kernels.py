@@ -32,7 +32,7 @@ from causal_arrow_lab.network.kernels.fused.tiles import (
 
 @triton.jit
 def _outputs_of_tile(pointer, tile, tokens, first, outputs, BLOCK_TOKENS: tl.constexpr, BLOCK_OUTPUTS: tl.constexpr):
-    """Where outputs first, first + 1, ... of a tile of tokens lie, and which exist.  (BLOCK_TOKENS, BLOCK_OUTPUTS)"""
+    """Offsets of outputs first, first + 1, ... of a tile of tokens, and which exist.  (BLOCK_TOKENS, BLOCK_OUTPUTS)"""
     token = tl.arange(0, BLOCK_TOKENS)[:, None]
     start = pointer + (tile * tl.full((), BLOCK_TOKENS, tl.int64)) * outputs
     place = start + token * outputs + (first + tl.arange(0, BLOCK_OUTPUTS))[None, :]

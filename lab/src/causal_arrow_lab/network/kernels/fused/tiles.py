@@ -49,7 +49,7 @@ def store_tile(pointer, value, tile, tokens, WIDTH: tl.constexpr, BLOCK_TOKENS: 
 
 @triton.jit
 def load_weights(pointer, unit, WIDTH: tl.constexpr, BLOCK_WIDTH: tl.constexpr):
-    """Those rows `unit`  (U,) of a matrix of weights with rows of length D.  (U, BLOCK_WIDTH)"""
+    """Rows `unit`  (U,) of a matrix of weights with rows of length D.  (U, BLOCK_WIDTH)"""
     channel = tl.arange(0, BLOCK_WIDTH)[None, :]
     if BLOCK_WIDTH == WIDTH:
         return tl.load(pointer + unit[:, None] * WIDTH + channel)
@@ -64,7 +64,7 @@ def inverse_rms(x, WIDTH: tl.constexpr):
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel is cut and started."""
+    """The way a kernel is cut and started."""
 
     block_tokens: int
     block_units: int
@@ -91,7 +91,7 @@ def options(launch: Launch, width: int) -> dict[str, int]:
 
 
 def chunk_of(units: int, launch: Launch) -> int:
-    """How many units a chunk has: as many as the launch says, or fewer where that does not divide them."""
+    """The number of units in a chunk: as many as the launch says, or fewer where that does not divide them."""
     return next(chunk for chunk in (launch.block_units, 64, 32) if units % chunk == 0)
 
 

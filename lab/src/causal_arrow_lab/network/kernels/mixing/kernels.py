@@ -59,7 +59,7 @@ def _first_cell(task, block, observations, variables, OBSERVATIONS: tl.constexpr
 
 @triton.jit
 def _places(block, observations, variables, STRIDE: tl.constexpr, VARIABLES: tl.constexpr, OBSERVATIONS: tl.constexpr):
-    """Where the tile's elements lie in a tensor with STRIDE numbers a cell, from its first on, and which exist.
+    """Offsets of the tile's elements in a tensor with STRIDE numbers a cell, from its first on, and which exist.
 
     (VARIABLES, COLUMNS)
     """
@@ -88,7 +88,7 @@ def _load_elementwise(pointer, block, observations, variables, STRIDE: tl.conste
 
 @triton.jit
 def _matrix(variables, VARIABLES: tl.constexpr):
-    """Where the weights of one head of one task lie, to variable j from variable k, and which exist.
+    """Offsets of the weights of one head of one task, to variable j from variable k; a mask of those that exist.
 
     (VARIABLES, VARIABLES); rows are padded to a multiple of 8, so that whole vectors can be moved.
     """
@@ -179,7 +179,7 @@ def _backward(d_out_ptr, cells_ptr, weights_ptr, d_cells_ptr, partial_ptr, obser
 
 @dataclass(frozen=True)
 class MixingLaunch:
-    """How a kernel is cut and started."""
+    """The way a kernel is cut and started."""
 
     observations: int  # in a block
     warps: int
@@ -206,13 +206,13 @@ START = 6
 
 
 def tile_variables(variables: int) -> int:
-    """How many variables the tile for P variables has."""
+    """The number of variables in the tile for P variables."""
     return max(16, triton.next_power_of_2(variables))
 
 
 @functools.cache
 def shares(programs: int, blocks: int, slots: int) -> int:
-    """Into how many shares the blocks of a task are best divided, for `programs` programs a share and room for `slots`.
+    """The best number of shares of the blocks of a task, for `programs` programs per share and room for `slots`.
 
     Each round of programs takes as long as one of them.
     """
