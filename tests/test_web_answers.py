@@ -282,7 +282,7 @@ def test_what_knowledge_decides_is_not_called_a_preference_of_the_network(client
     answer = client.page.sessions.get(session).current().answer
     row = next(line for line in to_text(summarize(answer)).splitlines() if line.split()[:2] == arrow.split(" → "))
     assert row.endswith(f"  {column} (0.98)" if column == "strong" else f"  {column}")
-    assert f"<td>{column}" in client.file(session, "report.html").content.decode()
+    assert f">{column}" in client.file(session, "report.html").content.decode()
 
 
 def test_what_the_table_decides_is_not_called_a_preference_of_the_network(able: Client, people: pd.DataFrame) -> None:

@@ -244,11 +244,12 @@ def to_html(summary: Summary, picture: str = "") -> str:
 
 
 def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of text cells; empty without rows."""
+    """A table of text cells, apart from each other also in a notebook without styles; empty without rows."""
     if not rows:
         return ""
-    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    apart = "style='padding: .2em .6em'"
+    head = "".join(f"<th {apart}>{html.escape(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(f'<td {apart}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

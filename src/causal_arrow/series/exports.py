@@ -19,7 +19,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
-from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES
+from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES, html_table
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.inputs import parse_json
 from causal_arrow.output import written_together
@@ -116,12 +116,7 @@ def to_html(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
     """The whole summary for a notebook: picture, edges, sentences, warnings."""
     from causal_arrow.series import pictures
 
-    head = "".join(f"<th>{heading}</th>" for heading in COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(edge)) + "</tr>"
-        for edge in answer.edges[:most]
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else f"<p>{NO_EDGES}</p>"
+    table = html_table(COLUMNS, [cells(edge) for edge in answer.edges[:most]]) or f"<p>{NO_EDGES}</p>"
     more = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
     careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
     paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences(answer)), *careful])
