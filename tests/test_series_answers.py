@@ -573,6 +573,15 @@ def test_the_command_line_advises_on_experiments(file: Path, run: Run) -> None:
     assert "the causes of growth" in printed
 
 
+@pytest.mark.parametrize("names", [["begin"], ["begin", "end"]])
+def test_columns_of_dates_may_be_the_time_however_many_they_are(names: list[str]) -> None:
+    days = pd.date_range("2024-01-01", periods=40).astype(str)
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    table = pd.DataFrame(values, columns=["x", "y"]).assign(**dict.fromkeys(names, days))
+    with pytest.raises(TableError, match="name the column of times with time="):
+        discover(table, lags=1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -21,7 +21,7 @@ from causal_arrow.series.window import codes, ticks
 from causal_arrow.tables._raw import RawFrame
 from causal_arrow.tables._sources import as_frame
 from causal_arrow.tables.options import ReadOptions
-from causal_arrow.tables.reading import read_rows
+from causal_arrow.tables.reading import UnusableColumns, read_rows
 from causal_arrow.tables.table import ANY_TABLE, Abilities, Finding, Table
 from causal_arrow.text import counted, shown
 
@@ -33,8 +33,6 @@ Bools = NDArray[np.bool_]
 
 MAX_STEPS_PER_ROW = 100
 """Steps that resampling may make, nearly all of them empty."""
-DATES = "contains dates or times"
-"""Part of the error of a table whose column has dates."""
 CONTINUES = re.compile(r"(\d+)\s*(\D.*)")
 PERIODS: Mapping[str, str] = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": "Y", "YE": "Y", "T": "min", "H": "h"}
 """Other names of periods."""
@@ -99,8 +97,8 @@ def read_series(
     )
     try:
         table, rows = read_rows(raw, changed, abilities, progress=progress)
-    except TableError as error:
-        if time is not None or DATES not in error.message:
+    except UnusableColumns as error:
+        if time is not None or "date" not in error.kinds:
             raise
         raise TableError(error.message, [Remedy("time"), *error.remedies]) from error
     unit_of = _units(unit, len(raw), unit_column)

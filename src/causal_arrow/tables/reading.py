@@ -53,6 +53,12 @@ MAX_VARIABLES = 5000
 """The network keeps something for each pair of variables: more do not fit into the memory of any machine we know."""
 
 
+class UnusableColumns(TableError):
+    """A TableError that knows the kinds of the problems of columns, such as "date"."""
+
+    kinds: frozenset[str] = frozenset()
+
+
 @checked
 def read_table(
     source: Any,
@@ -121,9 +127,10 @@ def read_rows(
     except TableError as error:
         # The first sheet of a workbook may hold remarks instead of a table.
         sheets = [finding for finding in frame.findings if any(each.action == "sheet" for each in finding.remedies)]
-        if not sheets:
-            raise
-        raise TableError(f"{error.message} {sheets[0].message}", [*sheets[0].remedies, *error.remedies]) from error
+        if sheets:
+            error.message += f" {sheets[0].message}"
+            error.remedies = (*sheets[0].remedies, *error.remedies)
+        raise
 
 
 def _read_frame(
@@ -459,4 +466,6 @@ def _raise(problems: Sequence[Problem], complaints: Sequence[Finding], model: st
         remedies.append(Remedy("drop", tuple(problem.column for problem in problems)))
     remedies += [remedy for complaint in complaints for remedy in complaint.remedies]
     sentences = [*problem_sentences(problems, model), *(complaint.message for complaint in complaints)]
-    raise TableError(" ".join(sentences), list(dict.fromkeys(remedies)))
+    error = UnusableColumns(" ".join(sentences), list(dict.fromkeys(remedies)))
+    error.kinds = frozenset(problem.kind for problem in problems)
+    raise error

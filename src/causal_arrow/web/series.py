@@ -112,7 +112,7 @@ def series_routes(page: Page) -> APIRouter:
 
 def _start(page: Page, session: Session, options: SeriesOptions) -> None:
     """Put the series in line for the network. Tiers, roots and forbidden edges hold at every lag."""
-    if any("drawn at random" in finding.message for finding in session.raw.findings):
+    if any(finding.kind == "sampled" for finding in session.raw.findings):
         raise TableError("The page reads a sample of this long table, which leaves gaps in time: use the command line.")
     page.queue.cancel(session.series)
     asked = session.asked

@@ -20,11 +20,10 @@ import numpy as np
 
 from causal_arrow.errors import ArrowError, TableError, is_out_of_memory
 from causal_arrow.tables import FileInMemory, RawFrame, SourceColumn, as_frame, source_columns
-from causal_arrow.tables._raw import remark
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.reading import MAX_VARIABLES, read_table
 from causal_arrow.tables.report import TableReport, inspect_table
-from causal_arrow.tables.table import Abilities
+from causal_arrow.tables.table import Abilities, Finding
 from causal_arrow.text import counted
 
 MEGABYTE = 2**20
@@ -199,7 +198,8 @@ def _sampled(raw: RawFrame, most: int) -> RawFrame:
     if len(raw) <= most:
         return raw
     rows = np.sort(np.random.default_rng(SEED).choice(len(raw), most, replace=False))
-    note = remark(f"The table has {counted(len(raw), 'row')}; {most:,} of them, drawn at random, were read.")
+    message = f"The table has {counted(len(raw), 'row')}; {most:,} of them, drawn at random, were read."
+    note = Finding("sampled", "note", (), message)
     lines = None if raw.lines is None else [raw.lines[row] for row in rows.tolist()]
     return replace(raw, frame=raw.frame.iloc[rows], lines=lines, findings=(*raw.findings, note))
 
