@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -894,6 +895,29 @@ def test_of_a_category_the_share_of_a_level_is_ranked(open_tab: OpenTab, able: C
     tab.click("#rank")
     tab.wait_for_selector("#trouble >> text=No.")
     assert tab.inner_text("#pair-answer") == ""  # nothing is drawn any more
+
+
+def test_a_plot_has_the_scale_that_the_network_read(open_tab: OpenTab, client: Client) -> None:
+    tab = open_tab()
+    table = np.exp(2 * linear_table(200, 2))
+    session = client.answered_with(table, in_order([2.0, 1.0], {(0, 1): 4.0}, -9.0))
+    shown = """() => { const circles = [...document.querySelectorAll('#selection .plot circle')];
+        const all = circles.map(circle => Number(circle.getAttribute('cx')));
+        const [low, high] = [Math.min(...all), Math.max(...all)];
+        return all.filter(x => x - low > (high - low) / 10).length / all.length; }"""
+    shares = []
+    for scale in ((), ("v1", "v2")):
+        found = client.page.sessions.get(session)
+        assert found.answer is not None
+        found.answer = replace(found.answer, log_columns=scale)
+        resume(tab, session)
+        tab.click("#edge-list tr:first-child button")
+        tab.wait_for_selector("#selection .plot circle")
+        shares.append(tab.evaluate(shown))
+        tab.reload()
+    assert shares[0] < 0.2 < 0.8 < shares[1]
+    tab.click("#edge-list tr:first-child button")
+    tab.wait_for_selector("#selection .plot text >> text=v1 (log scale)")
 
 
 # What speaks against it

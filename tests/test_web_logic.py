@@ -114,6 +114,17 @@ def test_a_field_of_one_line_means_names_with_line_breaks_too() -> None:
     assert computed(r"['AB', 'x', 'y'].map((value) => meant(value, ['A\nB', 'x', '\r\nx']))") == ["A\nB", "x", "y"]
 
 
+@pytest.mark.parametrize(("low", "high"), [(1, 3560), (0.02, 0.9), (-900, -0.3), (2, 3), (1e-6, 1e9)])
+def test_a_log_scale_keeps_the_order_and_names_powers_of_ten_between_its_ends(low: float, high: float) -> None:
+    first, *inside, last = computed(f"ticksOf({low}, {high}, true)")
+    assert [first, *sorted(inside), last] == [low, *inside, high]
+    assert len(inside) <= 3
+    places = computed(f"{json.dumps([low, *inside, high])}.map((value) => onScale(value, true))")
+    assert places == sorted(places)
+    assert all(abs(place - round(place)) < 1e-9 for place in places[1:-1])
+    assert computed(f"ticksOf({low}, {high}, false)") == [low, high]
+
+
 def test_a_place_in_a_matrix_is_a_cell_of_it_or_nothing() -> None:
     assert computed("[cellAt(0, 0, 4), cellAt(0.99, 0.5, 4), cellAt(1, 0.5, 4), cellAt(0.5, -0.01, 4)]") == [
         [0, 0], [2, 3], None, None

@@ -17,6 +17,7 @@ from causal_arrow.discovery.summary import Decision, decided_by
 from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequencies, hidden_causes_on_the_way
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import counted, counted_share, in_digits
 from causal_arrow.web import messages
@@ -186,9 +187,13 @@ def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> me
     if len(chosen) > MAX_POINTS:
         random = np.random.default_rng(SEED)
         chosen = chosen[np.sort(random.choice(len(chosen), MAX_POINTS, replace=False))]
+    on_log = [
+        name in log_columns and not column.levels and len(chosen) > 0 and has_logarithms(numbers)
+        for name, column, numbers in zip((x, y), (across, up), chosen.T, strict=True)
+    ]
     return messages.Plot(
-        x=messages.Axis(name=x, levels=list(across.levels), log=x in log_columns),
-        y=messages.Axis(name=y, levels=list(up.levels), log=y in log_columns),
+        x=messages.Axis(name=x, levels=list(across.levels), log=on_log[0]),
+        y=messages.Axis(name=y, levels=list(up.levels), log=on_log[1]),
         points=chosen.tolist(),
         counts=counts,
         summaries=summaries,

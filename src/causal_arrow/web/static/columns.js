@@ -92,7 +92,7 @@ export class ColumnsPanel {
     const able = this.reads.has("intervened");
     byId("interventions").disabled = !able;
     byId("interventions-hint").textContent = able
-      ? "Names in each row what was set there; several with ; between them, nothing for none."
+      ? "Names the target of the experiment in each row: several separated by ;, empty for none."
       : `The network ${this.model} cannot read experiments yet: leave out such a column and, if you can, the rows in ` +
         "which something was set.";
   }

@@ -26,7 +26,7 @@ export class CompareView {
     this.kept = kept;
   }
 
-  /** Open with the latest kept answer on the left, or the network's own, and the graph as it stands on the right. */
+  /** Open with the latest kept answer on the left, or the network's own, and the current graph on the right. */
   async open() {
     const latest = this.kept.at(-1);
     this.fill(latest ? String(latest.number) : "network", "now");
@@ -48,7 +48,7 @@ export class CompareView {
   }
 
   fill(left, right) {
-    const options = () => [element("option", { value: "now" }, "the graph as it stands"),
+    const options = () => [element("option", { value: "now" }, "the current graph"),
       element("option", { value: "network" }, "the network alone, without what you know"),
       ...this.kept.map(({ number, name }) => element("option", { value: number }, name))];
     for (const [id, chosen] of [["left", left], ["right", right]]) {

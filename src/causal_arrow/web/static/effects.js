@@ -158,7 +158,7 @@ function showAnswer(answer, size) {
       `Counted over ${answer.graphs} graphs drawn from the network's distribution.`),
     size.order === "assumed" ? element("p", {}, `The size is that of graphs in which ${answer.cause} comes before ${answer.effect}. ` +
       `Of these, ${countedShare(size.probability_of_path)} have a path.`) : null,
-    ...list("Shortest ways, and the share of graphs with them:", answer.paths,
+    ...list("Shortest paths, and the share of graphs with each:", answer.paths,
       (path) => `${path.variables.join(" → ")} (${countedShare(path.share)})`),
     // Where the effect is not identified, its own sentence says so.
     answer.hidden_causes && size.verdict !== "not identified" ? element("p", {}, answer.hidden_causes) : null,

@@ -101,6 +101,20 @@ export function likeNames(names, least = 3) {
     .map(([pattern]) => pattern);
 }
 
+/** Where a number stands on the scale that the network read. Of columns on a log scale all numbers have one sign.
+ * @param {number} value @param {boolean} log */
+export const onScale = (value, log) => (log ? Math.sign(value) * Math.log10(Math.abs(value)) : value);
+
+/** The numbers to name on a scale: both ends, and powers of ten that are not near them.
+ * @param {number} low @param {number} high @param {boolean} log */
+export function ticksOf(low, high, log) {
+  const [from, to] = [onScale(low, log), onScale(high, log)];
+  const whole = log ? Array.from({ length: Math.max(0, Math.floor(to) - Math.ceil(from) + 1) }, (_, index) => Math.ceil(from) + index) : [];
+  const inside = whole.filter((power) => power - from > (to - from) / 5 && to - power > (to - from) / 5);
+  const step = Math.ceil(inside.length / 3);
+  return [low, ...inside.filter((_, index) => index % step === 0).map((power) => (low < 0 ? -(10 ** -power) : 10 ** power)), high];
+}
+
 /** Shares of a whole with two digits that add up to what the whole rounds to, so that bars sum to 1.00.
  * @param {number[]} shares */
 export function inHundredths(shares) {

@@ -2,6 +2,7 @@
 // The observations of two variables: a scatter plot, or a table of how often their levels meet.
 
 import { element, svgElement } from "./dom.js";
+import { onScale, ticksOf } from "./logic.js";
 
 const WIDTH = 320, HEIGHT = 210, LEFT = 46, BOTTOM = 34, EDGE = 8, MOST_TICKS = 6;
 
@@ -11,8 +12,8 @@ export function plotOf(plot) {
 }
 
 function scatter(plot) {
-  const across = scale(plot.points.map((point) => point[0]), LEFT, WIDTH - EDGE, plot.x.levels);
-  const up = scale(plot.points.map((point) => point[1]), HEIGHT - BOTTOM, EDGE, plot.y.levels);
+  const across = scale(plot.points.map((point) => point[0]), LEFT, WIDTH - EDGE, plot.x);
+  const up = scale(plot.points.map((point) => point[1]), HEIGHT - BOTTOM, EDGE, plot.y);
   const picture = svgElement("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
     "aria-label": `Scatter plot of ${plot.y.name} against ${plot.x.name}` });
   picture.append(
@@ -23,34 +24,37 @@ function scatter(plot) {
     picture.append(svgElement("circle", { r: 2.4, cx: across.place(x, number), cy: up.place(y, number * 7) }));
   });
   across.ticks.forEach(([value, label], number) => picture.append(svgElement("text", { x: across.place(value, null),
-    y: HEIGHT - BOTTOM + 13, "text-anchor": plot.x.levels.length ? "middle" : number ? "end" : "start" }, label)));
+    y: HEIGHT - BOTTOM + 13, "text-anchor": plot.x.levels.length ? "middle" : ["start", "middle", "end"][number && (number < across.ticks.length - 1 ? 1 : 2)] }, label)));
   up.ticks.forEach(([value, label]) => picture.append(svgElement("text", { x: LEFT - 4, y: up.place(value, null) + 4,
     "text-anchor": "end" }, label)));
   picture.append(
-    svgElement("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, short(plot.x.name, 40)),
+    svgElement("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, named(plot.x, 40)),
     svgElement("text", { transform: `translate(11 ${(HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
-      short(plot.y.name, 24)),
+      named(plot.y, 24)),
   );
   const note = plot.shown < plot.observations ? `${plot.shown} of ${plot.observations} observations.` : "";
   return element("div", {}, picture, note && element("small", { class: "number" }, note));
 }
 
+const named = ({ name, log }, most) => short(name, most) + (log ? " (log scale)" : "");
+
 /** Where values go on the page. Values with levels are spread a little, so that equal ones do not hide each other. */
-function scale(values, from, to, levels) {
+function scale(values, from, to, { levels, log }) {
   let low = Infinity, high = -Infinity;
   for (const value of values) {
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
   if (levels.length) [low, high] = [-0.4, levels.length - 0.6];
-  const span = high - low || 1;
+  const start = onScale(low, log);
+  const span = onScale(high, log) - start || 1;
   const place = (value, number) => {
     const spread = levels.length && number !== null ? (((number * 0.618) % 1) - 0.5) * 0.4 : 0;
-    return from + ((value + spread - low) / span) * (to - from);
+    return from + ((onScale(value, log) + spread - start) / span) * (to - from);
   };
-  const named = levels.length <= MOST_TICKS ? levels.map((_, place) => place) : [0, levels.length - 1];
-  const ticks = levels.length ? named.map((place) => [place, short(levels[place], 8)])
-    : [[low, numeral(low)], [high, numeral(high)]];
+  const marked = levels.length <= MOST_TICKS ? levels.map((_, place) => place) : [0, levels.length - 1];
+  const ticks = levels.length ? marked.map((place) => [place, short(levels[place], 8)])
+    : ticksOf(low, high, log).map((value) => [value, numeral(value)]);
   return { place, ticks };
 }
 
