@@ -10,6 +10,7 @@ The records are what the suite writes, of real trials and of drawn outcomes:
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ NAMES = {
     "regression": "Regression",
     "doubleml": "DoubleML",
     "arrow": "Arrow, plain question",
+    "arrow-network": "Arrow, network's directions",
     "arrow-tiers": "Arrow, order declared",
     "arrow-earlier": "Arrow, all earlier columns",
     "arrow-declared": "Arrow, trial declared",
@@ -37,8 +39,9 @@ INTRODUCTION = """# Known effects, measured
 Effects whose size is known: real randomized trials and studies with a published answer, and outcomes drawn on the
 columns of real tables. *Regression* adjusts for every column from before the treatment, *Difference* for nothing.
 Arrow's *plain question* declares nothing; *order declared* gives the columns from before the treatment as tiers;
-*trial declared* says that the treatment was randomized or, where it was not, gives the tiers. Trials are split by a
-hash of the study; the half kept for a look once per release is not on this page.
+*trial declared* says that the treatment was randomized or, where it was not, gives the tiers; *network's directions*
+asks the plain question with `directions="network"`. Trials are split by a hash of the study; the half kept for a look
+once per release is not on this page.
 """
 TRIALS = """## Real trials and studies
 
@@ -63,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = [*([RECORDS] if RECORDS.exists() else []), *options.add]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     if not options.check:
-        RECORDS.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
+        # A method's newest answer to a case replaces those before it.
+        newest = {(entry["case"], entry["method"]): line for line in lines for entry in [json.loads(line)]}
+        RECORDS.write_text("\n".join(newest.values()) + "\n", encoding="utf-8")
     page = page_of(read_verdicts(RECORDS))
     if options.check:
         return int(PAGE.read_text(encoding="utf-8") != page)

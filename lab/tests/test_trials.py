@@ -1,7 +1,8 @@
 """The suite `trials`: known effects agree with their trials, drawn effects are known, and coverage counts them."""
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,14 @@ def test_answers_in_a_file_are_not_computed_again(tmp_path: Path, monkeypatch: p
 
 def test_the_page_of_the_suite_is_written_from_its_records() -> None:
     assert load_script("make_trials").main(["--check"]) == 0, "write it anew: python docs/tools/make_trials.py"
+
+
+def test_the_newest_answer_of_a_method_to_a_case_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = load_script("make_trials")
+    old, new = (Verdict("nsw", "", "arrow", Answered(value, 0.0, 9.0), 4.0, 0.0, 1.0) for value in (1.0, 2.0))
+    for name, verdict in (("records", old), ("more", new)):
+        (tmp_path / name).write_text(json.dumps(asdict(verdict)) + "\n", encoding="utf-8")
+    monkeypatch.setattr(script, "RECORDS", tmp_path / "records")
+    monkeypatch.setattr(script, "PAGE", tmp_path / "page.md")
+    assert script.main(["--add", str(tmp_path / "more")]) == 0
+    assert [each.answer.estimate for each in read_verdicts(tmp_path / "records")] == [2.0]

@@ -377,6 +377,11 @@ def arrow(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> An
     return _arrow(frame, treatment, outcome, {})
 
 
+def arrow_network(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
+    """The plain question with the network's own probabilities of directions, not tempered."""
+    return _arrow(frame, treatment, outcome, {}, directions="network")
+
+
 def arrow_tiers(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
     """The same once it knows that the earlier columns come before the treatment, and that before the outcome."""
     return _arrow(frame, treatment, outcome, _tiers(treatment, outcome, roles))
@@ -399,10 +404,17 @@ def _tiers(treatment: str, outcome: str, roles: Roles) -> dict[str, Any]:
     return {"tiers": [tier for tier in (roles.earlier, [treatment], [outcome]) if tier]}
 
 
-def _arrow(frame: pd.DataFrame, treatment: str, outcome: str, knowledge: Mapping[str, Any], **options: Any) -> Answered:
+def _arrow(
+    frame: pd.DataFrame,
+    treatment: str,
+    outcome: str,
+    knowledge: Mapping[str, Any],
+    directions: str = "tempered",
+    **options: Any,
+) -> Answered:
     from causal_arrow import Arrow
 
-    effect = Arrow(knowledge=knowledge).fit(frame).effect(treatment, outcome, **options)
+    effect = Arrow(knowledge=knowledge, directions=directions).fit(frame).effect(treatment, outcome, **options)
     p_value = "p < 0.001" if effect.p_value < 0.001 else f"p = {effect.p_value:.2g}"
     lost = effect.probability_not_identified
     return Answered(
@@ -438,6 +450,7 @@ METHODS: Mapping[str, EffectMethod] = {
     "regression": regression,
     "doubleml": doubleml,
     "arrow": arrow,
+    "arrow-network": arrow_network,
     "arrow-tiers": arrow_tiers,
     "arrow-earlier": arrow_earlier,
     "arrow-declared": arrow_declared,
