@@ -2,8 +2,8 @@
 
     npm install --prefix /tmp/elk elkjs@0.12.1 && python docs/tools/layouts.py /tmp/elk/node_modules/elkjs
 
-ELK crosses fewer edges (a sixth to nearly a half fewer), and our letters are larger where the whole graph is in view (by a
-tenth for 11 variables, about twice for 100 and more). In neither does an edge run through a box. The page and the
+ELK crosses fewer edges (a sixth to nearly a half fewer), and our letters are larger where the whole graph is in view (a
+tenth for 11 variables, twice for 100 and more). In neither does an edge run through a box. The page and the
 pictures of Python share one layout, and ELK is 1.6 MB of JavaScript: we keep ours.
 """
 
