@@ -7,7 +7,7 @@ import json
 import os
 import pickle
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +36,18 @@ def sheet_rows(count: int = 40) -> list[str]:
     return rows
 
 
-def workbook(rows: Iterable[str], before: str = "", strings: str = "") -> Write:
-    """An Excel file with the rows of its only sheet as they are, and the text of its shared strings."""
+def _digits(count: int, columns: int) -> Iterator[str]:
+    """A header and rows of digits, whose cells do not say where they are."""
+    yield "<row>" + "".join(f'<c t="inlineStr"><is><t>v{column}</t></is></c>' for column in range(columns)) + "</row>"
+    for row in np.random.default_rng(0).integers(10, size=(count, columns)).tolist():
+        yield "<row>" + "".join(f"<c><v>{digit}</v></c>" for digit in row) + "</row>"
+
+
+def workbook(
+    rows: Iterable[str], before: str = "", strings: str = "", styles: str = "", after: str = "", sheets: int = 1
+) -> Write:
+    """An Excel file with the rows of its only sheet as they are, its shared strings and styles, and what comes after
+    the rows; under several names, if `sheets` is more than 1."""
 
     def write(folder: Path) -> Path:
         path = folder / "table.xlsx"
@@ -48,15 +58,20 @@ def workbook(rows: Iterable[str], before: str = "", strings: str = "") -> Write:
             '<Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.'
             'spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/'
             'vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+            '<Override PartName="/xl/styles.xml" '
+            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"/>'
             '<Override PartName="/xl/sharedStrings.xml" '
             'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/></Types>',
             "_rels/.rels": f'{head}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
             f'<Relationship Id="r1" Type="{_RELATIONS}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
             "xl/workbook.xml": f'{head}<workbook xmlns="{_SPREADSHEET}" xmlns:r="{_RELATIONS}"><sheets>'
-            '<sheet name="one" sheetId="1" r:id="r1"/></sheets></workbook>',
+            + "".join(f'<sheet name="s{number}" sheetId="{number}" r:id="r1"/>' for number in range(1, sheets + 1))
+            + "</sheets></workbook>",
             "xl/_rels/workbook.xml.rels": f'{head}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/'
             f'relationships"><Relationship Id="r1" Type="{_RELATIONS}/worksheet" Target="worksheets/sheet1.xml"/>'
-            f'<Relationship Id="r2" Type="{_RELATIONS}/sharedStrings" Target="sharedStrings.xml"/></Relationships>',
+            f'<Relationship Id="r2" Type="{_RELATIONS}/sharedStrings" Target="sharedStrings.xml"/>'
+            f'<Relationship Id="r3" Type="{_RELATIONS}/styles" Target="styles.xml"/></Relationships>',
+            "xl/styles.xml": f'{head}<styleSheet xmlns="{_SPREADSHEET}">{styles}</styleSheet>',
             "xl/sharedStrings.xml": f'{head}{before}<sst xmlns="{_SPREADSHEET}">{strings}</sst>',
         }
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -66,7 +81,7 @@ def workbook(rows: Iterable[str], before: str = "", strings: str = "") -> Write:
                 sheet.write(f'{head}{before}<worksheet xmlns="{_SPREADSHEET}"><sheetData>'.encode())
                 for row in rows:
                     sheet.write(row.encode())
-                sheet.write(b"</sheetData></worksheet>")
+                sheet.write(f"</sheetData>{after}</worksheet>".encode())
         return path
 
     return write
@@ -163,6 +178,20 @@ TABLES: Mapping[str, Write] = {
     "workbook_of_empty_rows": workbook(["<row/>" * 1000] * 12_000),
     "workbook_of_one_cell_again": workbook(["<row>" + "<c><v>1</v></c>" * 1000 + "</row>"] * 6_000),
     "workbook_of_shared_strings": workbook(sheet_rows(), strings=f"<si><t>{'x' * 1000}</t></si>" * 80_000),
+    "workbook_of_short_strings": workbook(sheet_rows(), strings="<si/>" * 9_000_000),
+    "workbook_of_formats": workbook(sheet_rows(), styles=f"<cellXfs>{'<xf/>' * 3_000_000}</cellXfs>"),
+    "workbook_of_merged_cells": workbook(
+        sheet_rows(), after="<mergeCells>" + '<mergeCell ref="A1:B2"/>' * 2_000_000 + "</mergeCells>"
+    ),
+    "workbook_of_one_row": workbook([*sheet_rows(), "<row>", *["<c/>" * 1000] * 12_000, "</row>"]),
+    "workbook_of_one_cell": workbook([*sheet_rows(), "<row><c>", *["<v/>" * 1000] * 12_000, "</c></row>"]),
+    "workbook_of_one_text": workbook([*sheet_rows(), f"<row>{_cell('A99', 'x' * 40_000_000)}</row>"]),
+    "workbook_of_nested_elements": workbook(sheet_rows(), after="<a>" * 5_000_000),
+    "workbook_of_one_sheet_again": workbook([*sheet_rows(), "<row><c><v>1</v></c></row>" * 500_000], sheets=3000),
+    "workbook_of_attributes": workbook(
+        sheet_rows(), after="<a " + " ".join(f'a{number}=""' for number in range(3_000_000)) + "/>"
+    ),
+    "workbook_of_digits": workbook(_digits(29_000, 100)),
     "workbook_of_entities": workbook(["<row><c><v>&e11;</v></c></row>"], before=f"{_ENTITIES}]>"),
     "row_of_a_million_fields": _text("table.csv", lambda: "a,b,c\n" + ",".join("1" * 10**6) + "\n"),
     "names_of_a_million_columns": _text("table.csv", lambda: ",".join(map(str, range(10**6))) + "\n"),
@@ -204,6 +233,21 @@ KNOWLEDGE: Mapping[str, Write] = {
 GRAPHS: Mapping[str, Write] = {
     "chain_of_5000_edges": _text("graph.csv", lambda: _chain(5000)),
     "chain_of_4999_edges": _text("graph.csv", lambda: _chain(4999)),
+    "long_chain_in_dot": _text(
+        "graph.dot", lambda: "digraph {" + " -> ".join(f"v{index}" for index in range(300_000)) + "}"
+    ),
+    "braces_around_names": _text(
+        "graph.dot", lambda: "digraph " + "{" * 300_000 + " ".join(map(str, range(300_000))) + "}" * 300_000
+    ),
+    "groups_that_share_causes": _text(
+        "graph.dot", lambda: "digraph {" + " <-> ".join(["{" + " ".join(map(str, range(900))) + "}"] * 1000) + "}"
+    ),
+    "attribute_of_many_words": _text("graph.dot", lambda: "digraph { a -> b [" + "x " * 900_000 + "] }"),
+    "rows_after_a_quote": _text("graph.csv", lambda: 'a,b\n"' + "1,2\n" * 2_200_000),
+    "long_names_in_json": _text(
+        "graph.json",
+        lambda: json.dumps({"variables": ["a"], "edges": [{"source": "x" * 4_000_000, "target": "y" * 4_000_000}]}),
+    ),
     "chain_in_dot": _text("graph.dot", lambda: "digraph {" + " -> ".join(f"v{index}" for index in range(4000)) + "}"),
     "30000_variables": _text(
         "graph.json", lambda: json.dumps({"variables": [f"v{index}" for index in range(30_000)], "edges": []})

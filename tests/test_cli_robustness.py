@@ -265,10 +265,22 @@ def test_where_the_locale_is_that_of_c_everything_is_printed(
     done = subprocess.run(
         [sys.executable, "-m", "causal_arrow", command[0], file, *command[1:], "--model", small_model_folder],
         capture_output=True,
-        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/nonexistent"},
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     )
     assert (done.returncode, b"bug" in done.stderr, b"Warning" in done.stderr) == (0, False, False), done.stderr
     assert done.stdout.isascii()
+
+
+def test_where_the_home_folder_cannot_be_written_nobody_hears_of_it(
+    file: Path, small_model_folder: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "causal_arrow", "discover", file, "--output", tmp_path / "answer"]
+    nowhere = {"HOME": f"{file}/home", "XDG_CACHE_HOME": f"{file}/cache", "XDG_CONFIG_HOME": "", "MPLCONFIGDIR": ""}
+    done = subprocess.run(
+        [*command, "--model", small_model_folder], capture_output=True, text=True, env={**os.environ, **nowhere}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "matplotlib" not in done.stderr.lower()
 
 
 @pytest.mark.parametrize("kibibytes", [250_000, 400_000, 800_000])
@@ -308,19 +320,28 @@ def test_more_graphs_than_fit_into_memory_are_refused_with_the_option_to_change(
 
 def test_names_with_control_characters_reach_no_terminal(small_model_folder: Path, tmp_path: Path, run: Run) -> None:
     random = np.random.default_rng(0)
-    values = random.normal(size=(100, 4)) @ random.normal(size=(4, 4))
-    names = ["red\x1b[31m", "title\x1b]0;gone", "one\x9b31m", "plain"]
+    values = random.normal(size=(100, 7)) @ random.normal(size=(7, 7))
+    names = ["red\x1b[31m", "title\x1b]0;gone", "one\x9b31m", "plain", "a\rb", "c\u202ed", "e\u2028f"]
     pd.DataFrame(values, columns=names).to_parquet(tmp_path / "table.parquet")
+    (manifest := tmp_path / "tables.csv").write_text(
+        "table,name\n" + "".join(f"table.parquet,{name}\n" for name in ("one", "\x1b[31m")), encoding="utf-8"
+    )
     (tmp_path / "graph.txt").write_text('dag { "red\x1b[31m" -> plain }', encoding="utf-8")
     for command in (
         ("discover", tmp_path / "table.parquet", "--model", small_model_folder, "--require", "plain -> red\x1b[31m"),
         ("check", tmp_path / "table.parquet", "--model", small_model_folder),
+        ("discover", tmp_path / "table.parquet", "--model", small_model_folder, "--json"),
+        ("discover-many", manifest, "--output", tmp_path / "many", "--jobs", 1, "--model", small_model_folder),
         ("compare", tmp_path / "graph.txt", tmp_path / "graph.txt"),
         ("effect", tmp_path / "table.parquet", "--outcome", "plain", "--graphs", 20, "--model", small_model_folder),
     ):
         status, out, err = run(*command)
         assert status == 0, err
-        assert not set(out + err) & set("\x1b\x9b")
+        assert not set(out + err) & set("\x1b\x9b\r\u202e\u2028")
+    pd.DataFrame(values, columns=names).assign(**{"still\x1b[2J": 1}).to_parquet(tmp_path / "table.parquet")
+    assert_one_sentence(
+        run("discover", tmp_path / "table.parquet", "--model", small_model_folder), "--drop 'still\\x1b"
+    )
 
 
 # Ctrl-C

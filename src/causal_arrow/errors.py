@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from causal_arrow.text import cut_short
+
 
 @dataclass(frozen=True)
 class Remedy:
@@ -34,6 +36,10 @@ Wording = Mapping[str, Words]
 
 MAX_NAMED = 12
 """More columns than this are not named one by one in an advice."""
+MAX_LETTERS = 2000
+"""An advice that needs a longer name is not given."""
+MAX_MESSAGE = 3000
+"""A message with longer names is cut."""
 _GAPS = {
     "model": "leave the gaps to the network",
     "drop": "leave out incomplete observations",
@@ -182,12 +188,17 @@ class ArrowError(Exception):
 
     def worded(self, wording: Wording) -> str:
         """The message with its remedies, in the words of `PYTHON`, as in `str(error)`, or `COMMAND_LINE`."""
-        return " ".join([self.message, *advice(self.remedies, wording)])
+        return " ".join([cut_short(self.message, MAX_MESSAGE), *advice(self.remedies, wording)])
+
+
+def _is_short(remedy: Remedy) -> bool:
+    """Whether a remedy can be typed: names and cells may have a million letters."""
+    return max(map(len, (remedy.setting, *remedy.columns))) <= MAX_LETTERS
 
 
 def advice(remedies: Sequence[Remedy], wording: Wording) -> list[str]:
     """For each thing that the remedies are about, one sentence with the ways to go on."""
-    remedies = [remedy for remedy in remedies if remedy.action in wording]
+    remedies = [remedy for remedy in remedies if remedy.action in wording and _is_short(remedy)]
     sentences = []
     for about in dict.fromkeys(remedy.about for remedy in remedies):
         ways = [wording[remedy.action](remedy) for remedy in remedies if remedy.about == about]

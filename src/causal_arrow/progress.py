@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from causal_arrow.text import visible
+
 Progress = Callable[[str, float], None]
 """Hears, in words, what is under way, and which share of it is done, from 0 to 1."""
 
@@ -57,7 +59,7 @@ def progress_bar(wanted: bool | None = None, pieces: int | None = None, lines: b
             done = share_of_all(shares)
         else:
             done = round(share * pieces)
-        bar.update(task, description=what, completed=done)
+        bar.update(task, description=visible(what), completed=done)
         bar.start()
 
     try:
@@ -90,7 +92,7 @@ def _lines(pieces: int) -> Progress:
         last, printed = now, done
         left = (now - began) / max(done, 1) * (pieces - done)
         time_left = f", about {_duration(left)} left" if done < pieces else ""
-        print(f"{done}/{pieces} done{time_left}, last: {what}", file=sys.stderr, flush=True)
+        print(f"{done}/{pieces} done{time_left}, last: {visible(what)}", file=sys.stderr, flush=True)
 
     return show
 

@@ -11,6 +11,8 @@ from typing import Any
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 """Characters that XML forbids or no font shows: controls except blanks, surrogates, noncharacters."""
+MISLEADING = re.compile(UNPRINTABLE.pattern[:-1] + "\r\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""These, and characters that start a line anew or turn the direction of text around."""
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
@@ -93,11 +95,16 @@ def shown(value: Any, most: int = 60) -> str:
         text = re.sub(r"\s*\n\s*", " ", repr(value))
     except Exception:  # a list nested a thousand deep, an object that fails to describe itself
         text = f"a value of type {type(value).__name__}"
+    return cut_short(text, most)
+
+
+def cut_short(text: str, most: int) -> str:
+    """The text, with dots in place of what is beyond a number of letters."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def visible(text: str, hidden: re.Pattern[str] = UNPRINTABLE) -> str:
-    r"""The text with its unprintable characters written out, as "\x07" or "\udc80"."""
+def visible(text: str, hidden: re.Pattern[str] = MISLEADING) -> str:
+    r"""The text with its unprintable and misleading characters written out, as "\x07" or "\udc80"."""
     return hidden.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\x80" else f"\\u{ord(match[0]):04x}", text)
 
 

@@ -236,7 +236,7 @@ def _write_one(answer: Answer, extras: Extras, path: Path, name: str) -> None:
     from causal_arrow.discovery import exports, pictures
 
     if name == "graph.json":
-        path.write_text(options.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
+        path.write_text(exports.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
     elif name in exports.TEXT_FORMATS:
         path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
     else:

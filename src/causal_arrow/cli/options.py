@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
@@ -125,7 +124,7 @@ DRAWS: Any = OptionList(
     ),
     build=lambda graphs, seed: {"n_graphs": graphs, "random_state": seed},
 )
-"""How many graphs to draw, and from which seed, as questions of a Discovery take them."""
+"""Options for the number of drawn graphs and their seed, as questions of a Discovery take them."""
 
 
 def workers(help: str) -> Any:
@@ -341,7 +340,7 @@ _FROM_TEXT: Mapping[Form, Callable[[Any], Any]] = {
 }
 
 READING: Any = OptionList(tuple(map(_reading_option, READ_OPTIONS.values())), build=_reading)
-"""How to read the table, as ReadOptions."""
+"""Options for reading the table, as ReadOptions."""
 
 
 def _series(**values: Any) -> SeriesOptions:
@@ -378,7 +377,7 @@ SERIES: Any = OptionList(
     ),
     build=_series,
 )
-"""How to read a time series, as SeriesOptions."""
+"""Options for reading a time series, as SeriesOptions."""
 
 
 def series_discovery(
@@ -405,13 +404,10 @@ def print_warnings(warnings: Iterable[str]) -> None:
         console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
 
 
-def json_text(content: Any) -> str:
-    """JSON as commands print and write it."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-
-
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
+    from causal_arrow.discovery.exports import json_text
+
     print(json_text(content))
 
 

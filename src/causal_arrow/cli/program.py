@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ import typer
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import COMMAND_LINE, ArrowError, is_out_of_memory
+from causal_arrow.text import visible
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ def run(program: Program, arguments: Sequence[str] | None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # So do numpy's, which has many small products to do and no large ones: those are torch's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # About a folder for its cache, where the home folder cannot be written.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     _prepare_streams()
     wanted = sys.argv[1:] if arguments is None else arguments
     if wanted and wanted[0] in program.moved:
@@ -163,7 +167,7 @@ def explain(error: Exception, name: str = PROGRAM.name) -> int:
 
 def _say(name: str, sentence: str, status: int) -> int:
     try:
-        print(f"{name}: {sentence}", file=sys.stderr, flush=True)
+        print(f"{name}: {visible(sentence)}", file=sys.stderr, flush=True)
     except OSError:  # nowhere to report it
         _give_up(sys.stderr)
     return status

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import DIGITS, Answer, DirectedEdge, edge_record
 from causal_arrow.discovery.pictures import layout_of
 from causal_arrow.errors import ConfigurationError, warn
-from causal_arrow.text import UNPRINTABLE, counted, first_few, visible
+from causal_arrow.text import MISLEADING, UNPRINTABLE, counted, first_few, visible
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -40,9 +40,9 @@ def to_json(answer: Answer) -> str:
 
 
 def json_text(content: Any) -> str:
-    """JSON that any file can hold: letters as they are, halves of letters (lone surrogates) escaped."""
+    """JSON that any file and terminal can hold: letters as they are, misleading and unprintable characters escaped."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    return SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return MISLEADING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 MAX_LEFT_OUT = 5
@@ -69,12 +69,11 @@ def _csv_cell(text: str) -> str:
 
 # Names that text formats can hold
 
-SURROGATE = re.compile("[\ud800-\udfff]")
 NOT_IN_CSV = re.compile("[\x00\ud800-\udfff]")
 
 
 def written_names(names: Sequence[str], hidden: re.Pattern[str] = UNPRINTABLE) -> dict[str, str]:
-    """How each name is written where some characters cannot be; no two names are written alike."""
+    """Names for formats in which some characters cannot be written; no two names are written alike."""
     written = {name: name for name in names if not hidden.search(name)}
     taken = set(written)
     for name in names:

@@ -28,6 +28,9 @@ MAX_VARIABLES = 5000
 """A graph takes memory for each pair of variables."""
 MAX_EDGES = MAX_WORDS = 1_000_000
 """Maximum number of edges, and of words, in a text."""
+MAX_DEPTH = 100
+MAX_ATTRIBUTE = len("dir=both")
+"""Longer attributes are skipped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +297,7 @@ def _read_csv(text: str) -> NamedGraph:
     return NamedGraph(tuple(names), weights != 0)
 
 
-_CSV_CELL = re.compile(r'[ \t]*"((?:[^"]|"")*)"[ \t]*(,|\r?\n|\r|\Z)|([^,\r\n]*)(,|\r?\n|\r|\Z)')
+_CSV_CELL = re.compile(r'[ \t]*"([^"]*(?:""[^"]*)*)"[ \t]*(,|\r?\n|\r|\Z)|([^,\r\n]*)(,|\r?\n|\r|\Z)')
 
 
 def _csv_rows(text: str) -> list[list[str]]:
@@ -311,6 +314,8 @@ def _csv_rows(text: str) -> list[list[str]]:
                 rows[-1].append("")
         elif end:
             rows.append([])
+            if len(rows) > MAX_EDGES + 2:  # a header, and the row after the last
+                raise GraphError(f"Expected at most {MAX_EDGES:,} rows.")
         position = match.end()
     return rows
 
@@ -342,7 +347,7 @@ def _read_networkx(parse: str, text: str) -> NamedGraph:
 
 _TOKEN = re.compile(
     r"""
-    "(?P<quoted>(?:[^"\\]|\\[\s\S])*)"                   # any name, in quotes
+    "(?P<quoted>[^"\\]*(?:\\[\s\S][^"\\]*)*)"          # any name, in quotes
     | (?P<comment>/\*[\s\S]*?\*/|//[^\n]*|^[ \t]*\#[^\n]*)
     | (?P<sign><->|->|--|<-|[{}\[\];,=])
     | (?P<bare>[^\s"{}\[\];,=<>-]+(?:-(?![->])[^\s"{}\[\];,=<>-]+)*)
@@ -400,6 +405,8 @@ class _DotStatements:
                 raise GraphError(f"Expected a variable before every {sign}.")
             self.arrow = str(sign)
         elif sign == "{":
+            if len(self.outer) > MAX_DEPTH:
+                raise GraphError(f"Expected at most {MAX_DEPTH} braces inside each other.")
             self.outer.append((self.names, self.left, self.arrow))
             self.names, self.left, self.arrow, self.skip_name = [], [], "", False
         elif sign == "}" and self.outer:
@@ -426,18 +433,22 @@ class _DotStatements:
         """Read the next token of the attributes of an edge; `dir=both` makes it a hidden common cause."""
         if token["sign"] in (",", ";"):
             self.attribute = ""
+        if token["sign"] in (",", ";") or len(self.attribute) > MAX_ATTRIBUTE:
             return
-        self.attribute += str(token["sign"] or token["bare"] or token["quoted"])
+        self.attribute += str(token["sign"] or token["bare"] or token["quoted"])[:MAX_ATTRIBUTE]
         if self.attribute == "dir=both" and self.last_edges:
             self.bidirected += self.last_edges
             del self.edges[-len(self.last_edges) :]
             self.last_edges = []
 
     def _join(self, right: list[str]) -> None:
-        if self.arrow and len(self.left) * len(right) + len(self.edges) > MAX_EDGES:
+        if self.arrow and len(self.left) * len(right) + len(self.edges) + len(self.bidirected) > MAX_EDGES:
             raise GraphError(f"Expected at most {MAX_EDGES:,} edges.")
         pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
-        self.last_edges = [*self.last_edges, *pairs] if self.arrow == "->" else []
+        if self.arrow == "->":
+            self.last_edges += pairs
+        else:
+            self.last_edges = []
         if self.arrow == "<->":
             self.bidirected += pairs
         else:

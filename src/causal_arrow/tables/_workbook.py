@@ -6,38 +6,28 @@ on the extent of a sheet, only on the number of its cells.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import is_zip_bomb
 from causal_arrow.progress import Progress
 from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
+from causal_arrow.tables._sheets import MAX_CELLS, Cells, Sheets
 from causal_arrow.tables._text import MAX_FIELDS, Row, sheet_start
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, first_few, listed, shown
 
-if TYPE_CHECKING:
-    from openpyxl import Workbook
-
 MAX_RATIO = 20
 """Workbooks are text in a zip archive, which takes a tenth of it, seldom less."""
-MAX_ROW = 2**20
-MAX_COLUMN = 2**14
-"""The last row and column of a sheet in Excel."""
-MAX_CELLS = 3_000_000
 SAMPLE_ROWS = 1000
 """The first rows with cells, in which the table has to start."""
 FAR = 100
 """After so many empty rows or columns, a few cells are strays."""
 STRAY_SHARE = 0.01
-
-Cells = dict[int, Any]
-"""The values of a row by their columns, both counted from 1."""
 
 
 def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
@@ -47,9 +37,7 @@ def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
 
     if is_zip_bomb(file, MAX_RATIO):
         raise TableError(f"{capitalized(name)} unpacks to many times its size: no workbook of a table does.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of openpyxl, about drawings and rules that no table needs
-        sheet, sheets, rows = _sheet(file, name, options)
+    sheet, sheets, rows = _sheet(file, name, options)
     others = [each for each in sheets if each != sheet]
     also = f" The workbook also has {listed(others)}." if others else ""
     remedies = [Remedy("sheet", setting=others[0])] if others else []
@@ -80,64 +68,14 @@ def read_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Pro
 
 def _sheet(file: BinaryIO, name: str, options: ReadOptions) -> tuple[str, list[str], dict[int, Cells]]:
     """The name of the sheet to read, those of all sheets, and its rows that hold something."""
-    from openpyxl import load_workbook
-
-    book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-    try:
-        sheets = [str(sheet) for sheet in book.sheetnames]
-        wanted = 0 if options.sheet is None else options.sheet
-        if isinstance(wanted, int) and 0 <= wanted < len(sheets):
-            wanted = sheets[wanted]
-        if wanted not in sheets:
-            raise TableError(f"{name} has no sheet {wanted!r}: its sheets are {', '.join(map(repr, sheets))}.")
-        return str(wanted), sheets, dict(_rows(book, str(wanted), name))
-    finally:
-        book.close()
-
-
-def _rows(book: Workbook, sheet: str, name: str) -> Iterator[tuple[int, Cells]]:
-    """The rows of a sheet that hold something, by their number."""
-    from openpyxl.worksheet._reader import WorkSheetParser
-
-    page: Any = book[sheet]
-    if not hasattr(page, "_get_source"):
-        raise TableError(f"The sheet {sheet!r} of {name} holds a chart and no cells.")
-    facts: Any = book
-    count = last = 0
-    with page._get_source() as source:
-        # openpyxl's own rows are as wide as the last cell of the sheet, and there are as many as its last row says.
-        parser = WorkSheetParser(
-            source,
-            page._shared_strings,
-            data_only=True,
-            epoch=facts.epoch,
-            date_formats=facts._date_formats,
-            timedelta_formats=facts._timedelta_formats,
-        )
-        for number, (line, row) in enumerate(parser.parse()):
-            parser.row_dimensions.clear()
-            cells = {cell["column"]: value for cell in row if (value := _value(cell)) not in ("", None)}
-            count += len(row)
-            if count > MAX_CELLS or number > MAX_ROW:
-                raise TableError(
-                    f"{capitalized(name)} holds more than {MAX_CELLS:,} cells: save the sheet as .csv or .parquet."
-                )
-            if not cells:
-                continue
-            if not last < line <= MAX_ROW or max(cells) > MAX_COLUMN:
-                raise TableError(f"{capitalized(name)} is damaged: it names a cell that no sheet has.")
-            last = line
-            yield line, cells
-
-
-def _value(cell: dict[str, Any]) -> Any:
-    """The value of a cell as pandas reads it: whole numbers as int, errors as missing."""
-    value = cell["value"]
-    if cell["data_type"] == "e":
-        return float("nan")
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None if isinstance(value, str) and not value.strip() else value
+    book = Sheets.of(file, name)
+    sheets = list(book.files)
+    wanted = 0 if options.sheet is None else options.sheet
+    if isinstance(wanted, int) and 0 <= wanted < len(sheets):
+        wanted = sheets[wanted]
+    if wanted not in sheets:
+        raise TableError(f"{name} has no sheet {wanted!r}: its sheets are {', '.join(map(repr, sheets))}.")
+    return str(wanted), sheets, dict(book.rows(str(wanted)))
 
 
 def _as_row(line: int, cells: Cells, left: int) -> Row:
