@@ -538,7 +538,7 @@ def test_a_change_of_kind_is_among_the_differences(able: Client, people: pd.Data
     found = compared(able, facts["session"], str(again["kept"][0]["number"]))
     words = [each["words"] for each in found["differences"] if each["kind"] == "variable"]
     assert words == [
-        "stage is read as number in “before the table was read again”, as category in “the graph as it stands”."
+        "stage is read as number in “before the table was read again”, as category in “the current graph”."
     ]
 
 

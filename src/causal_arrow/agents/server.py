@@ -193,7 +193,7 @@ class ArrowServer(MCPServer[Any]):
                 raise
             first = error.__cause__.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise ToolError(f"The arguments are not of the described form: {where}: {first['msg']}.") from error
+            raise ToolError(f"The arguments do not match the schema: {where}: {first['msg']}.") from error
 
 
 def create_server(folders: Sequence[Path], settings: Settings | None = None) -> MCPServer[Any]:
@@ -286,7 +286,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         beliefs: Annotated[
             list[dict[str, Any]] | None,
             Field(
-                description='What is only probable: {"statement": "root age", "probability": 0.8, "who": ..., "why": '
+                description='Beliefs, as in {"statement": "root age", "probability": 0.8, "who": ..., "why": '
                 '...}. Statements: "a -> b", "a ~> b" (directly or not), "a before b", "root a", "leaf a", "a <-> b".'
             ),
         ] = None,
@@ -366,7 +366,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         graph: GraphId,
         outcome: Annotated[str | None, Field(description="The outcome whose causes matter.")] = None,
         treatment: Annotated[str | None, Field(description="With an outcome: whose effect on it matters.")] = None,
-        candidates: Annotated[Names, Field(description="The columns that can be set.")] = None,
+        candidates: Annotated[Names, Field(description="The columns that can be randomized.")] = None,
         rows: Annotated[int | None, Field(description="Rows of each experiment.", ge=1, le=10**6)] = None,
     ) -> Answered:
         """Propose which column to randomize next, or which hidden cause to measure, to learn most."""

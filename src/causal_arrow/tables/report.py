@@ -435,7 +435,7 @@ def _discrete(facts: TableStatistics) -> list[Finding]:
             message = f"{listed(columns)} {has} {what} and {is_} used as numbers. "
             remedies: tuple[Remedy, ...] = ()
             if "levels" in facts.abilities:
-                message += f"This is right for amounts.{more}"
+                message += f"This is correct if they are amounts.{more}"
                 if kind == "discrete":
                     remedies = (Remedy("kind", columns[:1], "category", about="codes"),)
             else:

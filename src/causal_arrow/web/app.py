@@ -81,7 +81,7 @@ TROUBLES: dict[int | str, dict[str, Any]] = {
         409: "The session has no graph yet, or one that was changed elsewhere",
         413: "Too large",
         421: "Addressed to another host",
-        422: "Not of the described form",
+        422: "Does not match the schema",
         503: "Too many tables wait",
     }.items()
 }
@@ -374,7 +374,7 @@ MEDIA_TYPES: dict[str, Any] = {name: {} for name in sorted({kind.media_type for 
 
 @api.get("/sessions/{session}/files/{file}", response_class=Response, responses={200: {"content": MEDIA_TYPES}})
 async def download(page: ThePage, here: Here, found: Found, file: Key) -> Response:
-    """A file of the graph as it stands."""
+    """A file of the current graph."""
     if file not in DOWNLOADS:
         raise HTTPException(404, f"There is no file of this name: expected one of {', '.join(DOWNLOADS)}")
     kind = DOWNLOADS[file]
@@ -477,7 +477,7 @@ def _explain_errors(app: FastAPI) -> None:
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return trouble(422, f"The request is not of the described form: {where}: {first['msg']}.")
+        return trouble(422, f"The request does not match the schema: {where}: {first['msg']}.")
 
     @app.exception_handler(HTTPException)
     async def not_there(request: Request, error: HTTPException) -> JSONResponse:

@@ -28,7 +28,7 @@ def answer_called(session: Session, which: str) -> tuple[str, Answer]:
     """The name and the answer that is meant: as it stands, as the network gave it, or one that was kept."""
     now = session.current().answer
     if which == NOW:
-        return "the graph as it stands", now
+        return "the current graph", now
     if which == NETWORK:
         assert session.found is not None  # or there were no answer as it stands
         alone = session.found.answer.refine(decode=now.decode, threshold=now.threshold, directions=now.directions)

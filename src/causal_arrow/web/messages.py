@@ -197,7 +197,7 @@ class Suggestion(Message):
 
 
 class Graph(Message):
-    """The graph as it stands, with the argument that led to it."""
+    """The current graph, with the argument that led to it."""
 
     argument: Argument
     variables: list[str]
@@ -253,8 +253,8 @@ class SessionFacts(Message):
     offers: list[Offer] = Field(description="What can be done about that.")
     notice: str | None = Field(description="What to know about the last reading.")
     table: TableFacts
-    choices: ReadingChoices = Field(description="Those behind the graph.")
-    asked: ReadingChoices = Field(description="Those of the last reading, which may have failed.")
+    choices: ReadingChoices = Field(description="The choices behind the graph.")
+    asked: ReadingChoices = Field(description="The choices of the last reading, which may have failed.")
     graph: Graph | None
     stability: JobState | Literal["none"]
     kept: list[KeptFacts]

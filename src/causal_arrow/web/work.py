@@ -208,7 +208,7 @@ class Store:
             (self.folder / (_name(key) + ending)).unlink(missing_ok=True)
 
     def _write(self, name: str, content: bytes) -> None:
-        """The file is complete or as it was, also after a crash."""
+        """Replace the file so that it is complete or unchanged, even after a crash."""
         with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".unfinished-", delete=False) as file:
             file.write(content)
             file.flush()

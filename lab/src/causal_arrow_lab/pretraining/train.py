@@ -214,7 +214,7 @@ class Run:
 
 
 class RunLog:
-    """Lines for people on the console, records in `log.jsonl`; silent on all processes but the first."""
+    """Log to the console and, as records, to `log.jsonl`; only the first process does."""
 
     def __init__(self, directory: Path, is_first: bool, echo: Callable[[str], None]) -> None:
         self._path = directory / "log.jsonl"

@@ -363,7 +363,7 @@ class Effect(InNotebooks):
 
     @property
     def sentence(self) -> str:
-        """The headline: the size of the effect, or what speaks against using it."""
+        """The headline: the size of the effect, or the reason not to use it."""
         return self.lines[0]
 
     @property

@@ -69,7 +69,7 @@ class Flexible:
         return 0.0 if self.chance is None else float((np.abs(self.chance - 0.5) > 0.5 - EXTREME).mean())
 
     def supports(self, estimand: str) -> bool:
-        """Whether nearly everybody the average is about has others to be compared with, and not just a few."""
+        """Whether nearly all observations of the estimand have enough comparable ones in the other arm."""
         if self.chance is None:
             return False
         chance, treated = np.clip(self.chance, CLIP, 1 - CLIP), self.treated > 0

@@ -317,5 +317,5 @@ def attrition(table: Table, t: int, y: int) -> str:
         if abs(shares[0] - shares[1]) > MAX_DIFFERENCE:
             first, second = (table.columns[t].levels or ("the lower value", "the higher value"))[:2]
             words += f", {in_percent(shares[0])} with {first} and {in_percent(shares[1])} with {second}"
-            return f"{words}: those who are left may no longer be comparable."
-    return f"{words}; the effect is that on the others."
+            return f"{words}: the remaining ones may no longer be comparable."
+    return f"{words}; the effect is estimated without these."

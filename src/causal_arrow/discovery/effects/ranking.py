@@ -28,7 +28,7 @@ MAX_BARS = 30
 class Effects(InNotebooks):
     """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
-    Those that most graphs do not identify come last: their numbers are those of few graphs.
+    Those that most graphs do not identify come last: their numbers rest on few graphs.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class Observed:
         return self.unread_by(frozenset())
 
     def unread_by(self, reads: frozenset[str]) -> dict[str, str]:
-        """`Estimate.reading` of a method that reads only these parts of a table."""
+        """The notes for `Estimate.reading` about parts of the table that a method does not read."""
         categories = {"categories": "codes"} if self.has_levels and "levels" not in reads else {}
         return categories if "intervened" in reads else {**categories, **self.ignored}
 
