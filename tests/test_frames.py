@@ -95,6 +95,33 @@ def test_a_frame_of_each_library_gets_the_same_answer_in_frames_of_that_library(
     assert library_of(found.refine(roots=["site"]).graph) == library
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "duckdb"])
+def test_the_results_of_every_question_have_frames_of_that_library(library: str) -> None:
+    frame = load_example("hospital")
+    found = discover(frame if library == "pandas" else made_by(library, frame))
+    usual = discover(frame)
+
+    def frames(found: Any) -> dict[str, Any]:
+        effect, test = found.effect("drug", "stay", n_graphs=50), found.falsify(permutations=5)
+        return {
+            "sets": effect.by_adjustment_set,
+            "groups": effect.by("ward"),
+            "effects": found.effects("stay", n_graphs=50).to_frame(),
+            "plan": found.next_experiment("stay", n_graphs=50).to_frame(),
+            "stability": found.stability(n_resamples=2, progress=False).to_frame(),
+            "contradictions": test.contradictions,
+            "unsupported": test.unsupported_edges,
+        }
+
+    for (name, mine), plain in zip(frames(found).items(), frames(usual).values(), strict=True):
+        assert library_of(mine) == library, name
+        rows = mine if library == "pandas" else as_pandas(mine)
+        assert (list(rows.columns), len(rows)) == (list(plain.columns), len(plain))
+        for column in plain.select_dtypes("float"):
+            assert np.allclose(rows[column].astype(float), plain[column], equal_nan=True)
+    assert "robustness_value" in str(found.effect("drug", "stay", n_graphs=50).to_dict()["by_adjustment_set"][0])
+
+
 def test_a_lazy_polars_frame_is_collected() -> None:
     lazy = made_by("polars", everything()).lazy()
     assert read_table(lazy).observations == 200

@@ -88,8 +88,8 @@ class Discovery:
     Without a table, questions about the data are refused. A missing report is made, and a missing network loaded by
     its name, when a question needs it.
 
-    Data frames are of the library that the table came in, or of the setting `frames`. In libraries without an index,
-    the labels of rows are the first column, called `variable`.
+    Data frames, also those of effects, plans and tests, are of the library that the table came in, or of the setting
+    `frames`. In libraries without an index, the labels of rows are the first column, called `variable`.
 
     Questions about many possible graphs draw `n_graphs` of them from the network's distribution. `random_state` is a
     seed or a numpy generator. With a seed the same graphs are drawn every time, and only once for several questions;
@@ -366,7 +366,8 @@ class Discovery:
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
         parts = self.answer, self.network, self.table
-        return uncertainty.bootstrap(*parts, count, random, self.settings, progress=progress, **workers)
+        found = uncertainty.bootstrap(*parts, count, random, self.settings, progress=progress, **workers)
+        return found.in_frames_of(self.settings.frames)
 
     def resampled(
         self, n_resamples: int = 100, random_state: RandomState = 0, passes: int = 1
@@ -462,13 +463,15 @@ class Discovery:
         table = self.table
         if not split and not question.randomized:
             graphs, random = self._draw(n_graphs, random_state)
-            return estimate_effect(self.answer, table, treatment, outcome, random=random, graphs=graphs, **asked)
+            found = estimate_effect(self.answer, table, treatment, outcome, random=random, graphs=graphs, **asked)
+            return found.in_frames_of(self.settings.frames)
         random = asked["random"] = random_generator(random_state)
         if not split:
-            return estimate_effect(self.answer, table, treatment, outcome, **asked)
+            return estimate_effect(self.answer, table, treatment, outcome, **asked).in_frames_of(self.settings.frames)
         both = [table.only(rows) for rows in halves(table, cluster, random)]
         answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
-        return split_effect(list(zip(answers, both[::-1], strict=True)), treatment, outcome, **asked)
+        found = split_effect(list(zip(answers, both[::-1], strict=True)), treatment, outcome, **asked)
+        return found.in_frames_of(self.settings.frames)
 
     def effects(
         self,
@@ -497,7 +500,8 @@ class Discovery:
         question = EffectQuestion(estimator, adjustment, level, cluster=cluster)
         table = self.table
         graphs, random = self._draw(n_graphs, random_state)
-        return estimate_effects(self.answer, table, outcome, question=question, random=random, graphs=graphs)
+        found = estimate_effects(self.answer, table, outcome, question=question, random=random, graphs=graphs)
+        return found.in_frames_of(self.settings.frames)
 
     def next_experiment(
         self,
@@ -541,7 +545,8 @@ class Discovery:
         table = self.table
         graphs, random = self._draw(n_graphs, random_state)
         asked: dict[str, Any] = {"target": target, "budget": budget, "candidates": candidates, "rows": rows}
-        return plan_experiments(self.answer, table, graphs, not_settable=not_settable, random=random, **asked)
+        plan = plan_experiments(self.answer, table, graphs, not_settable=not_settable, random=random, **asked)
+        return plan.in_frames_of(self.settings.frames)
 
     def learn_from_experiment(
         self, variable: str, rows: Any, n_graphs: int = 1000, random_state: RandomState = 0
@@ -587,7 +592,8 @@ class Discovery:
         answer, read = self.answer, self.table if table is None else self._read_like(table)
         count = check_count("permutations", permutations)
         random = random_generator(random_state)
-        return falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.suspected)
+        found = falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.suspected)
+        return found.in_frames_of(self.settings.frames)
 
     def compatibility(self, thorough: bool = False) -> Falsification | None:
         """Test quickly whether the graph is compatible with its table, as the summary does; it is tested only once.
@@ -598,7 +604,7 @@ class Discovery:
 
         if thorough not in self._tested:
             found = None if self._table is None else compatibility(self.answer, self._table, thorough)
-            self._tested[thorough] = found
+            self._tested[thorough] = found and found.in_frames_of(self.settings.frames)
         return self._tested[thorough]
 
     def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:

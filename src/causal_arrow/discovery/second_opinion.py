@@ -347,7 +347,7 @@ class SecondOpinion:
         count = counted(len(self.edges), "edge")
         lines = [f"Second opinion of {titles}: {len(agreed)} of {count} in all of their graphs."]
         lines += _first_lines(agreed) if lists else []
-        lines.append(f"{counted(len(conflicts), 'conflict')}{':' if conflicts else '.'}")
+        lines.append(f"{counted(len(conflicts), 'conflict')}{':' if lists and conflicts else '.'}")
         lines += _first_lines(conflicts) if lists else []
         lines += [f"{each.title} assumes: {each.assumes}." for each in self.opinions]
         return [*lines, "Agreement is not proof: methods that share an assumption are wrong together.", *self.remarks]

@@ -25,6 +25,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
 from causal_arrow.text import InNotebooks, counted, counted_share, first_few
@@ -146,7 +147,7 @@ MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeStability(InNotebooks):
+class EdgeStability(InNotebooks, WithFrames):
     """Frequencies of edges when the observations are drawn again: the result of `stability`.
 
     Examples
@@ -168,7 +169,7 @@ class EdgeStability(InNotebooks):
     """Number of tables drawn."""
 
     def __str__(self) -> str:
-        rows = self.to_frame().head(MAX_SHOWN).itertuples(index=False)
+        rows = self._edges().head(MAX_SHOWN).itertuples(index=False)
         lines = [f"  {row.source} → {row.target}: {counted_share(row.frequency)}" for row in rows]
         return "\n".join(
             [f"Edges in {counted(self.resamples, 'resampled table')}, by the share that has them:", *lines]
@@ -181,6 +182,9 @@ class EdgeStability(InNotebooks):
         `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
         target over all of them.
         """
+        return self._framed(self._edges())
+
+    def _edges(self) -> pd.DataFrame:
         import pandas as pd
 
         names, pairs = np.array(self.names, dtype=object), np.nonzero(self.frequencies > 0)

@@ -6,15 +6,31 @@ narwhals is imported when a frame comes in that is not from pandas.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Result = TypeVar("Result", bound="WithFrames")
 
 FRAMES = ("auto", "pandas", "polars", "pyarrow", "duckdb", "modin", "cudf")
 """Libraries of the frames in an answer; "auto" is the one that the table came in."""
 PLAIN = sys.stdlib_module_names | {"causal_arrow", "numpy", "pandas", "scipy", "torch"}
 """Packages whose objects are not frames of another library."""
+
+
+class WithFrames:
+    """Gives the results of a discovery data frames of the library that the table came in."""
+
+    _frames = "pandas"
+
+    def in_frames_of(self: Result, library: str) -> Result:
+        """This result, after its frames have been chosen."""
+        object.__setattr__(self, "_frames", library)  # results are frozen
+        return self
+
+    def _framed(self, frame: pd.DataFrame) -> Any:
+        return in_library(frame, self._frames)
 
 
 def library_of(source: Any) -> str:
@@ -54,13 +70,14 @@ def in_library(frame: pd.DataFrame, library: str, rows: str | None = None) -> An
         while rows in frame.columns:
             rows += "_"
         frame = frame.reset_index(names=rows)
-    columns = {
-        str(name): [list(cell) if isinstance(cell, tuple) else cell for cell in frame[name].tolist()]
-        for name in frame.columns
-    }
+    import pandas as pd
+
+    def plain(cell: Any) -> Any:
+        return list(cell) if isinstance(cell, tuple) else None if cell is pd.NA else cell
+
+    columns = {str(name): [plain(cell) for cell in frame[name].tolist()] for name in frame.columns}
     if library == "duckdb":
         import duckdb
-        import pandas as pd
 
         return duckdb.from_df(pd.DataFrame(columns))
     import narwhals as nw

@@ -20,6 +20,7 @@ from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
 from causal_arrow.discovery.effects.questions import column_index
 from causal_arrow.errors import ConfigurationError
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import InNotebooks, counted, counted_share, in_digits, in_percent
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class RowEffects:
 
 
 @dataclass(frozen=True, eq=False)
-class Effect(InNotebooks):
+class Effect(InNotebooks, WithFrames):
     """The effect of a treatment on an outcome over many possible graphs. `print(effect)` says it in words.
 
     Numbers are per unit of the treatment or, where it goes from one value to another, for that change.
@@ -234,6 +235,9 @@ class Effect(InNotebooks):
     @property
     def by_adjustment_set(self) -> pd.DataFrame:
         """The effect under each adjustment set, one row per set, the most frequent first."""
+        return self._framed(self._sets())
+
+    def _sets(self) -> pd.DataFrame:
         import pandas as pd
 
         columns = ["adjustment_set", "frequency", "effect", "standard_error", "low", "high", "robustness_value"]
@@ -274,7 +278,7 @@ class Effect(InNotebooks):
             estimate = estimate_from(own, len(own.numerator) - 1, within)
             part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [max(1.0, estimate.freedom)])
             rows.append((name, int((own.denominator != 0).sum()), estimate.effect, *part.interval(LEVEL)))
-        return pd.DataFrame(rows, columns=[column, "rows", "effect", "low", "high"])
+        return self._framed(pd.DataFrame(rows, columns=[column, "rows", "effect", "low", "high"]))
 
     def averaged_with(self, other: Effect) -> Effect:
         """The mean of two estimates, each from graphs of the other one's rows.
@@ -512,7 +516,7 @@ class Effect(InNotebooks):
 
     def to_dict(self) -> dict[str, Any]:
         """The effect for JSON, as docs/reference/json.md describes it; numbers without a meaning are None."""
-        frame = self.by_adjustment_set
+        frame = self._sets()
         sets = [
             {"adjustment_set": list(row[0]), **_plain(dict(zip(frame.columns[1:], row[1:], strict=True)))}
             for row in frame.itertuples(index=False, name=None)

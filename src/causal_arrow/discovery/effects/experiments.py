@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from causal_arrow.discovery.effects.mixture import axes_for
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, shortened
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import InNotebooks, counted, in_digits, in_percent, listed, visible
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, eq=False)
-class ExperimentPlan(InNotebooks):
+class ExperimentPlan(InNotebooks, WithFrames):
     """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words.
 
     Examples
@@ -127,7 +128,7 @@ class ExperimentPlan(InNotebooks):
             for each in self.experiments
         ]
         frame = pd.DataFrame(rows, columns=["action", "variable", "gain", "affected", "settles", "batch"])
-        return frame.astype({"batch": "Int64"})
+        return self._framed(frame.astype({"batch": "Int64"}))
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON can hold it; docs/reference/json.md describes every field."""

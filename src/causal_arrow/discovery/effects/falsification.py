@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import markov_equivalent, transitive_closure
 from causal_arrow.network.basis import hermite_functions, normal_scores
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 from causal_arrow.text import InNotebooks, counted, counted_share, listed
@@ -55,7 +56,7 @@ MIN_COMPLETE = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Falsification(InNotebooks):
+class Falsification(InNotebooks, WithFrames):
     """Result of testing the independences that a graph implies. `print(...)` says it in words.
 
     Examples
@@ -108,9 +109,13 @@ class Falsification(InNotebooks):
         """Whether the test has little power: the graph implies too little, or permuted graphs imply the same."""
         return not self.falsified and (self.p_value > LEVEL or self.equivalent > LEVEL)
 
-    @cached_property
+    @property
     def contradictions(self) -> pd.DataFrame:
         """Independences that the data contradict even though many were tested (Holm), the clearest first."""
+        return self._framed(self._contradictions)
+
+    @cached_property
+    def _contradictions(self) -> pd.DataFrame:
         import pandas as pd
 
         indices = np.argwhere(~np.isnan(self.independence))
@@ -124,12 +129,16 @@ class Falsification(InNotebooks):
         ]
         return pd.DataFrame(rows, columns=["variable", "depends_on", "given", "p_value"])
 
-    @cached_property
+    @property
     def unsupported_edges(self) -> pd.DataFrame:
         """Edges that the test does not confirm: given its other causes, the mean of the effect does not depend on it.
 
         The network looks at more than means: such an edge is not refuted.
         """
+        return self._framed(self._unsupported_edges)
+
+    @cached_property
+    def _unsupported_edges(self) -> pd.DataFrame:
         import pandas as pd
 
         indices = np.argwhere(self.support > LEVEL)
@@ -148,9 +157,9 @@ class Falsification(InNotebooks):
             "falsified": self.falsified,
             "says_little": self.says_little,
             "contradictions": [
-                {**row, "given": list(row["given"])} for row in self.contradictions.to_dict(orient="records")
+                {**row, "given": list(row["given"])} for row in self._contradictions.to_dict(orient="records")
             ],
-            "unsupported_edges": self.unsupported_edges.to_dict(orient="records"),
+            "unsupported_edges": self._unsupported_edges.to_dict(orient="records"),
             "sentence": str(self),
         }
 
@@ -176,9 +185,9 @@ class Falsification(InNotebooks):
         else:
             sentences.append("This tests independences; it does not confirm directions.")
         for frame, words, sign, ends in (
-            (self.contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
+            (self._contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
             (
-                self.unsupported_edges,
+                self._unsupported_edges,
                 "Not confirmed by this test, which looks at means alone",
                 "→",
                 ("source", "target"),

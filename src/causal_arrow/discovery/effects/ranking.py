@@ -11,6 +11,7 @@ import numpy as np
 from causal_arrow.discovery.effects.effect import MIN_MENTIONED, SIGNIFICANT, Effect
 from causal_arrow.discovery.effects.mixture import axes_for
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import InNotebooks, counted, counted_share, in_digits, in_percent, listed, visible
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MAX_BARS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Effects(InNotebooks):
+class Effects(InNotebooks, WithFrames):
     """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
     Those that most graphs do not identify come last: their numbers rest on few graphs.
@@ -79,7 +80,7 @@ class Effects(InNotebooks):
         ]
         numbers = ["effect", "low", "high", "p_value", "p_adjusted", "standardized"]
         columns = ["cause", "probability", "not_identified", *numbers]
-        return pd.DataFrame(rows, columns=columns)
+        return self._framed(pd.DataFrame(rows, columns=columns))
 
     def to_dict(self) -> dict[str, Any]:
         """The effects as JSON can hold them, each as `Effect.to_dict` gives it."""
