@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.markup import escape
@@ -83,7 +83,8 @@ def expanded(command: Command) -> Command:
         name: entry.default for name, entry in signature.parameters.items() if isinstance(entry.default, OptionList)
     }
     command.__annotations__ = {name: hint for name, hint in command.__annotations__.items() if name not in lists}
-    hints = get_type_hints(command, include_extras=True)
+    # Not get_type_hints, which on Python 3.10 hides what Annotated says of an option that is None by default.
+    hints = inspect.get_annotations(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for name, entry in signature.parameters.items():
         parameters += lists[name].parameters if name in lists else [entry.replace(annotation=hints[name])]
