@@ -135,6 +135,7 @@ def test_a_series_comes_back_in_its_library() -> None:
     usual = discover(days, lags=1, time="day")
     assert library_of(found.edges) == library_of(found.graph) == "polars"
     assert found.window_graph.columns[:2] == ["cause", "lag"]
+    assert library_of(found.next_experiment(n_graphs=50).to_frame()) == "polars"
     assert np.array_equal(found.window_graph[:, 2:].to_numpy(), usual.window_graph.to_numpy())
 
 

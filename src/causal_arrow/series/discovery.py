@@ -360,7 +360,8 @@ class SeriesDiscovery:
         if rows is not None:
             rows = check_count("rows, those of the experiment,", rows)
         graphs = self.sample(n_graphs, random_state)
-        return plan_for_series(self.answer, self.series, graphs, target, budget, candidates, rows)
+        plan = plan_for_series(self.answer, self.series, graphs, target, budget, candidates, rows)
+        return plan.in_frames_of(self.settings.frames)
 
     # Words, pictures, files
 
