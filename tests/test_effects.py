@@ -821,6 +821,9 @@ def test_effects_within_groups_are_those_of_the_groups() -> None:
     assert (by_age.high > 2).all()
     with pytest.raises(ArrowError, match="did you mean 'age'"):
         effect.by("agee")
+    for bins in (0, "three"):
+        with pytest.raises(ArrowError, match="Expected bins to be a whole number, 1 or more"):
+            effect.by("age", bins=bins)  # type: ignore[arg-type]
 
 
 def test_clusters_widen_the_interval_where_observations_depend_on_each_other() -> None:
@@ -937,6 +940,8 @@ def test_a_misspelled_randomized_column_and_strata_without_a_trial_are_refused(
         arrow.effect(first, second, randomized=f"{first}x", n_graphs=10)
     with pytest.raises(ArrowError, match="say too that"):
         arrow.effect(first, second, strata=[arrow.answer_.names[2]], n_graphs=10)
+    with pytest.raises(ArrowError, match="no use in splitting"):
+        arrow.effect(first, second, instrument=arrow.answer_.names[2], split=True, n_graphs=10)
 
 
 def test_unknown_columns_of_a_design_are_refused_with_the_nearest_name(medical: Table) -> None:

@@ -468,6 +468,8 @@ class Discovery:
         random = asked["random"] = random_generator(random_state)
         if not split:
             return estimate_effect(self.answer, table, treatment, outcome, **asked).in_frames_of(self.settings.frames)
+        if instrument is not None:
+            raise ConfigurationError("An instrument's estimate uses no graph, so there is no use in splitting rows.")
         both = [table.only(rows) for rows in halves(table, cluster, random)]
         answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
         found = split_effect(list(zip(answers, both[::-1], strict=True)), treatment, outcome, **asked)

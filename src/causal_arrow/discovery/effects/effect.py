@@ -261,6 +261,9 @@ class Effect(InNotebooks, WithFrames):
         """
         import pandas as pd
 
+        from causal_arrow.discovery.settings import check_count
+
+        bins = check_count("bins", bins)
         if self.rows is None:
             raise ConfigurationError(
                 "There are no effects by group for an instrument, for a randomized number, or with split rows."
