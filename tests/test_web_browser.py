@@ -449,7 +449,7 @@ def test_the_stability_of_an_edge_is_computed_on_request(open_tab: OpenTab, tabl
     until(tab, "() => document.getElementById('resampling').hidden")
     assert "Stable" in tab.inner_text("#edge-box thead")
     tab.click("#selection button:has-text('Reverse')")
-    until(tab, "() => document.getElementById('stability').textContent.includes('Of 50 tables')")
+    until(tab, "() => document.getElementById('stability').textContent.includes('Of 50 bootstrap')")
 
 
 def test_reading_resampled_tables_can_be_stopped(
