@@ -488,18 +488,19 @@ def test_a_common_cause_in_the_graph_is_adjusted_for() -> None:
     steps = Steps(autoregression(equations, 4000, variables=3))
     adjusted = response(steps, graph_of(equations, 3, 3)[None], 0, 1, 2, np.random.default_rng(0))
     assert adjusted.estimate == pytest.approx([0, 0, 0], abs=0.07)
-    ignorant = response(steps, np.zeros((1, 3, 3, 3), dtype=bool), 0, 1, 2, np.random.default_rng(0))
+    ignorant = response(steps, graph_of({(1, 0, 1): 1}, 3, 3)[None], 0, 1, 2, np.random.default_rng(0))
     assert ignorant.low[1] > 0.15
 
 
 def test_graphs_are_mixed_by_their_share() -> None:
     equations = {(1, 2, 0): 0.9, (2, 2, 1): 0.9, (1, 2, 2): 0.5}
     steps = Steps(autoregression(equations, 4000, variables=3))
-    graphs = np.stack([graph_of(equations, 3, 3)] * 3 + [np.zeros((3, 3, 3), dtype=bool)])
+    # One graph in four has the edge that the equations lack, and not the common cause.
+    graphs = np.stack([graph_of(equations, 3, 3)] * 3 + [graph_of({(1, 0, 1): 1}, 3, 3)])
     found = response(steps, graphs, 0, 1, 1, np.random.default_rng(0))
     assert [share for _, share in found.sets] == [0.75, 0.25]
-    assert found.low[1] < 0.05
-    assert found.high[1] > 0.3
+    assert found.low[1] == found.estimate[1] == 0
+    assert found.high[1] > 0.15
 
 
 def test_levels_of_units_and_gaps_do_not_bias_an_effect() -> None:
@@ -520,6 +521,18 @@ def test_short_panels_are_corrected() -> None:
     assert found.corrected
     assert found.estimate == pytest.approx(RAISED_ONCE[:3], abs=0.1)
     assert "Units have fewer than 12 rows each: intervals are too narrow." in found.notes
+
+
+def test_there_is_no_effect_where_the_graph_has_no_path_of_so_many_steps() -> None:
+    values = autoregression({(2, 0, 1): 0.8, (0, 1, 2): 0.7, (1, 2, 2): 0.5}, 300, 3)
+    graph = graph_of({(2, 0, 1): 1, (0, 1, 2): 1, (1, 2, 2): 1}, 3, 3)
+    for effect, steps in ((1, [2]), (2, [2, 3, 4])):
+        found = response(Steps(values), graph[None], 0, effect, 4, np.random.default_rng(0))
+        assert np.flatnonzero(found.estimate).tolist() == steps
+        assert np.flatnonzero(found.high - found.low).tolist() == steps
+    back = response(Steps(values), graph[None], 1, 0, 4, np.random.default_rng(0), kind="step")
+    assert not back.estimate.any()
+    assert back.path == 0
 
 
 def test_steps_that_leave_units_few_rows_are_named() -> None:

@@ -1,18 +1,18 @@
 """Effects over time: the change of one variable 0, 1, ..., H steps after another was raised, averaged over graphs.
 
-Local projections (Jordà 2005): y at t + h is regressed on x at t, given the causes of x at t in a graph. That needs no
-other part of the graph to be right and no linear dynamics, and covers the truth where a vector autoregression that is
-restricted to the graph does not. A further lag of both variables makes the scores uncorrelated in time, so that
-heteroskedasticity-robust errors are valid, also for strong memory (Montiel Olea and Plagborg-Møller 2021). In panels
-units have levels of their own and errors are clustered by unit; short panels are halved in time to correct the bias
-that these levels cause (Nickell 1981; split-panel jackknife).
+Local projections (Jordà 2005): y at t + h is regressed on x at t, given the causes of x at t in a graph. Where the
+graph has no path of h steps from x to y, the effect is zero. That needs no linear dynamics, and covers the truth where
+a vector autoregression that is restricted to the graph does not. A further lag of both variables makes the scores
+uncorrelated in time, so that heteroskedasticity-robust errors are valid, also for strong memory (Montiel Olea and
+Plagborg-Møller 2021). In panels units have levels of their own and errors are clustered by unit; short panels are
+halved in time to correct the bias that these levels cause (Nickell 1981; split-panel jackknife).
 """
 
 # T steps, P variables, L lags, G graphs, H horizon, N rows of a regression, K columns of it, S draws
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -231,9 +231,10 @@ def response(
     """
     if cause == effect:
         raise ConfigurationError("Expected two different variables as cause and effect, got one.")
-    parents = Counter(tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, cause])) for graph in graphs)
-    common = parents.most_common(MAX_SETS)
+    parents = [tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, cause])) for graph in graphs]
+    common = Counter(parents).most_common(MAX_SETS)
     total = sum(count for _, count in common)
+    reached = _reached(graphs, cause, [cause, effect], horizon)
     scaled, spread = _standardized(steps.values)
     designs = _Designs(replace(steps, values=scaled), graphs.shape[1], cause, effect, horizon)
     curves = []
@@ -242,6 +243,8 @@ def response(
         share = max(1, round(DRAWS * count / total))
         drawn = generator.multivariate_normal(estimate.ravel(), covariance, size=share, method="eigh")
         drawn = np.where(covariance.diagonal() > 0, drawn, estimate.ravel()).reshape(share, 2, horizon + 1)
+        with_these = np.array([index for index, others in enumerate(parents) if others == causes])
+        drawn = np.where(reached[with_these[np.arange(share) % count]], drawn, 0.0)
         curves.append(drawn[:, 1] if kind == "pulse" else _held(drawn))
     bounds = np.quantile(np.concatenate(curves), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     with np.errstate(over="ignore"):
@@ -267,6 +270,21 @@ def response(
         corrected=designs.halved,
         notes=tuple(notes),
     )
+
+
+def _reached(graphs: Bools, cause: int, ends: Sequence[int], horizon: int) -> Bools:
+    """True where a path leads from the cause to each end, 0, 1, ... steps later.  (G, ends, H + 1)"""
+    within = transitive_closure(graphs[:, 0]) | np.eye(graphs.shape[-1], dtype=bool)
+    recent = deque([within[:, cause]], maxlen=graphs.shape[1] - 1)  # the newest first, (G, P) each
+    result = np.empty((len(graphs), len(ends), horizon + 1), dtype=bool)
+    result[:, :, 0] = recent[0][:, ends]
+    for h in range(1, horizon + 1):
+        arrived = np.zeros_like(recent[0])
+        for lag, before in enumerate(recent, start=1):
+            arrived |= (before[:, :, None] & graphs[:, lag]).any(axis=1)
+        recent.appendleft((arrived[:, :, None] & within).any(axis=1))
+        result[:, :, h] = recent[0][:, ends]
+    return result
 
 
 def _standardized(values: Floats) -> tuple[Floats, Floats]:
