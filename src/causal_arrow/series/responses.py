@@ -282,7 +282,7 @@ def _reached(graphs: Bools, cause: int, ends: Sequence[int], horizon: int) -> Bo
         arrived = np.zeros_like(recent[0])
         for lag, before in enumerate(recent, start=1):
             arrived |= (before[:, :, None] & graphs[:, lag]).any(axis=1)
-        recent.appendleft((arrived[:, :, None] & within).any(axis=1))
+        recent.appendleft(np.asarray((arrived[:, :, None] & within).any(axis=1)))
         result[:, :, h] = recent[0][:, ends]
     return result
 
