@@ -83,7 +83,7 @@ def expanded(command: Command) -> Command:
         name: entry.default for name, entry in signature.parameters.items() if isinstance(entry.default, OptionList)
     }
     command.__annotations__ = {name: hint for name, hint in command.__annotations__.items() if name not in lists}
-    # Not get_type_hints, which on Python 3.10 hides what Annotated says of an option that is None by default.
+    # Not get_type_hints, which on Python 3.10 hides what Annotated says about an option that is None by default.
     hints = inspect.get_annotations(command, eval_str=True)
     parameters: list[inspect.Parameter] = []
     for name, entry in signature.parameters.items():
