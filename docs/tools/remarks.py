@@ -68,7 +68,8 @@ def _better_settings(rows: Sequence[RowSummary]) -> list[str]:
             where = "" if len(having) == len(rows) else f" (in {', '.join(having)})"
             settings = " and ".join(title_of(method) for method in methods)
             remarks.append(
-                f"{label}{where}: of {settings} the one with the better mean, chosen for each row and measure anew."
+                f"{label}{where}: of {settings} the one with the better mean over the datasets that both answered, "
+                "chosen for each row and measure anew."
             )
     return remarks
 
