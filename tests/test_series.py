@@ -244,13 +244,6 @@ def test_probabilities_at_a_lag_grow_with_the_share_of_edges_there() -> None:
     assert (found[1] < -2).all()
 
 
-def test_edges_between_steps_are_less_probable_than_the_network_states_and_those_at_lag_0_are_not() -> None:
-    rows = replace(window(numbers(30, 2), 2), trends=(0,))
-    found = tied(GraphDistribution(np.zeros((7, 7)), np.zeros(7)), rows, 1)
-    assert (found.past < 0).all()
-    assert not found.now.skeleton_logits.any()
-
-
 def a_distribution(lags: int = 2, variables: int = 4, seed: int = 5) -> WindowDistribution:
     now = numbers(variables, variables, seed=seed)
     past = numbers(lags, variables, variables, seed=seed + 1)

@@ -52,8 +52,9 @@ missing cells get interpolated ones, and in panels all of them get values less t
 the others are those with the best mean F1 on development tasks. The windows and weights with which Arrow combines
 pairs were chosen on development tasks too; the network has never seen a series.
 
-{count} series per family, {cdml_count} of CDML; entries are means. Repeat with
-`python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count}`.
+{count} series per family, {cdml_count} of CDML; entries are means, and numbers after ± are their standard errors,
+where records have them. Repeat with
+`python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count {count} --cdml FOLDER`.
 """
 
 
@@ -83,20 +84,16 @@ def page_of(records: Mapping[str, Any]) -> str:
     arrow = methods["arrow"]
     parts = [
         INTRODUCTION.format(
-            cdml="80 small nonlinear systems\nwithout edges at lag 0, of 1,000 steps",
+            cdml="80 small nonlinear systems\nwithout edges at lag 0, of 500 or 1,000 steps",
             cdml_count=arrow["cdml"]["tasks"],
             count=arrow[next(iter(FAMILIES))]["tasks"],
         ),
         "## Over all simulated families\n\nMeans over families. `ECE` is the expected calibration error over "
         "lagged pairs stated at .05 or more. VAR, Granger and PCMCI "
         "do not look for edges at lag 0.\n",
-        table(
-            ["Method", *(MEASURES[name][0] for name in MEASURES), "AP at lag 0", "ECE"],
-            [
-                [METHODS[name], *(cell(found["mean"], measure) for measure in (*MEASURES, "ap_now", "ece"))]
-                for name, found in methods.items()
-            ],
-        ),
+        overall(methods, "mean", (*MEASURES, "ap_now", "ece")),
+        "## CDML\n\nMeans over its series.\n",
+        overall(methods, "cdml", (*MEASURES, "ece")),
     ]
     for measure, (title, about) in MEASURES.items():
         rows = [
@@ -108,6 +105,30 @@ def page_of(records: Mapping[str, Any]) -> str:
         parts += [f"## {title}\n\n{about}\n", table(["Family", *(METHODS[name] for name in methods)], bold(rows, best))]
     parts += [f"## Families\n\n{families()}\n", calibration(arrow), coverage(records["coverage"])]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def overall(methods: Mapping[str, Any], suite: str, measures: Sequence[str]) -> str:
+    """A table of means with their standard errors, a row per method."""
+    titles = {**{name: title for name, (title, _) in MEASURES.items()}, "ap_now": "AP at lag 0", "ece": "ECE"}
+    return table(
+        ["Method", *(titles[measure] for measure in measures)],
+        [
+            [
+                METHODS[name],
+                *(with_error(found[suite], found.get("standard_errors", {}).get(suite, {}), each) for each in measures),
+            ]
+            for name, found in methods.items()
+        ],
+    )
+
+
+def with_error(found: Mapping[str, Any], errors: Mapping[str, Any], measure: str) -> str:
+    """A mean with its standard error, three decimals each; of seconds the mean alone."""
+    if measure in ("ece", "seconds") or measure not in found:
+        return cell(found, measure)
+    if measure not in errors:  # of older records
+        return f"{found[measure]:.3f}"
+    return f"{found[measure]:.3f} ± {errors[measure]:.3f}"
 
 
 def families() -> str:
@@ -150,8 +171,9 @@ def coverage(found: Mapping[str, Any]) -> str:
         "graph is known,\nfor causes that are raised once and that stay higher. "
         f"Mean over families without hidden drivers: {means['raised_once']:.2f} and {means['held']:.2f}.\nWhere a "
         "hidden driver acts on cause and effect, no adjustment for variables of the table helps. The truth\nof curved "
-        "mechanisms is a mean slope. Width and error are those of effects of a cause that is raised once. Repeat with\n"
-        "`python -m causal_arrow_lab.benchmarks.series --effects --count 20`.\n\n"
+        "mechanisms is a mean slope. In panels of 20 steps, intervals from step 6 on hold it less often, which a\n"
+        "note says. Width and error are those of effects of a cause that is raised once. Repeat with\n"
+        "`python -m causal_arrow_lab.benchmarks.series --effects --count 5`.\n\n"
         + table(["Family", "Raised once", "Kept higher", "Width", "Error"], rows)
     )
 

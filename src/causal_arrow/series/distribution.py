@@ -38,9 +38,7 @@ WEIGHT_OF_OLDER = 0.3
 """Weight of each occurrence of a pair relative to the next newer one."""
 POOLING = 1.0
 """Weight of the share of edges among pairs of the same lag (own pasts apart) in the log-odds of each pair."""
-SPARSER = 0.5
-"""Taken from the log-odds of edges between steps: fewer of these pairs are edges than in tables without time."""
-WHEN = re.compile(r"(?P<name>.+?)\s+(?P<how>except at|at)\s+lags?\s+(?P<lags>\d[\d\s,to–-]*(?:and\s+\d+)?)")
+WHEN = re.compile(r"(?P<name>.+?)(?<!\s)\s+(?P<how>except at|at)\s+lags?\s+(?P<lags>\d[\d\s,to–-]*(?:and\s+\d+)?)")
 SPAN = re.compile(r"(\d+)\s*(?:to|–|-)\s*(\d+)")
 
 
@@ -120,7 +118,7 @@ def tied(found: GraphDistribution, rows: Window, lags: int) -> WindowDistributio
     logits = np.stack([_combined(pairs, lag) for lag in range(lags + 1)])
     hidden, newest = found.confounding_logits, slice(0, variables)
     now = GraphDistribution(logits[0], found.order_scores[newest], None if hidden is None else hidden[newest, newest])
-    return WindowDistribution(pooled(logits[1:]) - SPARSER, now, skeleton[slices:, newest])
+    return WindowDistribution(pooled(logits[1:]), now, skeleton[slices:, newest])
 
 
 def _combined(pairs: Floats, lag: int) -> Floats:
