@@ -3,7 +3,7 @@
 The records are what this prints into files, with the folder of the CDML series:
 
     python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count 5 --cdml FOLDER --output methods.json
-    python -m causal_arrow_lab.benchmarks.series --effects --count 20 --output coverage.json
+    python -m causal_arrow_lab.benchmarks.series --effects --count 5 --output coverage.json
     python docs/tools/make_series.py --add methods.json --add-coverage coverage.json
 """
 
