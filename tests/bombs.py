@@ -196,6 +196,7 @@ TABLES: Mapping[str, Write] = {
     "row_of_a_million_fields": _text("table.csv", lambda: "a,b,c\n" + ",".join("1" * 10**6) + "\n"),
     "names_of_a_million_columns": _text("table.csv", lambda: ",".join(map(str, range(10**6))) + "\n"),
     "million_columns_of_blanks": _text("table.txt", lambda: "a b\n" + "1 " * 10**6 + "\n"),
+    "name_of_nine_megabytes": _text("table.csv", lambda: '"' + "id_" * 3_000_000 + '\nx",b\n' + "1,2\n3,4\n" * 30),
     "quote_of_nine_megabytes": _text("table.csv", lambda: 'a,b\n"' + "1,2\n" * 2_200_000),
     "gzip_of_zeros": _packed_text(bytes(2**20), 300),
     "gzip_of_one_row": _packed_text(b"1.5,2,x\n" * 2**17, 300),
@@ -225,6 +226,12 @@ KNOWLEDGE: Mapping[str, Write] = {
     "deep_json": _text("known.json", lambda: '{"required": ' + "[" * 4_000_000),
     "deep_objects": _text("known.json", lambda: '{"a":' * 1_500_000),
     "deep_toml": _text("known.toml", lambda: "required = " + "[" * 4_000_000),
+    "toml_of_nested_tables": _text(
+        "known.toml", lambda: "".join(f"[{'a.' * 90}b{index}]\n" for index in range(45_000))
+    ),
+    "dashes_for_an_arrow": _text("known.json", lambda: json.dumps({"required": ["-" * 4_000_000]})),
+    "blanks_for_an_arrow": _text("known.json", lambda: json.dumps({"required": ["a" + " " * 4_000_000 + "b"]})),
+    "blanks_in_a_belief": _text("known.json", lambda: json.dumps({"beliefs": {"a" + " " * 4_000_000 + "b": 0.5}})),
     "toml_of_dots": _text("known.toml", lambda: "a" + ".a" * 4_000_000 + " = 1\n"),
     "many_names": _text("known.json", lambda: json.dumps({"roots": [f"v{index}" for index in range(700_000)]})),
     "many_edges": _text("known.json", lambda: json.dumps({"forbidden": [["a", "b"]] * 600_000})),

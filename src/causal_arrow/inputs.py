@@ -27,7 +27,7 @@ FREE_BYTES = 64 * 2**20
 """Archives that unpack to at most this size are accepted whatever their ratio."""
 
 NOT_A_FILE = "it is a pipe or a device, not a file"
-_MANY_DOTS = re.compile(r"(?:\.[ \t]*[\w'\"-]+[ \t]*){100}")
+_MANY_DOTS = re.compile(r"(?:\.[ \t]*[\w'\"-]+[ \t]*){20}")
 _SUSPECT = re.compile(r"NaN|Infinity|\d{309}|[eE]\+?\d{3}")
 """Matches every JSON text that holds a number which is not finite."""
 _HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")

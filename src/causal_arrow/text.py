@@ -92,7 +92,7 @@ def reason(error: BaseException) -> str:
 def shown(value: Any, most: int = 60) -> str:
     """A value for an error message, cut short; only its type if it has no text."""
     try:
-        text = re.sub(r"\s*\n\s*", " ", repr(value))
+        text = re.sub(r"\s*\n\s*", " ", repr(value)[: 100 * most])  # which takes time with the square of blanks
     except Exception:  # a list nested a thousand deep, an object that fails to describe itself
         text = f"a value of type {type(value).__name__}"
     return cut_short(text, most)

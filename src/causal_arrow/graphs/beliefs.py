@@ -27,10 +27,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 JOINTS = {
-    "hidden": (re.compile(r"\s*(?:<-+>|↔)\s*"), "{} <-> {}", "{} and {} share a hidden cause"),
-    "edge": (re.compile(r"\s*(?:-+>|→)\s*"), "{} -> {}", "{} is a direct cause of {}"),
-    "path": (re.compile(r"\s*(?:~+>|⇝)\s*"), "{} ~> {}", "{} causes {}, directly or not"),
-    "before": (re.compile(r"\s+before\s+"), "{} before {}", "{} comes before {}"),
+    "hidden": (re.compile(r"(?<!\s)\s*(?:<-+>|↔)\s*"), "{} <-> {}", "{} and {} share a hidden cause"),
+    "edge": (re.compile(r"(?<!\s)\s*(?:(?<!-)-+>|→)\s*"), "{} -> {}", "{} is a direct cause of {}"),
+    "path": (re.compile(r"(?<!\s)\s*(?:(?<!~)~+>|⇝)\s*"), "{} ~> {}", "{} causes {}, directly or not"),
+    "before": (re.compile(r"(?<!\s)\s+before\s+"), "{} before {}", "{} comes before {}"),
 }
 """Statements about two variables: the sign between their names, how it is written, and its words."""
 WHOLES = {"root": "nothing in the table causes {}", "leaf": "{} causes nothing in the table"}
@@ -129,9 +129,7 @@ class WeighedBelief(InNotebooks):
     def __str__(self) -> str:
         if math.isnan(self.without):
             return f"Believed: {self.belief}. The model has no probability of it."
-        return (
-            f"Believed: {self.belief}. Without beliefs {self.without:.2f}, with all of them {self.with_beliefs:.2f}."
-        )
+        return f"Believed: {self.belief}. Without beliefs {self.without:.2f}, with all of them {self.with_beliefs:.2f}."
 
     def to_dict(self) -> dict[str, Any]:
         """The belief and both probabilities as JSON can hold them.

@@ -49,8 +49,9 @@ PGMPY_NAMES = {
     "root_nodes": "roots",
 }
 
-ARROW = re.compile(r"\s*(?:-+>|→)\s*")
-TWO_HEADED_ARROW = re.compile(r"\s*(?:<-+>|↔)\s*")
+# What looks back keeps a search in a million blanks or dashes from starting again at each.
+ARROW = re.compile(r"(?<!\s)\s*(?:(?<!-)-+>|→)\s*")
+TWO_HEADED_ARROW = re.compile(r"(?<!\s)\s*(?:<-+>|↔)\s*")
 ANY = "*"
 """Stands for every variable in edges and pairs, and for every other variable in tiers."""
 CERTAIN = {

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 LONG_CELLS = 4_000_000
 """A file with more cells than this is read in parts."""
 CELLS_PER_PART = 2_000_000
+MAX_NAME = 10_000
+"""The length of the longest name of a column."""
 PACKED = "texts of a packed column"
 """The name of the categories of a column that the file has as text."""
 UNNAMED = re.compile(r"Unnamed: \d+")
@@ -112,8 +114,13 @@ class RawFrame:
         return [index for index in keep if index not in leave]
 
     def check_names(self, chosen: Sequence[int]) -> None:
-        """TableError for a name that cannot be written to any file."""
+        """TableError for a name that cannot be written to any file, or that is no name."""
         for index in chosen:
+            if len(self.names[index]) > MAX_NAME:
+                raise TableError(
+                    f"The name of column {index + 1} has {len(self.names[index]):,} letters, more than {MAX_NAME:,}: "
+                    "look for a missing quote, or rename the column."
+                )
             if any("\ud800" <= character <= "\udfff" for character in self.names[index]):
                 raise TableError(
                     f"The name {self.names[index]!r} of column {index + 1} contains half a character (a lone "
