@@ -55,7 +55,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def nasty() -> pd.DataFrame:
     """A table with something of every kind to complain about."""
-    frame = pd.DataFrame(VALUES, columns=["a ", "b", "c,d", "e"])
+    frame = pd.DataFrame(VALUES.copy(), columns=["a ", "b", "c,d", "e"])
     frame["city"] = ["Rome", "Oslo", "Bonn"] * 20
     frame["code"] = ["?" if n == 7 else str(n % 5) for n in range(60)]
     frame["site"] = 41
