@@ -60,7 +60,6 @@ STYLES = {
     "hc-bdeu": ("#80CDC1", "^"),
     "gies": ("#9970AB", "D"),
     "dagma": ("#009E73", "P"),
-    "dagma-mlp": ("#00664B", "P"),
     "sdcd": ("#882255", "X"),
     "avici": ("#332288", "d"),
     "varsort": ("#4D4D4D", "<"),

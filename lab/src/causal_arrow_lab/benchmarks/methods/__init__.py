@@ -183,11 +183,6 @@ METHODS = {
         "Continuous optimization, linear (dagma)",
         method_of_package("dagma", packages.start_dagma, packages.DAGMA_SETTINGS),
     ),
-    "dagma-mlp": MethodKind(
-        "DAGMA, perceptrons",
-        "Continuous optimization, nonlinear (dagma)",
-        method_of_package("dagma", packages.start_dagma_mlp, packages.DAGMA_MLP_SETTINGS),
-    ),
     "sdcd": MethodKind(
         "SDCD",
         "Stable differentiable causal discovery (in a separate environment)",

@@ -408,36 +408,3 @@ def start_dagma(settings: Mapping[str, Any]) -> Solve:
         return answer_from_weights(weights, settings["w_threshold"], seconds)
 
     return solve
-
-
-# The package's defaults.
-DAGMA_MLP_SETTINGS: dict[str, Any] = {
-    "hidden_units": 10,
-    "lambda1": 0.02,
-    "lambda2": 0.005,
-    "w_threshold": 0.3,
-    "standardized": True,
-}
-
-
-def start_dagma_mlp(settings: Mapping[str, Any]) -> Solve:
-    """DAGMA with a perceptron for each variable, for nonlinear relations with additive noise."""
-    import torch
-
-    nonlinear = import_module("dagma.nonlinear")
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        table = standardized(data)
-        penalties = {name: settings[name] for name in ("lambda1", "lambda2")}
-        kept = torch.get_default_dtype()  # the package changes it, for the datasets that are drawn next too
-        try:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(generator.integers(2**63)))
-                network = nonlinear.DagmaMLP([table.shape[1], settings["hidden_units"], 1])
-                model = nonlinear.DagmaNonlinear(network)
-                weights, seconds = timed(lambda: model.fit(table, w_threshold=0.0, **penalties))
-        finally:
-            torch.set_default_dtype(kept)
-        return answer_from_weights(weights, settings["w_threshold"], seconds)
-
-    return solve
