@@ -237,6 +237,14 @@ def test_the_oldest_give_way_where_room_is_needed_and_those_of_last_month_go(tmp
     assert store.load("s3") is None
 
 
+def test_what_a_killed_server_left_unfinished_is_removed_and_what_another_one_writes_is_not(tmp_path: Path) -> None:
+    for name, age in (("left", 3600), ("under-way", 1)):
+        (tmp_path / f".unfinished-{name}").write_bytes(b"half")
+        os.utime(tmp_path / f".unfinished-{name}", (time.time() - age,) * 2)
+    Store(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".unfinished-under-way"]
+
+
 def unread(key: str, size: int) -> Session:
     session = Session(FileInMemory("t.csv", b"x" * size), None, None)  # type: ignore[arg-type]
     session.key = key

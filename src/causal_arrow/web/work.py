@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -136,6 +137,9 @@ def _without_rows(answer: Answer) -> dict[str, list[float]]:
 
 TABLE = ".table"
 MEGABYTE = 2**20
+UNFINISHED = ".unfinished-"
+SECONDS_UNFINISHED = 600.0
+"""A file that is unfinished for longer was left by a server that was killed."""
 SECONDS_KEPT = 30 * 24 * 3600.0
 MAX_BYTES = 2048 * MEGABYTE
 
@@ -168,6 +172,10 @@ class Store:
         self.folder, self.max_bytes, self.clock = folder, max_bytes, clock
         self._marks: dict[str, object] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in folder.glob(f"{UNFINISHED}*"):
+            with contextlib.suppress(OSError):  # another server was faster
+                if clock() - left.stat().st_mtime > SECONDS_UNFINISHED:
+                    left.unlink()
 
     def save(self, session: Session) -> None:
         """Write what has changed in a session since it was last written; nothing if it is up to date."""
@@ -209,7 +217,7 @@ class Store:
 
     def _write(self, name: str, content: bytes) -> None:
         """Replace the file so that it is complete or unchanged, even after a crash."""
-        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".unfinished-", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=UNFINISHED, delete=False) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
