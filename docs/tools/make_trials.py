@@ -85,7 +85,7 @@ def page_of(verdicts: Sequence[Verdict]) -> str:
             parts += [f"### {overlap.capitalize()} overlap\n", drawn_table(found)]
     parts.append(
         "Repeat with `python -m causal_arrow_lab.benchmarks.trials --methods regression,arrow`, and for the drawn\n"
-        "outcomes with `--drawn 50`."
+        "outcomes with `--drawn 60`."
     )
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
