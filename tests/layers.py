@@ -12,9 +12,6 @@ from types import ModuleType
 
 import pytest
 
-CLAUSES = frozenset(("How", "Where", "That", "Those", "What", "Which", "Who", "Of"))
-"""Words that no docstring starts with: write "Number of graphs", not "How many graphs there are"."""
-
 
 def imports_of(path: Path) -> set[str]:
     """Absolute names of all modules a file imports, at its top or inside functions."""
@@ -75,16 +72,6 @@ class Package:
             graphlib.TopologicalSorter(graph).prepare()
         except graphlib.CycleError as error:
             pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")
-
-    def check_docstrings(self, path: Path) -> None:
-        """Fail if a docstring starts with a clause instead of a verb or the thing returned."""
-        said = [
-            node.value.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        ]
-        wrong = [text.split("\n")[0] for text in said if text.split()[0] in CLAUSES]
-        assert not wrong, f"start with a verb or the thing returned: {wrong}"
 
     def _module_name(self, path: Path) -> str:
         """The dotted name of a file; a package goes by the name of its folder."""

@@ -55,7 +55,7 @@ def test_docstrings_begin_with_a_verb_or_with_what_is_returned() -> None:
         f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
         for path in SOURCES
         for text in docstrings(path)
-        if re.match(r"(?:What|Of|Who|Whoever|Which)\b", text)
+        if re.match(r"(?:How|Where|That|Those|What|Of|Who|Whoever|Which)\b", text)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -167,7 +167,7 @@ ORIGINS = {
     "unseen": "tables unlike training, by design",
     "training": "tables drawn like the training tasks",
 }
-"""Where the tables of a row come from, and how pages say it."""
+"""Origins of the tables of a row, in the words of pages."""
 REAL = ("sachs", "symmetries", "interventional/sachs-raw", "interventional/sachs-log")
 UNSEEN = (
     *("networks", "herman", "controls", "discrete", "independent", "held-out", "hidden/ECOLI70", "hidden/ALARM"),

@@ -1,4 +1,4 @@
-"""How fast the network is on this machine, without any reading of tables: `python docs/tools/latency.py`.
+"""Speed of the network on this machine, without any reading of tables: `python docs/tools/latency.py`.
 
 Prints the time of one table, as usual and replayed (see `replay`), the number of tables per second in batches, and how
 far a GPU is from the processor. Needs torch, numpy and safetensors alone. Ends with status 1 if the two differ by more
@@ -129,7 +129,7 @@ def show_batches(model: ArrowModel, device: torch.device, repeats: int) -> None:
 
 
 def show_difference(name: str, model: ArrowModel, device: torch.device) -> int:
-    """How far probabilities on this device are from those on the processor; the exit status."""
+    """Compare probabilities on this device with those on the processor; the exit status."""
     print(f"\nlargest difference from the processor's float32 (in float32 at most {TOLERANCE:g})")
     reference = load_model(name, torch.device("cpu")).eval()
     worst = 0.0

@@ -32,7 +32,7 @@ SECONDS_BETWEEN_QUESTIONS = 0.25  # as the page has it
 
 @dataclass(frozen=True)
 class Visit:
-    """How one client fared: seconds until its graph, and for one argument; or what went wrong."""
+    """Result of one client: seconds until its graph, and for one argument; or what went wrong."""
 
     seconds: float
     argument_seconds: float = 0.0

@@ -321,7 +321,7 @@ def times_blocks(records: Sequence[ScaleRecord]) -> list[Block]:
 
 
 def times_sentence(records: Sequence[ScaleRecord]) -> str:
-    """How long a table takes, by method and number of columns, and where FLOP is faster."""
+    """Time per table, by method and number of columns, and where FLOP is faster."""
     sizes = _sizes(records)
     found = [
         f"{title} {', '.join(f'{mean_of(records, size, method):.1f}' for size in sizes)}"

@@ -81,7 +81,7 @@ def published_results() -> PublishedResults:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a measure is printed, and which direction is better (None for neither)."""
+    """Format of a measure in print, and the better direction (None for neither)."""
 
     title: str
     lower_is_better: bool | None

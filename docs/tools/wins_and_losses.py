@@ -1,4 +1,4 @@
-"""Where Arrow is ahead of all other methods and where it is behind: tables by suite, and sentences with figures."""
+"""Rows in which Arrow is ahead of all other methods or behind: tables by suite, and sentences with figures."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def tally_table(found: Mapping[str, Tally]) -> Grid:
 
 
 def wins_sentence(found: Mapping[str, Tally]) -> str:
-    """How many rows Arrow leads, by the origin of the tables."""
+    """Number of rows that Arrow leads, by the origin of the tables."""
     leads, trails = [], []
     for origin, title in ORIGINS.items():
         rows = [(one, row) for suite, one in found.items() for row in one.counted if origin_of(suite, row) == origin]
