@@ -209,10 +209,7 @@ def test_what_is_wrong_is_a_sentence_for_the_assistant(answers: dict[str, Any]) 
     assert "did you mean 'drug'?" in answers["wrong"][1]
     assert "form a cycle" in answers["wrong"][2]
     assert "Expected at least one statement" in answers["wrong"][3]
-    assert (
-        "The arguments do not match the schema: reading.kinds.age: Input should be 'number'"
-        in answers["wrong"][4]
-    )
+    assert "The arguments do not match the schema: reading.kinds.age: Input should be 'number'" in answers["wrong"][4]
     assert "reading.colums" in answers["wrong"][5]
     assert not any("\n" in sentence for sentence in answers["wrong"])
 

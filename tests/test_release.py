@@ -60,7 +60,7 @@ def released(checkout: Path, version: str = "9.8.7", date: str = "2030-01-02") -
     for name in (FILES[0], FILES[3]):
         change(checkout / name, r'^__version__ = ".+"$', f'__version__ = "{version}"')
     change(checkout / FILES[1], r"^## .+$", f"## {version} ({date})")
-    change(checkout / FILES[2], r"^version: .+$", f"version: {version}\ndate-released: {date}")
+    change(checkout / FILES[2], r"^version: .+$(\ndate-released: .+$)?", f"version: {version}\ndate-released: {date}")
     return checkout
 
 
