@@ -34,6 +34,7 @@ from causal_arrow_lab.benchmarks.records import Record, read_records, write_pack
 from causal_arrow_lab.benchmarks.suites import SUITES
 from document import Block, Cell, Grid, Heading, Paragraph, to_markdown
 from overview import (
+    accuracy_by_size,
     counts_of,
     datasets_and_errors,
     main_result,
@@ -312,6 +313,7 @@ def generated_parts() -> dict[Path, dict[str, list[Block]]]:
         evidence / "index.md": {
             "counts": [Paragraph(f"Measured so far: {counts_of(list(found.values()))}.")],
             "main result": [main_result(benchmarks), Paragraph(datasets_and_errors(benchmarks))],
+            "sizes": [accuracy_by_size(benchmarks)],
             "tally": [tally_table(counted_wins)],
             "losses": [Paragraph("\n".join(f"- {text}" for text in [*sentences, wide_sentence()]))],
         },

@@ -154,6 +154,30 @@ def datasets_and_errors(summary: Summary, measure: str = "f1") -> str:
     return f"Datasets per row: {counts}. Standard errors are at most {largest:.2f}."
 
 
+# Accuracy by size
+
+SIZES = (
+    *(("small", f"n={n}") for n in (20, 50)),
+    *(("in-distribution", f"n={n}") for n in (100, 250, 500, 1000, 2000)),
+    *(("long", f"n={n}") for n in (10_000, 100_000)),
+    *(("in-distribution", f"p={p}") for p in (5, 10, 25, 50, 100)),
+    *(("wide", f"p={p}") for p in (200, 500)),
+)
+"""Rows of simulated tables of one number of observations or variables."""
+
+
+def accuracy_by_size(summary: Summary, measure: str = "f1") -> Grid:
+    """One measure of Arrow, FLOP and BOSS, by the numbers of observations and variables."""
+    lines = []
+    for row in (row_named(summary, *names) for names in SIZES):
+        entries = {title: entry for title, entry in main_entries(row).items() if title != "PC"}
+        sizes = (Cell(observations(row)), Cell(span(extent(row, "variables"))))
+        ours = entries["Arrow"]
+        tables = Cell("–" if ours is None else str(len(ours.finished)))
+        lines.append((*sizes, *_cells([*entries.values()], measure), tables))
+    return Grid(("Rows", "Columns", "Arrow", "FLOP", "BOSS", "Tables"), tuple(lines))
+
+
 # Three networks
 
 

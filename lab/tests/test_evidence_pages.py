@@ -150,13 +150,6 @@ def test_every_suite_says_what_it_is_and_whether_it_steered_anything() -> None:
     }
 
 
-def test_the_page_of_every_suite_is_in_the_navigation() -> None:
-    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    entries = re.findall(r"^ +- .*: (\S+)$", navigation, re.MULTILINE)
-    for path in (DOCS / "evidence" / "suites").glob("*.md"):
-        assert path.relative_to(DOCS).as_posix() in entries, path.name
-
-
 # The frozen suite
 
 
