@@ -136,6 +136,8 @@ def test_a_series_comes_back_in_its_library() -> None:
     assert library_of(found.edges) == library_of(found.graph) == "polars"
     assert found.window_graph.columns[:2] == ["cause", "lag"]
     assert library_of(found.next_experiment(n_graphs=50).to_frame()) == "polars"
+    assert library_of(found.response("watering", "soil", steps=1, n_graphs=5).to_frame()) == "polars"
+    assert library_of(found.responses("growth", steps=1, n_graphs=5).to_frame()) == "polars"
     assert np.array_equal(found.window_graph[:, 2:].to_numpy(), usual.window_graph.to_numpy())
 
 

@@ -233,6 +233,8 @@ def test_every_answer_shows_itself(found: Discovery, ask: str) -> None:
         "report": lambda: found.report,
         "stability": lambda: found.stability(n_resamples=2, progress=False),
     }
-    page = answers[ask]()._repr_html_()
+    answer = answers[ask]()
+    page = answer._repr_html_()
     assert page.startswith("<div>")
     assert page.endswith("</div>")
+    assert not re.search(r"\w=|object at 0x|array\(", repr(answer).partition("\n")[0])  # no fields, no addresses

@@ -108,8 +108,11 @@ def visible(text: str, hidden: re.Pattern[str] = MISLEADING) -> str:
     return hidden.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < "\x80" else f"\\u{ord(match[0]):04x}", text)
 
 
-class InNotebooks:
-    """Gives a class the lines of its text as HTML: the first in bold, indented ones as a list."""
+class Readable:
+    """Shows its text in a prompt, and as HTML in notebooks: the first line in bold, indented ones as a list."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         first, *rest = map(html.escape, str(self).split("\n"))

@@ -179,7 +179,7 @@ def why_uncaused(answer: Answer, name: str) -> str:
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """A distribution over causal graphs on named variables, and the graph that a decoding rule takes from it.
 
@@ -536,6 +536,10 @@ class Answer:
             "The knowledge leaves too many causal orders to go through them all. The graph obeys it, but its order is "
             "the best one found and perhaps not the most probable.",
         )
+
+    def __repr__(self) -> str:
+        known = f" of {counted(self.observations, 'observation')}" if self.observations else ""
+        return f"<Answer{known}: {counted(len(self.edges), 'edge')} among {counted(len(self.names), 'variable')}>"
 
     def index_of(self, variable: str) -> int:
         """The index of a variable in `names`; an unknown name is a ConfigurationError."""

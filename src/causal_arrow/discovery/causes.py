@@ -29,7 +29,7 @@ from causal_arrow.progress import Progress, progress_bar
 from causal_arrow.tables import RawFrame, as_frame
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.reading import read_rows
-from causal_arrow.text import InNotebooks, closest, counted
+from causal_arrow.text import Readable, closest, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +48,8 @@ SCREENING = "Screening columns"
 NETWORK = "Reading what is left"
 
 
-@dataclass(frozen=True, eq=False)
-class ProbableCauses(InNotebooks):
+@dataclass(frozen=True, eq=False, repr=False)
+class ProbableCauses(Readable):
     """The probable causes of one variable; `print` says it in words.
 
     Examples

@@ -635,6 +635,10 @@ class Discovery:
     def __str__(self) -> str:
         return self.summary()
 
+    def __repr__(self) -> str:
+        edges = counted(len(self.answer.edges), "edge")
+        return f"<{type(self).__name__}: {edges} found in {summary.title(self.answer)}>"
+
     def _repr_html_(self) -> str:
         """The summary with a picture, for notebooks."""
         picture = summary.picture_of(self.answer)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.summary import html_table
 from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.tables.frames import in_library
-from causal_arrow.text import counted, reason
+from causal_arrow.text import Readable, counted, reason
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,8 +230,8 @@ class Opinion:
         return (OPEN if back else AGREES) if forth else REVERSED if back else ABSENT
 
 
-@dataclass(frozen=True)
-class SecondOpinion:
+@dataclass(frozen=True, repr=False)
+class SecondOpinion(Readable):
     """The graphs of other methods for the same table; `print` shows where they agree with the answer.
 
     Examples

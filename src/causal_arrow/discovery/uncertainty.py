@@ -28,7 +28,7 @@ from causal_arrow.progress import progress_bar
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Table
-from causal_arrow.text import InNotebooks, counted, counted_share, first_few
+from causal_arrow.text import Readable, counted, counted_share, first_few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,8 +146,8 @@ MAX_SHOWN = 40
 """Edges of a stability that its text lists."""
 
 
-@dataclass(frozen=True, eq=False)
-class EdgeStability(InNotebooks, WithFrames):
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeStability(Readable, WithFrames):
     """Frequencies of edges when the observations are drawn again: the result of `stability`.
 
     Examples

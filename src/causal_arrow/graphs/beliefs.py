@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError
-from causal_arrow.text import InNotebooks, shown
+from causal_arrow.text import Readable, shown
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -107,8 +107,8 @@ class Belief:
         return {name: value for name, value in entries.items() if value != ""}
 
 
-@dataclass(frozen=True)
-class WeighedBelief(InNotebooks):
+@dataclass(frozen=True, repr=False)
+class WeighedBelief(Readable):
     """A belief next to what the data say about its statement.
 
     Examples

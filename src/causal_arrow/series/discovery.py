@@ -28,6 +28,7 @@ from causal_arrow.series.responses import CHANGES, Curve, Curves, Steps, respons
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
+from causal_arrow.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ HORIZON = 10
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SeriesDiscovery:
     """An answer about a series, the series it is about, its report card, and the network that gave it.
 
@@ -273,9 +274,9 @@ class SeriesDiscovery:
         curve = response(self._steps(k), graphs, j, k, int(steps), random, kind=kind)
         hidden = answer.confounding_probabilities
         if hidden is None or round(shared := float(hidden[j, k]), 6) <= answer.hidden_threshold:
-            return curve
+            return curve.in_frames_of(self.settings.frames)
         note = f"{cause} and {effect} probably share a hidden cause ({shared:.2f}), which no adjustment removes."
-        return replace(curve, notes=(note, *curve.notes))
+        return replace(curve, notes=(note, *curve.notes)).in_frames_of(self.settings.frames)
 
     def responses(self, effect: str, steps: int = HORIZON, *, kind: str = "pulse", n_graphs: int = 200) -> Curves:
         """The curves of all other variables on one, the largest effect first; variables with levels are left out.
@@ -302,9 +303,8 @@ class SeriesDiscovery:
         table = self.series.table
         spread = {name: float(np.nanstd(table.values[:, table.names.index(name)])) for name in causes}
         curves = [self.response(cause, effect, steps, kind=kind, n_graphs=n_graphs) for cause in causes]
-        return Curves(
-            tuple(sorted(curves, key=lambda each: -round(float(np.abs(each.estimate).max()) * spread[each.cause], 9)))
-        )
+        curves.sort(key=lambda each: -round(float(np.abs(each.estimate).max()) * spread[each.cause], 9))
+        return Curves(tuple(curves)).in_frames_of(self.settings.frames)
 
     def _steps(self, effect: int) -> Steps:
         """The series as regressions read it; cells that experiments set are not outcomes."""
@@ -371,6 +371,10 @@ class SeriesDiscovery:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def __repr__(self) -> str:
+        edges = counted(len(self.answer.edges), "edge")
+        return f"<{type(self).__name__}: {edges} found in a series of {counted(len(self.answer.names), 'variable')}>"
 
     def _repr_html_(self) -> str:
         return exports.to_html(self.answer)

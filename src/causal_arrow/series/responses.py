@@ -26,7 +26,8 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.series.distribution import summary
 from causal_arrow.series.window import SHORT_PANEL, Window, window, without_means
-from causal_arrow.text import InNotebooks, counted_share, in_digits, visible
+from causal_arrow.tables.frames import WithFrames
+from causal_arrow.text import Readable, counted_share, in_digits, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +54,8 @@ PANELS = 12
 CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
 
 
-@dataclass(frozen=True, eq=False)
-class Curve(InNotebooks):
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Readable, WithFrames):
     """The response of one variable to another that was raised by one, step by step.
 
     Examples
@@ -109,8 +110,11 @@ class Curve(InNotebooks):
             lines.append(f"... and {len(self.estimate) - MAX_SHOWN} more steps")
         return visible("\n".join([*lines, *(["", *self.notes] if self.notes else [])]))
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """One row per step: `step`, `effect`, `low` and `high`."""
+        return self._framed(self._frame())
+
+    def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
         steps = np.arange(len(self.estimate))
@@ -142,8 +146,8 @@ class Curve(InNotebooks):
         return ax
 
 
-@dataclass(frozen=True, eq=False)
-class Curves(InNotebooks):
+@dataclass(frozen=True, eq=False, repr=False)
+class Curves(Readable, WithFrames):
     """The effects over time of several variables on one, the largest first (per standard deviation of the cause).
 
     Examples
@@ -158,13 +162,13 @@ class Curves(InNotebooks):
     curves: tuple[Curve, ...]
     """One for each cause."""
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """One row per cause and step."""
         import pandas as pd
 
         columns = ["cause", "step", "effect", "low", "high"]
-        frames = [curve.to_frame().assign(cause=curve.cause) for curve in self.curves]
-        return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+        frames = [curve._frame().assign(cause=curve.cause) for curve in self.curves]
+        return self._framed(pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns))
 
     def __str__(self) -> str:
         return "\n".join(curve.sentence for curve in self.curves)

@@ -23,7 +23,7 @@ from causal_arrow.tables._facts import (
 from causal_arrow.tables._labels import SEPARATOR
 from causal_arrow.tables.options import KINDS
 from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table, in_safe_units
-from causal_arrow.text import InNotebooks, counted, first_few, in_percent, listed
+from causal_arrow.text import Readable, counted, first_few, in_percent, listed
 
 NOTHING = "Nothing stands out."
 SEVERITIES = ("problem", "warning", "note")  # the most serious first
@@ -69,8 +69,8 @@ class TrainingRange:
         return cls(*ranges)
 
 
-@dataclass(frozen=True)
-class TableReport(InNotebooks):
+@dataclass(frozen=True, repr=False)
+class TableReport(Readable):
     """The size of a table, what its columns hold, and the findings about it, the most serious first.
 
     Examples

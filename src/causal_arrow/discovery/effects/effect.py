@@ -21,7 +21,7 @@ from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
 from causal_arrow.discovery.effects.questions import column_index
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.tables.frames import WithFrames
-from causal_arrow.text import InNotebooks, counted, counted_share, in_digits, in_percent
+from causal_arrow.text import Readable, counted, counted_share, in_digits, in_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,8 +88,8 @@ class RowEffects:
     clusters: Clusters = None
 
 
-@dataclass(frozen=True, eq=False)
-class Effect(InNotebooks, WithFrames):
+@dataclass(frozen=True, eq=False, repr=False)
+class Effect(Readable, WithFrames):
     """The effect of a treatment on an outcome over many possible graphs. `print(effect)` says it in words.
 
     Numbers are per unit of the treatment or, where it goes from one value to another, for that change.

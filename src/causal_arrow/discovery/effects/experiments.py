@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from causal_arrow.discovery.effects.mixture import axes_for
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, shortened
 from causal_arrow.tables.frames import WithFrames
-from causal_arrow.text import InNotebooks, counted, in_digits, in_percent, listed, visible
+from causal_arrow.text import Readable, counted, in_digits, in_percent, listed, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +62,8 @@ class Experiment:
         return f"measure what {self.variables[0]} and {self.variables[1]} may both depend on"
 
 
-@dataclass(frozen=True, eq=False)
-class ExperimentPlan(InNotebooks, WithFrames):
+@dataclass(frozen=True, eq=False, repr=False)
+class ExperimentPlan(Readable, WithFrames):
     """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words.
 
     Examples

@@ -29,7 +29,7 @@ from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import InNotebooks, counted, counted_share, listed
+from causal_arrow.text import Readable, counted, counted_share, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +55,8 @@ MIN_COMPLETE = 50
 """Complete observations that the report card asks for."""
 
 
-@dataclass(frozen=True, eq=False)
-class Falsification(InNotebooks, WithFrames):
+@dataclass(frozen=True, eq=False, repr=False)
+class Falsification(Readable, WithFrames):
     """Result of testing the independences that a graph implies. `print(...)` says it in words.
 
     Examples

@@ -12,7 +12,7 @@ from causal_arrow.discovery.effects.effect import MIN_MENTIONED, SIGNIFICANT, Ef
 from causal_arrow.discovery.effects.mixture import axes_for
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
 from causal_arrow.tables.frames import WithFrames
-from causal_arrow.text import InNotebooks, counted, counted_share, in_digits, in_percent, listed, visible
+from causal_arrow.text import Readable, counted, counted_share, in_digits, in_percent, listed, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,8 @@ MIN_COMPARED = 3
 MAX_BARS = 30
 
 
-@dataclass(frozen=True, eq=False)
-class Effects(InNotebooks, WithFrames):
+@dataclass(frozen=True, eq=False, repr=False)
+class Effects(Readable, WithFrames):
     """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
     Those that most graphs do not identify come last: their numbers rest on few graphs.
