@@ -666,10 +666,12 @@ def test_duplicate_names_in_a_workbook_are_not_renamed_silently(tmp_path):
         read_table(tmp_path / "t.xlsx")
 
 
-def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
+def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch, frame):
+    frame.to_excel(tmp_path / "t.xlsx")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "openpyxl"]:
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(TableError, match=r'pip install "causal-arrow\[files\]"'):
-        read_table(file(tmp_path, "t.xlsx", "anything"))
+        read_table(tmp_path / "t.xlsx")
 
 
 def test_an_unknown_column_is_answered_with_the_closest_one(frame):
