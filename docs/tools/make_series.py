@@ -3,7 +3,7 @@
 The records are what this prints into files, with the folder of the CDML series:
 
     python -m causal_arrow_lab.benchmarks.series --methods arrow,var --count 5 --cdml FOLDER --output methods.json
-    python -m causal_arrow_lab.benchmarks.series --effects --count 5 --output coverage.json
+    python -m causal_arrow_lab.benchmarks.series --effects --count 20 --output coverage.json
     python docs/tools/make_series.py --add methods.json --add-coverage coverage.json
 """
 
@@ -173,7 +173,7 @@ def coverage(found: Mapping[str, Any]) -> str:
         "hidden driver acts on cause and effect, no adjustment for variables of the table helps. The truth\nof curved "
         "mechanisms is a mean slope. In panels of 20 steps, intervals from step 6 on hold it less often, which a\n"
         "note says. Width and error are those of effects of a cause that is raised once. Repeat with\n"
-        "`python -m causal_arrow_lab.benchmarks.series --effects --count 5`.\n\n"
+        "`python -m causal_arrow_lab.benchmarks.series --effects --count 20`.\n\n"
         + table(["Family", "Raised once", "Kept higher", "Width", "Error"], rows)
     )
 
