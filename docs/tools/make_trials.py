@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from causal_arrow.text import in_digits
-from causal_arrow_lab.benchmarks.trials import METHODS, Verdict, catalog, read_verdicts, summary
+from causal_arrow_lab.benchmarks.trials import METHODS, Trial, Verdict, read_verdicts, summary, trials
 from make_series import table
 
 DOCS = Path(__file__).parents[1]
@@ -40,14 +40,18 @@ Effects whose size is known: real randomized trials and studies with a published
 columns of real tables. *Regression* adjusts for every column from before the treatment, *Difference* for nothing.
 Arrow's *plain question* declares nothing; *order declared* gives the columns from before the treatment as tiers;
 *trial declared* says that the treatment was randomized or, where it was not, gives the tiers; *network's directions*
-asks the plain question with `directions="network"`. Trials are split by a hash of the study; the half kept for a look
-once per release is not on this page.
+asks the plain question with `directions="network"`. Trials are split by a hash of the study; those held out are looked
+at once per release.
 """
 TRIALS = """## Real trials and studies
 
 The estimate with its 90% interval, in the units of the outcome. Known effects are published, or the trial's own
 difference in means. A cell with *conflict*, *not identified*, *unclear* or *no effect* opens with that instead of the
 size. *No answer*: the best graph has no path from the treatment to the outcome.
+"""
+HELD_OUT = """## Held-out trials
+
+Studies that were kept aside until the release 0.2.0, for which they were run.
 """
 DRAWN = """## Drawn outcomes
 
@@ -78,14 +82,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def page_of(verdicts: Sequence[Verdict]) -> str:
     """The whole page."""
-    parts = [INTRODUCTION, TRIALS, trials_table([each for each in verdicts if not each.group]), DRAWN]
+    real = [each for each in verdicts if not each.group]
+    parts = [INTRODUCTION, TRIALS, trials_table(trials(), real)]
+    parts += [HELD_OUT, trials_table(trials(held_out=True), real), DRAWN]
     for overlap in ("good", "poor"):
         found = [each for each in verdicts if each.group.startswith(overlap)]
         if found:
             parts += [f"### {overlap.capitalize()} overlap\n", drawn_table(found)]
     parts.append(
-        "Repeat with `python -m causal_arrow_lab.benchmarks.trials --methods regression,arrow`, and for the drawn\n"
-        "outcomes with `--drawn 60`."
+        "Repeat with `python -m causal_arrow_lab.benchmarks.trials --methods regression,arrow`, the drawn outcomes\n"
+        "with `--drawn 100`, and held-out trials, once per release, with `--held-out`."
     )
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
@@ -95,12 +101,12 @@ def methods_of(verdicts: Sequence[Verdict]) -> list[str]:
     return [name for name in METHODS if any(each.method == name for each in verdicts)]
 
 
-def trials_table(verdicts: Sequence[Verdict]) -> str:
+def trials_table(studies: Sequence[Trial], verdicts: Sequence[Verdict]) -> str:
     """One row per trial, one column per method."""
-    by_key = {(each.case, each.method): each for each in verdicts}
-    methods = methods_of(verdicts)
+    by_key = {(each.case, each.method): each for each in verdicts if any(each.case == one.name for one in studies)}
+    methods = methods_of(list(by_key.values()))
     rows = []
-    for trial in catalog():
+    for trial in studies:
         own = [by_key.get((trial.name, name)) for name in methods]
         if any(own):
             known = next(each.known for each in own if each)

@@ -651,6 +651,7 @@ kill_at_random_times(kind, folder / "random times")
     result = subprocess.run(
         [sys.executable, "-c", program, kind, tmp_path],
         cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": str(Path(broken_models.__file__).parent)},
         capture_output=True,
         text=True,
         check=False,
