@@ -129,10 +129,9 @@ def claimed(path: Path, wait: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def claimed_folder(directory: Path) -> Iterator[None]:
-    """Make a folder and keep other processes from writing to it; ConfigurationError if one does so now."""
+    """Make a folder and keep other processes from writing to it; ArrowError if it cannot be made or one does so now."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with claimed(directory):
+        with claimed(make_folder(directory)):
             yield
     except BlockingIOError:
         raise ConfigurationError(
