@@ -15,10 +15,12 @@ except ImportError:  # Windows, which does not replace or remove files in use
     fcntl = None  # type: ignore[assignment]
 
 from causal_arrow.errors import CheckpointError, ConfigurationError
+from causal_arrow.text import cut_short
 
 UNFINISHED = ".causal-arrow-unfinished-"
 """Prefix of folders that files are written into before they move to their destination."""
 MAX_NAME_BYTES = 255  # on every file system in common use
+MAX_PATH = 500  # letters of a path in a message
 
 
 def check_folder(directory: Path) -> None:
@@ -193,7 +195,8 @@ def make_folder(directory: str | Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(f"Cannot make the folder {directory}: {error.strerror}.") from error
+        where = cut_short(str(directory), MAX_PATH)
+        raise CheckpointError(f"Cannot make the folder {where}: {error.strerror}.") from error
     return directory
 
 
