@@ -21,6 +21,7 @@ from causal_arrow.cli import main as causal_arrow
 from causal_arrow.discovery import pictures
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.network import DEFAULT_MODEL
+from causal_arrow.text import counted_share
 
 
 def heading(text: str) -> None:
@@ -131,7 +132,8 @@ def sachs(model: str, output: Path) -> None:
             f"{turned} the other way round"
         )
     pictures.save_graph(informed.answer_, output / "sachs-with-knowledge.png", title="Sachs, with background knowledge")
-    print(f"\nP(pkc causes akt, directly or not) = {informed.path_probability('pkc', 'akt'):.2f}")
+    share = counted_share(informed.path_probability("pkc", "akt"), "1,000 graphs")
+    print(f"\npkc causes akt, directly or not, in {share}.")
     command("next-experiment", str(file), "--budget", "2", "--show", "5", "--model", model)
 
 

@@ -129,7 +129,7 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
     if plan.experiments[:show]:
         screen.print()
         numbers = ("share" if plan.about_effect else "bits", "affected", "batch")
-        table = grid("action", "variable", *numbers, *([] if plan.about_effect else ["tells most of"]), right=numbers)
+        table = grid("action", "variable", *numbers, *([] if plan.about_effect else ["most about"]), right=numbers)
         for each in plan.experiments[:show]:
             cells = [
                 "randomize" if each.action == "set" else each.action,
