@@ -153,6 +153,13 @@ def complaints(package: str, names: Sequence[str], size: int) -> list[str]:
     return found
 
 
+def _runs(interpreter: str) -> bool:
+    """Whether there is such an interpreter: a name on the path may stand for one that is not installed."""
+    if shutil.which(interpreter) is None:
+        return False
+    return subprocess.run([interpreter, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
 def _is_stray(package: str, name: str) -> bool:
     """Whether a file belongs to the repository alone, or to another package."""
     top = name.partition("/")[0]
@@ -243,7 +250,7 @@ class Check:
         return ", ".join(counts)
 
     def install(self) -> str:
-        there = [python for python in self.pythons if shutil.which(python)] or [sys.executable]
+        there = [python for python in self.pythons if _runs(python)] or [sys.executable]
         return "; ".join(self._installed_by(python, f"empty-{index}") for index, python in enumerate(there))
 
     def _installed_by(self, interpreter: str, name: str) -> str:
