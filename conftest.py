@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 if importlib.util.find_spec("causal_arrow_lab") is None:
-    # Documents and releases are of both distributions.
-    collect_ignore = [f"tests/test_{name}.py" for name in ("code_blocks", "documents", "pages", "release")]
+    DOCUMENTS = ("code_blocks", "documents", "pages", "reference", "release")  # of both distributions
+    collect_ignore = [f"tests/test_{name}.py" for name in DOCUMENTS]
 
 
 @pytest.fixture(scope="session")
