@@ -347,11 +347,11 @@ def test_another_reading_forgets_the_stability_of_the_last(client: Client, table
 
 
 def test_between_resampled_tables_others_get_their_turn_and_a_stopped_one_costs_no_more(
-    small_model_folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+    small_model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("causal_arrow.web.page.CELLS_PER_PASS", 1)  # a pass for each table
     with serving(Page(Settings(model=str(small_model_folder)))) as client:
-        session = client.answered(table)["session"]
+        session = client.answered(linear_table(500, 40))["session"]  # so that it takes a while
         reply = client.send("POST", f"/api/sessions/{session}/stability", {"resamples": 100})
         assert reply.json["state"] in ("waiting", "running")
         client.answered(linear_table(60, 5))  # does not wait for all of them
