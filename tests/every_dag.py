@@ -38,7 +38,7 @@ def v_structures(graph: Graph) -> frozenset[tuple[int, int, int]]:
 
 
 def signature(graph: Graph) -> Signature:
-    """What Markov equivalent DAGs share (Verma and Pearl): the skeleton and the v-structures."""
+    """Skeleton and v-structures, which Markov equivalent DAGs share (Verma and Pearl)."""
     return (graph | graph.T).tobytes(), v_structures(graph)
 
 

@@ -237,7 +237,7 @@ SOUGHT = {
     "limits": ("understand/limits/",),
     "evidence": ("evidence/",),
 }
-"""What newcomers look for, and the pages that have it."""
+"""Subjects that newcomers look for, and the pages that have them."""
 VISIBLE_LINKS = (
     """[...document.querySelectorAll("a[href]")].filter(a => a.checkVisibility()).map(a => a.href.split("#")[0])"""
 )

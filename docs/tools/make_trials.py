@@ -103,7 +103,8 @@ def methods_of(verdicts: Sequence[Verdict]) -> list[str]:
 
 def trials_table(studies: Sequence[Trial], verdicts: Sequence[Verdict]) -> str:
     """One row per trial, one column per method."""
-    by_key = {(each.case, each.method): each for each in verdicts if any(each.case == one.name for one in studies)}
+    names = {trial.name for trial in studies}
+    by_key = {(each.case, each.method): each for each in verdicts if each.case in names}
     methods = methods_of(list(by_key.values()))
     rows = []
     for trial in studies:

@@ -168,14 +168,14 @@ SIZES = (
 
 def accuracy_by_size(summary: Summary, measure: str = "f1") -> Grid:
     """One measure of Arrow, FLOP and BOSS, by the numbers of observations and variables."""
-    lines = []
+    titles, lines = ("Arrow", "FLOP", "BOSS"), []
     for row in (row_named(summary, *names) for names in SIZES):
-        entries = {title: entry for title, entry in main_entries(row).items() if title != "PC"}
-        sizes = (Cell(observations(row)), Cell(span(extent(row, "variables"))))
+        entries = main_entries(row)
         ours = entries["Arrow"]
+        sizes = (Cell(observations(row)), Cell(span(extent(row, "variables"))))
         tables = Cell("–" if ours is None else str(len(ours.finished)))
-        lines.append((*sizes, *_cells([*entries.values()], measure), tables))
-    return Grid(("Rows", "Columns", "Arrow", "FLOP", "BOSS", "Tables"), tuple(lines))
+        lines.append((*sizes, *_cells([entries[title] for title in titles], measure), tables))
+    return Grid(("Rows", "Columns", *titles, "Tables"), tuple(lines))
 
 
 # Three networks

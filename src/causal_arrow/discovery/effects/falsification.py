@@ -29,7 +29,7 @@ from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import Readable, counted, counted_share, listed
+from causal_arrow.text import Readable, capitalized, counted, counted_share, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ class Falsification(Readable, WithFrames):
         sentences = [
             f"The data contradict {violations:,} of {counted(self.tests, 'independence')} that the graph implies "
             f"({counted_share(self.violated)}; 5% would be chance). "
-            f"{f'{counted_share(alike)} of'.capitalize() if alike else 'None of'} {len(self.permuted)} node-permuted "
+            f"{capitalized(counted_share(alike))} of {len(self.permuted)} node-permuted "
             f"graphs {'fit' if alike else 'fits'} as well."
         ]
         if self.equivalent > LEVEL:
