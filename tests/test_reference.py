@@ -167,9 +167,9 @@ class AnyProcessor(doctest.OutputChecker):
         return super().check_output(want, got, optionflags) or disagreement(want, got) is None
 
 
-def run(tests: list[doctest.DocTest]) -> None:
+def run(tests: list[doctest.DocTest], **imported: Any) -> None:
     """Run examples one after the other in one namespace."""
-    namespace: dict[str, Any] = {}
+    namespace = dict(imported)
     failures: list[str] = []
     for test in tests:
         test.globs = namespace
@@ -190,7 +190,9 @@ def with_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 @pytest.mark.parametrize("name", ALL)
 def test_the_examples_run_from_top_to_bottom_and_print_what_they_say(name: str) -> None:
-    run(examples_of(named(name)))
+    toolbox = next((toolbox for toolbox in TOOLBOXES if name.startswith(f"{toolbox}.")), None)
+    imported = {function.rpartition(".")[2]: named(function) for function in functions_of(toolbox)} if toolbox else {}
+    run(examples_of(named(name)), **imported)
 
 
 def modules_with_examples() -> list[str]:

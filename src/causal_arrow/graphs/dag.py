@@ -8,7 +8,8 @@ agree; lingam is the transpose.) Three more rules follow from it and hold everyw
 - graphs may come in with any numeric type and go out boolean.
 
 `skeleton_of`, `positions_in`, `transitive_closure` and `is_acyclic` take one graph or a batch and trust it. Everything
-else takes one matrix, checks it, and raises GraphError when it is not a graph.
+else takes one matrix, checks it, and raises GraphError when it is not a graph. The examples are those of somebody who
+imported them from `causal_arrow.graphs.dag`.
 """
 
 # P variables; "..." stands for any batch dimensions, or none
@@ -16,7 +17,6 @@ else takes one matrix, checks it, and raises GraphError when it is not a graph.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,14 +26,12 @@ from causal_arrow.errors import GraphError
 BoolMatrix = NDArray[np.bool_]
 
 
-def skeleton_of(adjacency: NDArray[Any]) -> BoolMatrix:
+def skeleton_of(adjacency: ArrayLike) -> BoolMatrix:
     """The skeleton: adjacencies without directions, the symmetric A of section 2.1.  (..., P, P)
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.dag import skeleton_of
-    >>> skeleton_of(np.array([[0, 1], [0, 0]])).astype(int)
+    >>> skeleton_of([[0, 1], [0, 0]]).astype(int)
     array([[0, 1],
            [1, 0]])
     """
@@ -41,14 +39,12 @@ def skeleton_of(adjacency: NDArray[Any]) -> BoolMatrix:
     return np.asarray(edges | edges.swapaxes(-1, -2))
 
 
-def positions_in(order: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+def positions_in(order: ArrayLike) -> NDArray[np.intp]:
     """The position of every variable in an order, the inverse permutation of `order`.  (..., P)
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.dag import positions_in
-    >>> positions_in(np.array([2, 0, 1]))
+    >>> positions_in([2, 0, 1])
     array([1, 2, 0])
     """
     return np.argsort(order, axis=-1)
@@ -57,17 +53,14 @@ def positions_in(order: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
 # Paths and cycles
 
 
-def transitive_closure(adjacency: NDArray[Any]) -> BoolMatrix:
+def transitive_closure(adjacency: ArrayLike) -> BoolMatrix:
     """Whether a directed path of one step or more leads from j to k.  (..., P, P)
 
     Row j marks the descendants of j, column k the ancestors of k. A true diagonal entry lies on a cycle.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.dag import transitive_closure
-    >>> chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    >>> bool(transitive_closure(chain)[0, 2])
+    >>> bool(transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]])[0, 2])
     True
     """
     reachable: BoolMatrix = np.asarray(adjacency) != 0
@@ -79,14 +72,12 @@ def transitive_closure(adjacency: NDArray[Any]) -> BoolMatrix:
         reachable = grown
 
 
-def is_acyclic(adjacency: NDArray[Any]) -> bool | BoolMatrix:
+def is_acyclic(adjacency: ArrayLike) -> bool | BoolMatrix:
     """Whether a graph has no directed cycle: a bool for one graph, an array (...) for a batch.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.dag import is_acyclic
-    >>> is_acyclic(np.array([[0, 1], [1, 0]]))
+    >>> is_acyclic([[0, 1], [1, 0]])
     False
     """
     edges = np.asarray(adjacency) != 0
@@ -100,7 +91,6 @@ def find_cycle(adjacency: ArrayLike) -> list[int] | None:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import find_cycle
     >>> find_cycle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     [0, 1, 2]
     """
@@ -123,7 +113,6 @@ def topological_order(adjacency: ArrayLike) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import topological_order
     >>> topological_order([[0, 0, 0], [1, 0, 0], [0, 1, 0]])
     array([2, 1, 0])
     """
@@ -154,7 +143,6 @@ def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import ensure_graph
     >>> ensure_graph([[0, 1], [0, 0]]).dtype
     dtype('bool')
     """
@@ -178,7 +166,6 @@ def ensure_dag(adjacency: ArrayLike) -> BoolMatrix:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import ensure_dag
     >>> int(ensure_dag([[0, 1], [0, 0]]).sum())
     1
     """
@@ -201,7 +188,6 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import cpdag
     >>> cpdag([[0, 1], [0, 0]]).astype(int)
     array([[0, 1],
            [1, 0]])
@@ -230,14 +216,10 @@ def markov_equivalent(first: ArrayLike, second: ArrayLike) -> bool:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.dag import markov_equivalent
     >>> markov_equivalent([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     True
     """
     return np.array_equal(cpdag(first), cpdag(second))
-
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +235,9 @@ class CausalGraph:
     True
     """
 
-    directed: Bools
+    directed: BoolMatrix
     """[j, k] when j → k.  (P, P)"""
-    bidirected: Bools | None = None
+    bidirected: BoolMatrix | None = None
     """True for pairs that share a hidden cause, symmetric; None where hidden causes were not looked for.  (P, P)"""
 
     def __post_init__(self) -> None:

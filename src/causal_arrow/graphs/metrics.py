@@ -1,14 +1,14 @@
 """Measures of the distance between an estimated graph and the true one.
 
 Every function takes the truth first and the estimate second, (P, P) matrices with 1 at [j, k] when j → k (`dag.py`). An
-estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with such graphs and
-must still be measured. A measure that two graphs do not define is nan: leave nans out of means, and say how many.
+estimate may contain cycles, even j ⇄ k, unless the docstring says otherwise: some methods answer with such graphs. A
+measure that two graphs do not define is nan: leave nans out of means, and say how many. The examples are those of
+somebody who imported the functions from `causal_arrow.graphs.metrics`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ FloatArray = npt.NDArray[np.float64]
 
 Edge = tuple[str, str]
 
-# The structural intervention distance is read as a share of p(p − 1) effects on graphs small enough to act upon.
 MAX_VARIABLES_SID = 30
+"""Number of variables up to which `evaluate` computes the structural intervention distance."""
 
 
 def shd(truth: Matrix, estimate: Matrix) -> int:
@@ -33,7 +33,6 @@ def shd(truth: Matrix, estimate: Matrix) -> int:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import shd
     >>> shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     1
     """
@@ -47,7 +46,6 @@ def normalized_shd(truth: Matrix, estimate: Matrix) -> float:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import normalized_shd
     >>> normalized_shd([[0, 1], [0, 0]], [[0, 0], [0, 0]])
     1.0
     """
@@ -63,7 +61,6 @@ def f1(truth: Matrix, estimate: Matrix) -> float:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import f1
     >>> f1([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0.0
     """
@@ -75,7 +72,6 @@ def skeleton_f1(truth: Matrix, estimate: Matrix) -> float:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import skeleton_f1
     >>> skeleton_f1([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     1.0
     """
@@ -90,7 +86,6 @@ def orientation_accuracy(truth: Matrix, estimate: Matrix) -> float:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import orientation_accuracy
     >>> orientation_accuracy([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0.0
     """
@@ -108,11 +103,10 @@ def average_precision(truth: Matrix, scores: Matrix) -> float:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import average_precision
     >>> average_precision([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]])
     1.0
     """
-    outcomes, pair_scores = ordered_pairs(dag.ensure_graph(truth), scores)
+    outcomes, pair_scores = ordered_pairs(truth, scores)
     if not outcomes.any():
         return math.nan
     above = pair_scores > pair_scores.min()  # the others, most of the pairs of a sparse graph, enter together
@@ -134,7 +128,6 @@ def cpdag_shd(truth: Matrix, estimate: Matrix) -> int:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import cpdag_shd
     >>> cpdag_shd([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     0
     """
@@ -151,7 +144,6 @@ def sid(truth: Matrix, estimate: Matrix) -> int:
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import sid
     >>> sid([[0, 1], [0, 0]], [[0, 0], [1, 0]])
     2
     """
@@ -161,7 +153,7 @@ def sid(truth: Matrix, estimate: Matrix) -> int:
 
 
 def _wrong_effects(truth: BoolMatrix, reaches: BoolMatrix, cause: int, adjustment: BoolMatrix) -> BoolMatrix:
-    """Whether adjusting for `adjustment` gives a wrong effect of `cause` on each variable k of the true DAG.  (P,)
+    """Whether adjusting gives a wrong effect of `cause` on each variable k of the true DAG.  (P,)
 
     k inside the adjustment set: the estimate claims that there is no effect, wrong if k descends from the cause.
     k outside: the set is valid if and only if (Shpitser, VanderWeele and Robins 2010)
@@ -181,11 +173,9 @@ def _wrong_effects(truth: BoolMatrix, reaches: BoolMatrix, cause: int, adjustmen
 def _joined_by_open_nondirected_path(
     truth: BoolMatrix, cause: int, adjustment: BoolMatrix, opens_collider: BoolMatrix
 ) -> BoolMatrix:
-    """The variables joined to `cause` by a path that is open given `adjustment` and not directed away from it.  (P,)
-
-    Walks from the cause outward, all at once, in three kinds of arrival: `directed` (only → so far), and, once an edge
-    was walked against its arrow, `through_tail` (arrived at v by v → ·) and `through_head` (arrived by · → v).
-    """
+    """The variables joined to `cause` by a path that is open given `adjustment` and not directed away from it.  (P,)"""
+    # Walks outward in three kinds of arrival: `directed` (only → so far), and, once an edge was walked against its
+    # arrow, `through_tail` (arrived at v by v → ·) and `through_head` (arrived by · → v).
     edges = truth.copy()
     edges[cause] = edges[:, cause] = False  # a path does not come back to where it started
     passable = ~adjustment
@@ -209,19 +199,10 @@ def evaluate(truth: Matrix, estimate: Matrix, *, scores: Matrix | None = None) -
     """Every measure of one answer, by name; nan where a measure has no meaning.
 
     The distance between CPDAGs and the structural intervention distance, which is computed for p ≤ 30, need two DAGs.
-
-    Parameters
-    ----------
-    truth
-        The true graph.  (P, P)
-    estimate
-        The estimated graph.  (P, P)
-    scores
-        Rank the ordered pairs for average precision; the estimated graph by default.  (P, P)
+    `scores` (P, P) rank the ordered pairs for average precision; by default the estimated graph does.
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import evaluate
     >>> measures = evaluate([[0, 1], [0, 0]], [[0, 1], [0, 0]])
     >>> measures["shd"], measures["f1"]
     (0.0, 1.0)
@@ -254,18 +235,15 @@ def _two_graphs(truth: Matrix, estimate: Matrix) -> tuple[BoolMatrix, BoolMatrix
     return truth, estimate
 
 
-def ordered_pairs(truth: BoolMatrix, scores: Matrix) -> tuple[BoolMatrix, FloatArray]:
+def ordered_pairs(truth: Matrix, scores: Matrix) -> tuple[BoolMatrix, FloatArray]:
     """Whether each ordered pair is a true edge, and its score; the diagonal left out.  (P(P − 1),) twice
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from causal_arrow.graphs.metrics import ordered_pairs
-    >>> truth = np.array([[False, True], [False, False]])
-    >>> ordered_pairs(truth, [[0, 0.9], [0.1, 0]])
+    >>> ordered_pairs([[0, 1], [0, 0]], [[0, 0.9], [0.1, 0]])
     (array([ True, False]), array([0.9, 0.1]))
     """
-    values: npt.NDArray[Any] = np.asarray(scores)
+    truth, values = dag.ensure_graph(truth), np.asarray(scores)
     values = values if values.dtype == bool else values.astype(np.float64)
     if values.shape != truth.shape:
         raise GraphError(f"Scores must have the shape of the true graph, {truth.shape}; got {values.shape}.")
@@ -277,8 +255,7 @@ def ordered_pairs(truth: BoolMatrix, scores: Matrix) -> tuple[BoolMatrix, FloatA
 
 
 def _differing_pairs(first: BoolMatrix, second: BoolMatrix) -> int:
-    j, k = np.nonzero(first != second)
-    return len(np.unique(np.minimum(j, k) * len(first) + np.maximum(j, k)))
+    return int(np.triu(skeleton_of(first != second)).sum())
 
 
 def _f1(truth: BoolMatrix, estimate: BoolMatrix) -> float:
@@ -293,7 +270,6 @@ def edge_differences(ours: set[Edge], theirs: set[Edge]) -> dict[str, list[Edge]
 
     Examples
     --------
-    >>> from causal_arrow.graphs.metrics import edge_differences
     >>> edge_differences({("a", "b"), ("b", "c")}, {("b", "a")})["reversed"]
     [('a', 'b')]
     """
