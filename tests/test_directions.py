@@ -9,14 +9,9 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Knowledge, Settings, discover, read_table
-from causal_arrow.discovery.directions import (
-    BINARY_FACTOR,
-    DIRECTIONS,
-    TEMPERATURE,
-    direction_temperature,
-    is_first_by_name,
-)
-from causal_arrow.discovery.summary import suggestion, suggestion_sentence
+from causal_arrow.discovery.pipeline import BINARY_FACTOR, TEMPERATURE, direction_temperature
+from causal_arrow.discovery.settings import DIRECTIONS
+from causal_arrow.discovery.summary import is_first_by_name, suggestion, suggestion_sentence
 from causal_arrow.discovery.uncertainty import edge_stability
 from causal_arrow.errors import COMMAND_LINE, ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution

@@ -22,8 +22,6 @@ from causal_arrow import Arrow, Discovery, Settings, discover
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.directions import DIRECTIONS
-from causal_arrow.discovery.hidden import HIDDEN
 from causal_arrow.discovery.settings import STATEMENTS
 from causal_arrow.errors import (
     ArrowError,
@@ -496,6 +494,10 @@ def test_bootstrap_lists_edges_by_frequency_and_obeys_knowledge(arrow: Arrow, ta
 def test_former_names_say_what_they_are_called_now(arrow: Arrow) -> None:
     with pytest.raises(ConfigurationError, match="'k' is now called 'n_graphs'"):
         arrow.effect("dose", "outcome", k=10)
+    with pytest.raises(ConfigurationError, match="'rule' is now called 'decode'"):
+        Arrow(rule="f1")
+    with pytest.raises(ConfigurationError, match="'observations' is now called 'max_rows'"):
+        Arrow(observations=100)
     with pytest.raises(AttributeError, match="is now stability"):
         arrow.bootstrap(None)
     assert not hasattr(arrow, "bootstrap")
@@ -506,8 +508,6 @@ def test_former_names_say_what_they_are_called_now(arrow: Arrow) -> None:
     [
         ("decode", DECODING_RULES),
         ("scale", SCALES),
-        ("directions", DIRECTIONS),
-        ("hidden", HIDDEN),
         ("precision", PRECISIONS),
     ],
 )

@@ -371,7 +371,7 @@ def test_settings_of_earlier_versions_are_read() -> None:
     [
         ({"nonsense": 1}, "Unknown option 'nonsense': expected some of columns, drop, missing"),
         ({"enviroments": "site"}, "did you mean 'environments'?"),
-        ({"observations": 100}, "'observations' is now called max_rows."),
+        ({"observations": 100}, "'observations' is now called 'max_rows'."),
         ({"abilities": 5}, "Unknown option 'abilities'"),
         ({"strict": False}, "Unknown option 'strict'"),
         ({"missing": "perhaps"}, "Expected missing to be one of auto, model"),

@@ -7,7 +7,7 @@ Inside, variables stand in an order that depends only on their values, the `arra
 order of `names`. So ties and random draws come out the same however the columns of the table were ordered.
 """
 
-# P variables
+# K graphs, P variables, M copies of one variable
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.copies import Copies, ways_to_swap
-from causal_arrow.discovery.directions import DIRECTIONS
-from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, Level, is_flagged, level_of
-from causal_arrow.discovery.settings import REFINABLE
+from causal_arrow.discovery.hidden import HIDDEN_CAUSE, Level, is_flagged, level_of
+from causal_arrow.discovery.settings import DIRECTIONS, HIDDEN, REFINABLE
 from causal_arrow.errors import PYTHON, ConfigurationError, KnowledgeError, Wording, check_choice
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.beliefs import WeighedBelief
@@ -45,13 +43,15 @@ from causal_arrow.graphs.files import JSON_FORMAT, JSON_VERSION
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.inputs import check_content, checked
-from causal_arrow.tables.options import KINDS
+from causal_arrow.tables.options import KINDS, check_names
 from causal_arrow.tables.report import groups_of_copies
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import closest, counted, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+Group = tuple[int, ...]
 Matrix = TypeVar("Matrix", bound=NDArray[Any])
 
 DIGITS = 6
@@ -68,8 +68,7 @@ SHOWN_DIGITS = 2
 def direction_strength(direction_probability: float) -> str:
     """Strength of a preference: "strong" from 0.95 on, "moderate" from 0.75 on, otherwise "weak".
 
-    Words for a preference, not for a truth: docs/understand/probabilities.md shows how often each was
-    right, by kind of table.
+    docs/understand/probabilities.md shows how often each was right, by kind of table.
     """
     shown = round(direction_probability, SHOWN_DIGITS)
     if shown >= STRONG_DIRECTION:
@@ -108,10 +107,7 @@ class DirectedEdge:
 
     @property
     def direction(self) -> str:
-        """Strength of the preference for this direction, by `direction_probability`.
-
-        "strong" from 0.95 on, "moderate" from 0.75 on, else "weak".
-        """
+        """Strength of the preference for this direction: "strong", "moderate" or "weak"."""
         return direction_strength(self.direction_probability)
 
 
@@ -147,10 +143,9 @@ def constraints_on(
 ) -> Constraints:
     """The knowledge as matrices, and what the table itself rules out.
 
-    Nothing in the table causes the environment, nor a variable that experiments intervened on in every observation; so
-    both come first in the causal order, and cause what they are adjacent to. Knowledge against that is refused for the
-    environment; for the other variables it is about the world without the experiment, and holds. Nothing outside the
-    table causes those either: they share no hidden cause.
+    Nothing causes the environment, nor a variable that experiments intervened on in every observation: both come first
+    in the causal order. Knowledge against that is refused for the environment; for the others it is about the world
+    without the experiment, and holds. Those share no hidden cause either.
     """
     if environment is None:
         return knowledge.compile(names).led_by(always_set).without_hidden_causes_of(always_set)
@@ -243,17 +238,10 @@ class Answer:
             raise ConfigurationError(f"Expected a temperature above 0, got {self.direction_temperature!r}.")
         _ = self.decoding  # decode now, so that invalid knowledge or an invalid rule fails here
 
-    def refine(
-        self,
-        *,
-        knowledge: Knowledge | None = None,
-        decode: str | None = None,
-        threshold: float | None = None,
-        directions: str | None = None,
-        hidden: str | None = None,
-        hidden_threshold: float | None = None,
-    ) -> Answer:
+    def refine(self, **changes: Any) -> Answer:
         """The answer with other knowledge, decoding or display, without a new pass through the network.
+
+        `changes` are some of `knowledge`, `decode`, `threshold`, `directions`, `hidden` and `hidden_threshold`.
 
         Examples
         --------
@@ -261,11 +249,10 @@ class Answer:
         >>> bool(informed.adjacency[5, 6])
         False
         """
-        values = (knowledge, threshold, decode, directions, hidden, hidden_threshold)
-        given: dict[str, Any] = {name: each for name, each in zip(REFINABLE, values, strict=True) if each is not None}
-        if knowledge is not None:
-            given["compiled"] = None
-        return replace(self, **given)
+        check_names(changes, REFINABLE)
+        given = {name: value for name, value in changes.items() if value is not None}
+        compiled = None if "knowledge" in given else self.compiled
+        return replace(self, **given, compiled=compiled)
 
     @cached_property
     def believed(self) -> GraphDistribution:
@@ -278,10 +265,7 @@ class Answer:
 
     @cached_property
     def decoding(self) -> Decoding:
-        """The graph, as `adjacency` (P, P); the `order` (P,) its edges follow; and whether that order is `exact`.
-
-        An order is exact if it is certainly the most probable one allowed.
-        """
+        """The graph `adjacency` (P, P), the `order` (P,) of its edges, and whether it is certainly the best one."""
         decoded = decode(self.believed, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._variables_read[decoded.order])
 
@@ -318,8 +302,7 @@ class Answer:
     @cached_property
     def edge_probabilities(self) -> Floats:
         """Probability of each directed edge, each pair given what is known about it.  (P, P)"""
-        found = edge_probabilities(self.believed, self.constraints_as_arranged)
-        return self._copies.shared(self._put_back(found))
+        return self._shared(self._put_back(edge_probabilities(self.believed, self.constraints_as_arranged)))
 
     @property
     def skeleton_probabilities(self) -> Floats:
@@ -334,7 +317,7 @@ class Answer:
         network without probabilities of them.
         """
         found = self._confounding_as_read
-        return None if found is None else self._copies.shared(found)
+        return None if found is None else self._shared(found)
 
     @cached_property
     def _confounding_as_read(self) -> Floats | None:
@@ -352,15 +335,12 @@ class Answer:
     def hidden_level(self) -> Level | None:
         """The `median` probability of a hidden cause among all pairs, and which pairs are `standing_out` (P, P).
 
-        Copies, and columns that determine each other, are left out. None for a network that says nothing about hidden
-        causes.
+        Without copies and columns that determine each other. None for a network that says nothing of hidden causes.
         """
         probabilities = self._confounding_as_read
         if probabilities is None:
             return None
-        exempt = np.broadcast_to(self.constraints.unconfounded, probabilities.shape) | np.eye(
-            len(self.names), dtype=bool
-        )
+        exempt = self.constraints.unconfounded | np.eye(len(self.names), dtype=bool)
         for finding in self.findings:
             if finding.kind in ("copies", "collinear", "derived"):
                 members = [self.index_of(name) for name in finding.columns if name in self.names]
@@ -397,8 +377,7 @@ class Answer:
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
         """The pairs shown to share a hidden cause, the most probable first.
 
-        Those that stand out from the level of the table, unless `hidden` is "all" or "none". Empty if there is no such
-        pair, or if the network has no probabilities of them.
+        Empty as well if the network has no probabilities of them.
         """
         if self.confounding_probabilities is None or self.graph.bidirected is None:
             return ()
@@ -445,37 +424,10 @@ class Answer:
                 outcome = {name for name, late in zip(known.names, known.precedence[ends[1]], strict=True) if late}
             known = known.ordered(treatment, outcome)
         drawn = sample_graphs(self.believed, known, n_graphs, generator, ends)
-        graphs = self._copies.with_any_carrier(self._put_back(drawn.graphs), generator)
+        graphs = self._put_back(drawn.graphs)
+        for group in self._copies:
+            graphs = _swapped(graphs, group[0], generator.choice(group, size=len(graphs)))
         return DrawnGraphs(graphs, drawn.exact)
-
-    # Copies
-
-    @cached_property
-    def _copies(self) -> Copies:
-        """The groups of copies that knowledge and experiments treat alike.
-
-        Of the others, the one that the network has read carries in every graph.
-        """
-        # By name: sums over groups are rounded alike, whatever the order of columns.
-        groups = [tuple(self.index_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
-        return Copies(tuple(group for group in groups if self._are_alike(group)))
-
-    def _are_alike(self, group: tuple[int, ...]) -> bool:
-        times_set = {self.experiments.get(self.names[index], 0) for index in group}
-        ways = ways_to_swap(group, len(self.names))
-        return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
-
-    def copies_of(self, variable: int) -> tuple[int, ...]:
-        """A variable and its copies, as indices in `names`."""
-        return next((group for group in self._copies.groups if variable in group), (variable,))
-
-    def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
-        """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
-
-        In a drawn graph any one of several copies may be the one with the edges to other variables. A question about
-        an intervention on one of them is about the variable that they all show.
-        """
-        return self._copies.carried_by(variable, graphs, hidden)
 
     def sample_hidden(self, graphs: Bools, generator: np.random.Generator) -> Bools | None:
         """Pairs that share a hidden cause, drawn for each of some graphs, every pair by its probability."""
@@ -483,18 +435,54 @@ class Answer:
         if probabilities is None:
             return None
         drawn = np.triu(generator.random(graphs.shape) < probabilities, 1)
-        return self._copies.with_carriers_of(graphs, np.asarray(drawn | drawn.swapaxes(1, 2)))
+        pairs: Bools = drawn | drawn.swapaxes(1, 2)
+        for group in self._copies:
+            pairs = _swapped(pairs, group[0], _carriers(group, graphs))
+        return pairs
+
+    # Copies: the network reads one of several columns that are copies of each other. Its probabilities hold for any of
+    # them, so they share them. In a sampled graph one of them, the carrier, has all edges and causes the others.
+
+    @cached_property
+    def _copies(self) -> tuple[Group, ...]:
+        """The groups of copies that knowledge and experiments treat alike; the network has read the first of each.
+
+        Of other copies, the one that the network has read carries in every graph.
+        """
+        # By name: sums over groups are rounded alike, whatever the order of columns.
+        groups = [tuple(self.index_of(name) for name in group) for group in sorted(groups_of_copies(self.findings))]
+        return tuple(group for group in groups if self._are_alike(group))
+
+    def _are_alike(self, group: Group) -> bool:
+        times_set = {self.experiments.get(self.names[index], 0) for index in group}
+        ways = _ways_to_swap(group, len(self.names))
+        return len(times_set) == 1 and all(self.constraints.is_same(self.constraints.rearranged(way)) for way in ways)
+
+    def _shared(self, probabilities: Floats) -> Floats:
+        """Probabilities of pairs if each of the copies may be the one that the network has read.  (P, P)"""
+        for group in self._copies:
+            ways = _ways_to_swap(group, len(probabilities))
+            probabilities = np.mean([probabilities[np.ix_(way, way)] for way in ways], axis=0)
+        return probabilities
+
+    def copies_of(self, variable: int) -> Group:
+        """A variable and its copies, as indices in `names`."""
+        return next((group for group in self._copies if variable in group), (variable,))
+
+    def carried_by(self, variable: int, graphs: Bools, hidden: Bools | None = None) -> tuple[Bools, Bools | None]:
+        """Graphs drawn from this answer, and hidden causes drawn for them, in which a variable acts for its copies.
+
+        A question about an intervention on one of them is about the variable that they all show.
+        """
+        group = self.copies_of(variable)
+        if len(group) == 1:
+            return graphs, hidden
+        carriers = _carriers(group, graphs)
+        return _swapped(graphs, variable, carriers), None if hidden is None else _swapped(hidden, variable, carriers)
 
     @cached_property
     def beliefs(self) -> tuple[WeighedBelief, ...]:
-        """The beliefs, each with the probability of its statement by the data alone and with all beliefs.
-
-        Examples
-        --------
-        >>> believing = answer.refine(knowledge=Knowledge(beliefs={"root age": 0.8}))
-        >>> len(believing.beliefs)
-        1
-        """
+        """The beliefs, each with the probability of its statement by the data alone and with all beliefs."""
         believed = self.knowledge.beliefs
         if not believed:
             return ()
@@ -592,13 +580,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Answer:
-        """The answer that `to_dict` wrote, to be asked and refined as before.
-
-        Examples
-        --------
-        >>> Answer.from_dict(answer.to_dict()).order == answer.order
-        True
-        """
+        """The answer that `to_dict` wrote, to be asked and refined as before."""
         if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
             raise ConfigurationError(f'Expected an answer, an object with "format": "{JSON_FORMAT}".')
         if content.get("version") != JSON_VERSION:
@@ -620,17 +602,13 @@ class Answer:
                 names=names,
                 distribution=distribution,
                 knowledge=Knowledge.from_dict(content["knowledge"]),
-                decode=content["decode"],
-                threshold=content["threshold"],
                 arrangement=arrangement,
-                observations=content["observations"],
-                model=content["model"],
                 findings=tuple(Finding.from_dict(finding) for finding in content["findings"]),
                 log_columns=tuple(_known(name, names) for name in content["log_columns"]),
                 columns=_columns(content["columns"], names),
                 experiments={_known(name, names): int(count) for name, count in content.get("experiments", {}).items()},
                 environment=None if environment is None else _known(environment, names),
-                table_checksum=content["table_checksum"],
+                **{name: content[name] for name in ("decode", "threshold", "observations", "model", "table_checksum")},
                 directions=content.get("directions", "network"),
                 direction_temperature=float(content.get("direction_temperature", 1.0)),
                 hidden=content.get("hidden", "all"),
@@ -684,6 +662,31 @@ class Answer:
             compelled=not self.cpdag[target, source],
             required=bool(self.constraints.required[source, target]),
         )
+
+
+def _ways_to_swap(group: Group, variables: int) -> Indices:
+    """The variables with the first of a group of copies exchanged for each of its members.  (M, P)"""
+    members = np.array(group)
+    ways = np.tile(np.arange(variables), (len(group), 1))
+    ways[np.arange(len(group)), members] = members[0]
+    ways[:, members[0]] = members
+    return ways
+
+
+def _carriers(group: Group, graphs: Bools) -> Indices:
+    """The copy that carries the edges in each graph.  (K,)"""
+    members = np.array(group)
+    inside = graphs[:, members[:, None], members[None, :]]
+    return np.asarray(members[inside.any(axis=2).argmax(axis=1)])
+
+
+def _swapped(matrices: Bools, one: int, others: Indices) -> Bools:
+    """Exchange one variable for another (K,) in matrices of pairs (K, P, P)."""
+    each = np.arange(len(matrices))
+    indices = np.tile(np.arange(matrices.shape[1]), (len(matrices), 1))  # (K, P)
+    indices[each, others] = one
+    indices[:, one] = others
+    return np.asarray(matrices[each[:, None, None], indices[:, :, None], indices[:, None, :]])
 
 
 def edge_record(edge: DirectedEdge) -> dict[str, Any]:

@@ -11,12 +11,11 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,20 @@ from numpy.typing import NDArray
 from causal_arrow import storage
 from causal_arrow.discovery import exports, inference, pictures, saved, summary, uncertainty
 from causal_arrow.discovery.answer import Answer, edge_record
-from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, as_knowledge, check_count
+from causal_arrow.discovery.settings import (
+    REFINABLE,
+    STATEMENTS,
+    Settings,
+    as_knowledge,
+    check_count,
+    refuse_former_names,
+)
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, warn
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables.frames import in_library
+from causal_arrow.tables.options import check_names
 from causal_arrow.tables.report import TableReport, inspect_table
 from causal_arrow.tables.table import Table
 from causal_arrow.text import counted
@@ -47,26 +53,20 @@ if TYPE_CHECKING:
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 Bools = NDArray[np.bool_]
-Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
 
 MAX_KEPT_BYTES = 2**28
 """Size up to which drawn graphs are kept for the next question."""
 
 
-def _of_answer(
-    export: Callable[Concatenate[Answer, Asked], Given],
-) -> Callable[Concatenate[Discovery, Asked], Given]:
+def _of_answer(export: Callable[[Answer], Given]) -> Callable[[Discovery], Given]:
     """The method that hands the answer to an export; it has the name and the documentation of the export."""
 
     @wraps(export)
-    def method(self: Discovery, /, *args: Asked.args, **options: Asked.kwargs) -> Given:
-        return export(self.answer, *args, **options)
+    def method(self: Discovery, /) -> Given:
+        return export(self.answer)
 
-    signature = inspect.signature(export)
-    _, *others = signature.parameters.values()
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    method.__signature__ = signature.replace(parameters=[own, *others])  # type: ignore[attr-defined]
+    del method.__wrapped__  # the signature is its own
     return method
 
 
@@ -187,8 +187,8 @@ class Discovery:
     def edges(self) -> pd.DataFrame:
         """The edges of the graph as a data frame, the most probable first.
 
-        One row per edge: the cause as `source`, the effect as `target`, and the fields of `DirectedEdge`. Pairs that
-        probably share a hidden cause are in `answer.hidden_causes`.
+        One row per edge, with the fields of `DirectedEdge`. Pairs that probably share a hidden cause are in
+        `answer.hidden_causes`.
         """
         import pandas as pd
 
@@ -231,29 +231,13 @@ class Discovery:
 
     # What is known
 
-    def refine(
-        self,
-        /,
-        *,
-        knowledge: KnowledgeSource = None,
-        threshold: float | None = None,
-        decode: str | None = None,
-        directions: str | None = None,
-        hidden: str | None = None,
-        hidden_threshold: float | None = None,
-        **statements: Any,
-    ) -> Discovery:
+    def refine(self, /, **changes: Any) -> Discovery:
         """Answer again under other knowledge, decoding or display; the network does not run again.
 
-        This discovery stays as it is, so that several refinements can be compared. Arguments that are not described
-        here are settings, as in `Arrow`.
-
-        Parameters
-        ----------
-        knowledge
-            What is known now; it replaces what was known before. `Knowledge()` takes all knowledge away.
-        **statements
-            Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
+        This discovery stays as it is, so that several refinements can be compared. The changes are `decode`,
+        `threshold`, `directions`, `hidden` and `hidden_threshold`, as in `Arrow`; `knowledge`, which replaces what was
+        known (`Knowledge()` takes all of it away); and arguments of `Knowledge`, such as `roots` or `tiers`, which add
+        to it.
 
         Examples
         --------
@@ -263,15 +247,13 @@ class Discovery:
         >>> found.refine(leaves=["drug"]).path_probability("drug", "stay")
         0.0
         """
-        known = None if knowledge is None else as_knowledge(knowledge)
-        if statements:
-            known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
-        changes = (known, threshold, decode, directions, hidden, hidden_threshold)
-        given: dict[str, Any] = {
-            name: value for name, value in zip(REFINABLE, changes, strict=True) if value is not None
-        }
-        answer = self.answer.refine(**given)
+        refuse_former_names(changes)
+        check_names(changes, [*REFINABLE, *STATEMENTS])
+        given = {name: value for name, value in changes.items() if value is not None}
+        if given.keys() & {"knowledge", *STATEMENTS}:
+            given["knowledge"] = as_knowledge(given.get("knowledge", self.answer.knowledge))
         settings = self.settings.changed(**given)
+        answer = self.answer.refine(**{name: getattr(settings, name) for name in REFINABLE if name in given})
         return self.with_answer(answer, settings)
 
     def with_answer(self, answer: Answer, settings: Settings | None = None) -> Discovery:
@@ -324,9 +306,8 @@ class Discovery:
     ) -> pd.DataFrame:
         """Count the sets of direct causes of a variable in drawn graphs: `parents` and `frequency`.
 
-        Given the network's output, edges of the skeleton are drawn independently of each other. So these sets cannot
-        express that one of two variables is a cause but not both. If each is adjacent with probability one half, a
-        quarter of the graphs has both edges, and another quarter neither.
+        Edges of the skeleton are drawn independently of each other. So these sets cannot express that one of two
+        variables is a cause but not both.
         """
         index = self.answer.index_of(variable)
         graphs, _ = self._draw(n_graphs, random_state)
@@ -377,10 +358,9 @@ class Discovery:
         The network runs as the distributions are asked for; `edge_stability` counts over them.
         """
         count, random = check_count("n_resamples", n_resamples), random_generator(random_state)
-        passes = check_count("passes", passes)
         network, chunk = self.network, self.settings.observations_per_chunk
         arranged = uncertainty.as_answered(self.answer, self.table, self.settings.max_rows)
-        draws = inference.resampled_rows(network, arranged, count, random, passes)
+        draws = inference.resampled_rows(network, arranged, count, random, check_count("passes", passes))
         return (found for rows in draws for found in inference.infer_rows(network, arranged, rows, chunk))
 
     # Effects and experiments
@@ -461,18 +441,18 @@ class Discovery:
         )
         asked: dict[str, Any] = {"between": between, "question": question, "count": check_count("n_graphs", n_graphs)}
         table = self.table
-        if not split and not question.randomized:
-            graphs, random = self._draw(n_graphs, random_state)
-            found = estimate_effect(self.answer, table, treatment, outcome, random=random, graphs=graphs, **asked)
-            return found.in_frames_of(self.settings.frames)
-        random = asked["random"] = random_generator(random_state)
         if not split:
-            return estimate_effect(self.answer, table, treatment, outcome, **asked).in_frames_of(self.settings.frames)
-        if instrument is not None:
+            drawn = (None, random_generator(random_state)) if by_chance else self._draw(n_graphs, random_state)
+            asked["graphs"], asked["random"] = drawn
+            found = estimate_effect(self.answer, table, treatment, outcome, **asked)
+        elif instrument is not None:
             raise ConfigurationError("An instrument's estimate uses no graph, so there is no use in splitting rows.")
-        both = [table.only(rows) for rows in halves(table, cluster, random)]
-        answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
-        found = split_effect(list(zip(answers, both[::-1], strict=True)), treatment, outcome, **asked)
+        else:
+            random = random_generator(random_state)
+            both = [table.only(rows) for rows in halves(table, cluster, random)]
+            answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
+            turned = list(zip(answers, both[::-1], strict=True))
+            found = split_effect(turned, treatment, outcome, random=random, **asked)
         return found.in_frames_of(self.settings.frames)
 
     def effects(
@@ -592,8 +572,7 @@ class Discovery:
         from causal_arrow.discovery.effects.falsification import falsify, on_scale_of
 
         answer, read = self.answer, self.table if table is None else self._read_like(table)
-        count = check_count("permutations", permutations)
-        random = random_generator(random_state)
+        count, random = check_count("permutations", permutations), random_generator(random_state)
         found = falsify(answer.adjacency, on_scale_of(answer, read), count, random, answer.suspected)
         return found.in_frames_of(self.settings.frames)
 
@@ -657,9 +636,8 @@ class Discovery:
     ) -> Axes:
         """Draw the graph next to a known truth: which edges are right, reversed, missing or extra.
 
-        Causes are on top by the truth, so that right edges point down and reversed ones up.
-
-        The true edges are pairs of a cause and its effect, or text such as "smoking -> cancer".
+        The true edges are pairs of a cause and its effect, or text such as "smoking -> cancer". By these causes are on
+        top, so that right edges point down and reversed ones up.
 
         Examples
         --------

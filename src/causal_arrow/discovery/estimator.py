@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.pipeline import discover
-from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings
+from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, refuse_former_names
 from causal_arrow.errors import ConfigurationError, Remedy, TableError, warn
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow.network.protocol import Network
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 Asked = ParamSpec("Asked")
 Given = TypeVar("Given")
 
-FORMER_ARGUMENTS = {"k": "n_graphs"}
-"""Arguments of questions in earlier versions, and what they are called now."""
 NAMES = {
     "answer": "answer_",
     "cpdag": "cpdag_",
@@ -58,10 +56,9 @@ NAMES = {
 def _asked_of(question: Callable[Concatenate[Discovery, Asked], Given]) -> Callable[Concatenate[Arrow, Asked], Given]:
     """The method that passes a question on to the discovery; one that answers with a discovery gives an estimator."""
 
+    @_in_current_words
     @wraps(question)
     def method(self: Arrow, /, *args: Asked.args, **options: Asked.kwargs) -> Given:
-        for name in options.keys() & FORMER_ARGUMENTS.keys():
-            raise ConfigurationError(f"{name!r} is now called {FORMER_ARGUMENTS[name]!r}.")
         answer: Any = self._member(question.__name__)(*args, **options)
         return self._with(answer) if isinstance(answer, type(self._fitted)) else answer
 
@@ -78,6 +75,17 @@ def _found_by(read: Callable[[Discovery], Given]) -> Given:
 
     attribute.__doc__ = _of_arrow(get.__doc__)
     return property(attribute)  # type: ignore[return-value]
+
+
+def _in_current_words(function: Callable[Asked, Given]) -> Callable[Asked, Given]:
+    """The function, which refuses arguments by their names in earlier versions."""
+
+    @wraps(function)
+    def refusing(*args: Asked.args, **options: Asked.kwargs) -> Given:
+        refuse_former_names(options)
+        return function(*args, **options)
+
+    return refusing
 
 
 class _NotOfSeriesError(ConfigurationError, AttributeError):
@@ -164,6 +172,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
+    @_in_current_words
     def __init__(
         self,
         model: str | Path | Network = DEFAULT_MODEL,

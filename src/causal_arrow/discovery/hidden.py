@@ -23,8 +23,6 @@ from causal_arrow.tables.table import Column, Finding
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-HIDDEN = ("none", "standing-out", "all")
-"""Choices for the hidden causes to show: no pair, pairs that stand out from their table, or all above the threshold."""
 HIDDEN_CAUSE = 0.5
 """Above this probability, two variables are shown to share a hidden cause, unless another threshold is given."""
 

@@ -1,14 +1,16 @@
-"""discover(): from a table to an answer. `Arrow`, the command line, the benchmark and `speed` all go through here."""
+"""discover(): from a table to an answer. `Arrow`, the command line and the benchmark all go through here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
-from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.hidden import read_again
 from causal_arrow.discovery.inference import (
@@ -115,18 +117,13 @@ def _part_of(progress: Progress, index: int, count: int) -> Progress:
 
 @dataclass(frozen=True, eq=False)
 class ReadyTable:
-    """A table ready for the network: read, inspected, arranged, its knowledge compiled.
-
-    The network reads it in each of its `ways`, which differ in the columns that are on a log scale; `conclude` takes
-    the distributions.
-    """
+    """A table ready for the network: read, inspected, arranged, its knowledge compiled."""
 
     table: Table
     report: TableReport
     arranged: ArrangedTable | ArrangedLongTable
-    ways: tuple[ArrangedTable | ArrangedLongTable, ...]
-    log_columns: tuple[tuple[str, ...], ...]
-    """The columns that each way reads on a log scale."""
+    ways: tuple[ArrangedTable | ArrangedLongTable, ...]  # each with other columns on a log scale
+    log_columns: tuple[tuple[str, ...], ...]  # these columns
     knowledge: Knowledge
     constraints: Constraints
     network: Network
@@ -135,10 +132,16 @@ class ReadyTable:
 
     def conclude(self, distributions: Sequence[GraphDistribution]) -> Discovery:
         """The discovery, given the network's distribution over graphs for each way of reading the table."""
-        chosen, findings = self._chosen_way(distributions)
+        findings = [*self.report.findings, *self._observations_finding()]
+        chosen = 0
+        if len(distributions) > 1:
+            bits = [float(distribution.uncertainty()) for distribution in distributions]
+            chosen = chosen_reading(bits)
+            findings.append(_scale_finding(self.log_columns[-1], chosen, bits))
         distribution, about_hidden_causes = read_again(
             self.network, self.ways[chosen], distributions[chosen], self.settings.observations_per_chunk
         )
+        copies = [self.arranged.arrangement[copy] for copy in self.arranged.copies]
         answer = Answer(
             names=self.table.names,
             distribution=distribution,
@@ -148,34 +151,38 @@ class ReadyTable:
             arrangement=self.arranged.arrangement,
             observations=self.table.observations,
             model=model_name(self.settings.model),
-            findings=(
-                *self.report.findings,
-                *_observations_finding(self.network, self.arranged, self.table.observations),
-                *findings,
-                *about_hidden_causes,
-            ),
+            findings=(*findings, *about_hidden_causes),
             log_columns=self.log_columns[chosen],
             columns=self.table.columns,
             experiments=self.table.experiments,
             environment=self.table.environment,
             table_checksum=self.arranged.checksum,
             directions=self.settings.directions,
-            direction_temperature=direction_temperature(
-                self.table, [self.arranged.arrangement[copy] for copy in self.arranged.copies]
-            ),
+            direction_temperature=direction_temperature(self.table, copies),
             hidden=self.settings.hidden,
             hidden_threshold=self.settings.hidden_threshold,
             compiled=self.constraints,
         )
         return Discovery(answer, self.table, self.report, self.settings, self.network)
 
-    def _chosen_way(self, distributions: Sequence[GraphDistribution]) -> tuple[int, tuple[Finding, ...]]:
-        """Choose the raw or the log scale, and explain why."""
-        if len(distributions) == 1:
-            return 0, ()
-        bits = [float(distribution.uncertainty()) for distribution in distributions]
-        chosen = chosen_reading(bits)
-        return chosen, (_scale_finding(self.log_columns[-1], chosen, bits),)
+    def _observations_finding(self) -> tuple[Finding, ...]:
+        """A note on the rows that were read: those of a long table read one by one, or of a wide one at all."""
+        observations, count = self.table.observations, counted(self.table.observations, "observation")
+        if isinstance(self.arranged, ArrangedLongTable):
+            drawn = f"{len(self.arranged.drawn):,}"
+            message = (
+                f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
+                if self.network.has_statistics
+                else f"{drawn} of the {count} are read, drawn evenly."
+            )
+        elif len(self.arranged.values) < observations:
+            message = (
+                f"{len(self.arranged.values):,} of the {count} are read, drawn evenly: accuracy drops where there are "
+                "about as many rows as variables."
+            )
+        else:
+            return ()
+        return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
 
 
 def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> ReadyTable:
@@ -220,31 +227,6 @@ def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progr
     return read_table(source, options, abilities=able, progress=progress)
 
 
-def _observations_finding(
-    network: Network, arranged: ArrangedTable | ArrangedLongTable, observations: int
-) -> tuple[Finding, ...]:
-    """A note on the rows that were read: those of a long table read one by one, or of a wide one at all."""
-    count = counted(observations, "observation")
-    if isinstance(arranged, ArrangedLongTable):
-        drawn = f"{len(arranged.drawn):,}"
-        message = (
-            f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
-            if network.has_statistics
-            else f"{drawn} of the {count} are read, drawn evenly."
-        )
-    elif len(arranged.values) < observations:
-        message = (
-            f"{len(arranged.values):,} of the {count} are read, drawn evenly: accuracy drops where there are "
-            "about as many rows as variables."
-        )
-    else:
-        return ()
-    return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
-
-
-# Scales
-
-
 def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -> Finding:
     """Say which scale is used, and why."""
     given, logarithms = (f"{each:.2f}" for each in bits)
@@ -257,3 +239,32 @@ def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -
     skewed = "which is skewed" if len(names) == 1 else "which are skewed"
     message = f"{listed(names)}, {skewed}, {reason}. The scale 'given' or 'log' overrules this."
     return Finding("log_scale", "note", names, message)
+
+
+# Directions: the network has learned from synthetic tables, and is surer of directions than real tables bear out. The
+# suite `real-orders` of causal-arrow-lab has 271 real tables whose causal order is partly known. On the half for
+# development, directions that the network gave a probability of .8 to .95 were right in 63 of 100 cases. Dividing the
+# log-odds by a number that grows with the share of columns of two values mends most of that: the log loss per edge
+# falls from .768 to .606 there, and from .888 to .665 on the other half, which had no part in the choice.
+#
+#     python -m causal_arrow_lab.benchmarks.real_orders --methods arrow-tempered,arrow
+#     python -m causal_arrow_lab.benchmarks.real_orders --methods arrow-tempered,arrow --held-out
+#
+# A temperature leaves the causal order as it is, and so the graph that "map" shows without knowledge.
+
+TEMPERATURE = 1.5
+"""The temperature of a table without two-valued columns."""
+BINARY_FACTOR = 6.0
+"""Factor on the temperature if all columns are two-valued."""
+
+
+def direction_temperature(table: Table, copies: Iterable[int] = ()) -> float:
+    """Return the number to divide the order scores of a table by; columns that only copy others do not count."""
+    read = np.delete(table.values, list(copies), axis=1)
+    binary = sum(_has_two_values(column) for column in read.T)
+    return float(TEMPERATURE * BINARY_FACTOR ** (binary / read.shape[1]))
+
+
+def _has_two_values(column: NDArray[np.float64]) -> bool:
+    least, most = np.nanmin(column), np.nanmax(column)
+    return bool(least < most and ((column == least) | (column == most) | np.isnan(column)).all())

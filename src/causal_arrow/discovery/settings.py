@@ -1,6 +1,6 @@
-"""Settings: how to go from a table to an answer, checked before any work starts.
+"""Settings: how to go from a table to an answer. Python and the command line take every setting from here.
 
-Python and the command line take every setting from here. So that help comes at once, this imports no network.
+So that help comes at once, this imports no network.
 """
 
 # ruff: noqa: RUF009  # _setting makes a field
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +47,12 @@ STATEMENTS = (
     "beliefs",
 )
 """Arguments of `Knowledge`."""
-FORMER_NAMES = {"observations": "max_rows"}
-"""Settings of earlier versions, which files may still have, and their names now."""
+FORMER_NAMES = {"observations": "max_rows", "rule": "decode", "k": "n_graphs"}
+"""Settings and arguments of earlier versions, which files may still have, and their names now."""
+DIRECTIONS = ("tempered", "network")
+"""Choices for the probabilities of directions: as real tables bear them out, or as the network gives them."""
+HIDDEN = ("none", "standing-out", "all")
+"""Choices for the hidden causes to show: no pair, pairs that stand out from their table, or all above the threshold."""
 
 
 def _setting(default: Any, help: str, *choices: str, kind: Any = None) -> Any:
@@ -94,13 +98,13 @@ class Settings:
         "tempered",
         "Which probabilities directions have: those that real tables bear out (tempered), or the network's own "
         "(network).",
-        *("tempered", "network"),
+        *DIRECTIONS,
     )
     hidden: str = _setting(
         "standing-out",
         "Which hidden causes to show: none, those that stand out from the table's own level (standing-out), or all "
         "above the threshold.",
-        *("none", "standing-out", "all"),
+        *HIDDEN,
     )
     hidden_threshold: float = _setting(0.5, "The probability above which a hidden cause is shown.")
     max_rows: int | None = _setting(
@@ -147,16 +151,9 @@ class Settings:
         """Change some of the settings or reading options; ConfigurationError for a name that is unknown.
 
         Arguments of `Knowledge`, such as `roots` or `randomized`, add to what is known.
-
-        Examples
-        --------
-        >>> changed = settings.changed(decode="shd", drop=["id"])
-        >>> changed.decode, changed.reading.drop
-        ('shd', ('id',))
         """
         own = [entry.name for entry in fields(self)]
-        if former := [name for name in changes if name in FORMER_NAMES]:
-            raise ConfigurationError(f"{former[0]!r} is now called {FORMER_NAMES[former[0]]}.")
+        refuse_former_names(changes)
         check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *STATEMENTS])
         if statements := {name: changes[name] for name in STATEMENTS if name in changes}:
             known = as_knowledge(changes.get("knowledge", self.knowledge))
@@ -174,10 +171,7 @@ class Settings:
         return self if self.frames != "auto" else replace(self, frames=library_of(source))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON can hold them, with the reading options that are not the default.
-
-        Not for a model that is an object.
-        """
+        """The settings as JSON can hold them, with the reading options that are not the default."""
         if not isinstance(self.model, str | Path):
             raise ConfigurationError("Expected the name or path of a model, got a model itself: save it first.")
         names = [entry.name for entry in fields(self) if entry.name not in ("reading", "series")]
@@ -189,6 +183,13 @@ class Settings:
     def from_dict(cls, content: Mapping[str, Any]) -> Settings:
         """Read what `to_dict` returned, also in earlier versions; an unknown name is a ConfigurationError."""
         return cls().changed(**{FORMER_NAMES.get(name, name): value for name, value in content.items()})
+
+
+def refuse_former_names(given: Iterable[str]) -> None:
+    """ConfigurationError for a name of an earlier version, with its name now."""
+    for name in given:
+        if name in FORMER_NAMES:
+            raise ConfigurationError(f"{name!r} is now called {FORMER_NAMES[name]!r}.")
 
 
 def as_knowledge(source: Any) -> Knowledge:

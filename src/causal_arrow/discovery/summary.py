@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import html
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, why_uncaused
-from causal_arrow.discovery.directions import RIGHT_ON_REAL_TABLES, is_first_by_name
 from causal_arrow.errors import PYTHON, Remedy, Wording
 from causal_arrow.text import counted, first_few, listed
 
@@ -27,6 +27,19 @@ MAX_VANISHED = 5
 MAX_HIDDEN_CAUSES = 10
 Decision = Literal["required", "by knowledge", "by environment", "by experiment"]
 COLUMNS = ("cause", "effect", "probability", "adjacent", "direction")
+RIGHT_ON_REAL_TABLES = (
+    "In real tables about 6 in 10 arrows point the right way; of those called strong, more than 9 in 10."
+)
+"""61% of 1,985 arrows between columns of known order, and 99% of 67, over both halves of the lab's `real-orders`."""
+# Names of columns that nothing else in a table causes, and words that may stand next to those: a birth weight is not
+# a date of birth.
+_FIRST = re.compile(
+    r"age|sex|gender|male|female|race|ethnicity|ethnic|black|white|hispanic|nationality|region|birth|birthdate|birthday"
+    r"|birthyear|born|dob|year|date"
+)
+_QUALIFIERS = re.compile(
+    r"of|in|at|is|the|years|yrs|months|group|category|code|baseline|entry|origin|country|place|month|day"
+)
 
 
 def title(answer: Answer) -> str:
@@ -73,6 +86,13 @@ def direction_sentences(answer: Answer, wording: Wording = PYTHON) -> list[str]:
     undecided = any(decided_by(answer, edge.source, edge.target) is None for edge in answer.edges)
     rate = RIGHT_ON_REAL_TABLES if undecided and answer.directions == "tempered" else ""
     return [sentence for sentence in (rate, suggestion_sentence(answer, wording)) if sentence]
+
+
+def is_first_by_name(name: str) -> bool:
+    """Whether the name of a column says that nothing else in the table causes it, as "age" or "birth_year" do."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+", name)]
+    others = [word for word in words if not _FIRST.fullmatch(word)]
+    return len(others) < len(words) and all(_QUALIFIERS.fullmatch(word) for word in others)
 
 
 def suggestion(answer: Answer) -> Remedy | None:

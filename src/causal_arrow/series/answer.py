@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, hidden_cause_record
-from causal_arrow.discovery.hidden import HIDDEN, HIDDEN_CAUSE, is_flagged, level_of
+from causal_arrow.discovery.hidden import HIDDEN_CAUSE, is_flagged, level_of
+from causal_arrow.discovery.settings import HIDDEN
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choice
 from causal_arrow.graphs.decoding import check_threshold, decode, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid

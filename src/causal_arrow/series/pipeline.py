@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
-from causal_arrow.discovery.directions import direction_temperature
 from causal_arrow.discovery.inference import Workload, check_memory, infer, model_name, workload
+from causal_arrow.discovery.pipeline import direction_temperature
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
