@@ -13,15 +13,15 @@ import pytest
 
 from causal_arrow import Arrow, load_example
 from causal_arrow.errors import ArrowError
-from causal_arrow.examples import EXAMPLES, beach, greenhouse, hospital
-from causal_arrow.examples.hospital import EFFECTS, draw_patients
+from causal_arrow.examples import EXAMPLES
+from causal_arrow.examples.equations import HOSPITAL_EFFECTS, bundled_tables, draw_patients
 from causal_arrow.graphs.dag import is_acyclic
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_bundled_tables_are_those_that_the_scripts_make() -> None:
-    for name, made in (hospital.make_tables() | beach.make_tables() | greenhouse.make_tables()).items():
+def test_the_bundled_tables_are_those_of_the_equations() -> None:
+    for name, made in bundled_tables().items():
         pd.testing.assert_frame_equal(load_example(name), made, check_exact=False)
 
 
@@ -58,7 +58,7 @@ def test_the_true_effects_are_those_of_trials() -> None:
     for outcome in ("stay", "day3"):
         by_drug = trial.groupby("drug")[outcome].mean()
         assert by_drug[1] - by_drug[0] == pytest.approx(
-            EFFECTS["drug", outcome], abs=0.2 if outcome == "day3" else 0.05
+            HOSPITAL_EFFECTS["drug", outcome], abs=0.2 if outcome == "day3" else 0.05
         )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from causal_arrow import Arrow, Knowledge, SeriesDiscovery, discover, load_example
 from causal_arrow.errors import COMMAND_LINE, ArrowError, ConfigurationError, KnowledgeError, TableError
-from causal_arrow.examples.greenhouse import EDGES, draw_days
+from causal_arrow.examples.equations import GREENHOUSE_EDGES, draw_greenhouse
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.answer import SeriesAnswer
@@ -52,7 +52,7 @@ def edges(found: SeriesDiscovery) -> set[tuple[str, str, int]]:
 
 
 def test_the_equations_of_the_greenhouse_are_found(found: SeriesDiscovery) -> None:
-    assert edges(found) == set(EDGES)
+    assert edges(found) == set(GREENHOUSE_EDGES)
 
 
 def test_order_of_rows_and_of_columns_does_not_matter_where_time_is_given(
@@ -115,11 +115,11 @@ def test_numbers_as_times_are_resampled_to_a_length() -> None:
 def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> None:
     houses = []
     for unit in range(40):
-        days = draw_days(25, np.random.default_rng(unit)).assign(house=f"h{unit}", glass=["old", "new"][unit % 2])
+        days = draw_greenhouse(25, np.random.default_rng(unit)).assign(house=f"h{unit}", glass=["old", "new"][unit % 2])
         houses.append(days.assign(soil=days["soil"] + 5 * (unit % 2)))
     panel = series_of(pd.concat(houses), lags=2, time="day", unit="house")
     assert panel.series.units == 40
-    assert edges(panel) == set(EDGES)
+    assert edges(panel) == set(GREENHOUSE_EDGES)
     assert panel.answer.context == ("glass",)
     by_target = dict(zip(panel.answer.names, panel.answer.context_probabilities[0], strict=True))
     assert max(by_target, key=by_target.__getitem__) == "soil"
@@ -130,14 +130,14 @@ def test_units_do_not_mix_and_what_is_constant_within_them_becomes_context() -> 
 
 
 def test_units_may_be_as_short_as_two_steps_more_than_the_lags() -> None:
-    houses = [draw_days(3, np.random.default_rng(unit)).assign(house=f"h{unit}") for unit in range(200)]
+    houses = [draw_greenhouse(3, np.random.default_rng(unit)).assign(house=f"h{unit}") for unit in range(200)]
     panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
     assert "200 units with about 1 step after the lags" in str(panel)
     assert {("soil", "watering", 1), ("watering", "soil", 1), ("temperature", "soil", 1)} & edges(panel)
 
 
 def test_constants_of_few_units_are_said_to_be_left_out() -> None:
-    houses = [draw_days(40, np.random.default_rng(unit)).assign(house=unit, size=unit) for unit in range(5)]
+    houses = [draw_greenhouse(40, np.random.default_rng(unit)).assign(house=unit, size=unit) for unit in range(5)]
     panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
     assert panel.answer.context == ()
     assert "'size' is constant within each unit: it has 5 observations, one per unit, too few to learn" in str(panel)
@@ -299,7 +299,7 @@ def test_no_graph_contradicts_the_knowledge_and_the_network_does_not_run_again(f
         assert not graph[0, k, informed.answer.index_of("temperature")]
         assert not graph[:, informed.answer.index_of("watering"), informed.answer.index_of("soil")].any()
     assert informed.network is found.network
-    assert edges(found) == set(EDGES)
+    assert edges(found) == set(GREENHOUSE_EDGES)
 
 
 # Answers
@@ -320,7 +320,7 @@ def test_the_summary_is_at_least_as_probable_as_its_most_probable_lag(found: Ser
 def test_the_frame_of_edges_has_a_column_of_lags(found: SeriesDiscovery) -> None:
     frame = found.edges
     listed = set(zip(frame["source"], frame["target"], frame["lag"], strict=True))
-    assert listed == set(EDGES)
+    assert listed == set(GREENHOUSE_EDGES)
 
 
 def test_hidden_causes_are_shown_as_the_settings_say(found: SeriesDiscovery) -> None:
@@ -367,7 +367,7 @@ def test_curves_hold_the_effects_of_the_equations(found: SeriesDiscovery, cause:
 
 
 def test_a_lasting_change_adds_up_what_a_single_one_does() -> None:
-    long = series_of(draw_days(5000, np.random.default_rng(5)), lags=2, time="day")
+    long = series_of(draw_greenhouse(5000, np.random.default_rng(5)), lags=2, time="day")
     held = long.response("watering", "growth", steps=4, kind="step")
     assert held.estimate[3] == pytest.approx(0.4, abs=0.1)
     assert held.low[3] < held.estimate[3] < held.high[3]
@@ -489,7 +489,7 @@ def test_text_formats_name_every_edge(found: SeriesDiscovery, name: str) -> None
 
 
 def test_pictures_show_every_variable_and_every_edge(found: SeriesDiscovery, tmp_path: Path) -> None:
-    for what, edges_drawn in (("summary", len(found.answer.edges)), ("window", len(EDGES))):
+    for what, edges_drawn in (("summary", len(found.answer.edges)), ("window", len(GREENHOUSE_EDGES))):
         found.draw(tmp_path / "graph.svg", tmp_path / "graph.png", what=what)
         text = (tmp_path / "graph.svg").read_text()
         assert all(f">{name}<" in text for name in found.answer.names)

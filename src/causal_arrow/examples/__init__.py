@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module, resources
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from causal_arrow.text import closest, listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 Bools = NDArray[np.bool_]
 
@@ -58,57 +56,49 @@ def load_example(name: str) -> pd.DataFrame:
         near = closest(name, EXAMPLES)
         hint = f"expected one of {listed(list(EXAMPLES))}." if near is None else f"did you mean {near!r}?"
         raise ConfigurationError(f"There is no example {shown(name)}: {hint}")
-    frame, known = EXAMPLES[name]()
+    return EXAMPLES[name]()
+
+
+def _bundled(name: str, **known: Any) -> pd.DataFrame:
+    """The table in a file of this package, with what is known about it."""
+    import pandas as pd
+
+    with (_DATA / f"{name}.csv").open(encoding="utf-8") as file:
+        frame = pd.read_csv(file)
     frame.attrs.update(known)
     return frame
 
 
-def _bundled(name: str) -> pd.DataFrame:
-    import pandas as pd
+def _imaginary(name: str, title: str) -> pd.DataFrame:
+    """A table drawn by the equations of an imaginary place."""
+    from causal_arrow.examples.equations import KNOWN
 
-    with (_DATA / f"{name}.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file)
-
-
-def _imaginary(module: str, name: str, title: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table drawn by the equations of a module of this package."""
-    equations = import_module(f"causal_arrow.examples.{module}")
-    known: dict[str, Any] = {"title": title, "edges": list(equations.EDGES)}
-    if hasattr(equations, "EFFECTS"):
+    edges, effects = KNOWN[name]
+    known: dict[str, Any] = {"title": title, "edges": list(edges)}
+    if effects:
         # Names as keys, since attrs go into files as JSON, which has no pairs.
-        known["effects"] = {f"{cause} -> {effect}": size for (cause, effect), size in equations.EFFECTS.items()}
-    return _bundled(name), known
+        known["effects"] = {f"{cause} -> {effect}": size for (cause, effect), size in effects.items()}
+    return _bundled(name, **known)
 
 
-def _us_economy() -> tuple[pd.DataFrame, dict[str, Any]]:
-    return _bundled("us-economy"), {"title": "202 quarters of the economy of the United States", "edges": []}
-
-
-def _sachs() -> tuple[pd.DataFrame, dict[str, Any]]:
+def _sachs() -> pd.DataFrame:
     import pandas as pd
 
     values, names = load_sachs()
-    edges = [(names[j], names[k]) for j, k in np.argwhere(consensus_graph(17))]
     frame = pd.DataFrame(values[:OBSERVATIONAL].copy(), columns=list(names))
-    return frame, {"title": "Proteins in 853 immune cells (Sachs et al. 2005)", "edges": edges}
+    frame.attrs["title"] = "Proteins in 853 immune cells (Sachs et al. 2005)"
+    frame.attrs["edges"] = [(names[j], names[k]) for j, k in np.argwhere(consensus_graph(17))]
+    return frame
 
 
-EXAMPLES: dict[str, Callable[[], tuple[pd.DataFrame, dict[str, Any]]]] = {
-    "hospital": partial(_imaginary, "hospital", "hospital", "800 patients of an imaginary hospital"),
-    "hospital-trial": partial(
-        _imaginary, "hospital", "hospital-trial", "200 patients of a trial in an imaginary hospital"
-    ),
-    "beach": partial(_imaginary, "beach", "beach", "400 days at an imaginary beach"),
-    "greenhouse": partial(_imaginary, "greenhouse", "greenhouse", "500 days of an imaginary greenhouse"),
-    "us-economy": _us_economy,
+EXAMPLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "hospital": partial(_imaginary, "hospital", "800 patients of an imaginary hospital"),
+    "hospital-trial": partial(_imaginary, "hospital-trial", "200 patients of a trial in an imaginary hospital"),
+    "beach": partial(_imaginary, "beach", "400 days at an imaginary beach"),
+    "greenhouse": partial(_imaginary, "greenhouse", "500 days of an imaginary greenhouse"),
+    "us-economy": partial(_bundled, "us-economy", title="202 quarters of the economy of the United States", edges=[]),
     "sachs": _sachs,
 }
-
-
-def write_tables(tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write bundled tables again: what `python -m causal_arrow.examples.hospital` does, for example."""
-    for name, frame in tables.items():
-        frame.to_csv(Path(__file__).parent / "data" / f"{name}.csv", index=False)
 
 
 # Flow cytometry of 11 proteins in 7466 human immune cells (Sachs et al. 2005), and the consensus graphs

@@ -20,7 +20,7 @@ from causal_arrow.discovery.pipeline import discover, read_for
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.examples import OBSERVATIONAL, load_sachs
-from causal_arrow.examples.hospital import EFFECTS
+from causal_arrow.examples.equations import HOSPITAL_EFFECTS
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
 from causal_arrow.tables import FileInMemory, RawFrame
@@ -79,7 +79,7 @@ EXAMPLES = {
         _hospital,
         ("drug", "stay"),
         "Does the drug lengthen the stay?",
-        EFFECTS,
+        HOSPITAL_EFFECTS,
     ),
     "sachs": ExampleTable("Proteins in 853 immune cells (Sachs et al. 2005)", _sachs),
     "diabetes": ExampleTable("442 patients with diabetes, a year on (Efron et al. 2004)", _diabetes),
