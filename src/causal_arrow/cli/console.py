@@ -1,9 +1,9 @@
-"""Consoles of commands, and the values of options that name an output."""
+"""What commands print, as text or as JSON, and the values of options that name an output."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from causal_arrow.text import visible
 PIPED_WIDTH = 10_000
 
 
-class SafeConsole(Console):
-    """Writes control characters out: the name of a column may hold an escape sequence."""
+class PlainConsole(Console):
+    """Prints text as it is, with control characters written out: the name of a column may hold anything."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         """The text without control characters, ready to print."""
@@ -29,24 +29,47 @@ class SafeConsole(Console):
 
 def console(stderr: bool = False) -> Console:
     """A console with colors and the width of the screen on a terminal, and plain unbroken lines elsewhere."""
-    stream = sys.stderr if stderr else sys.stdout
-    return SafeConsole(
-        stderr=stderr, highlight=False, soft_wrap=not stream.isatty(), width=None if stream.isatty() else PIPED_WIDTH
-    )
+    screen = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if screen else PIPED_WIDTH
+    return PlainConsole(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=not screen, width=width)
 
 
-def grid(*headings: str, right: Sequence[str] = ()) -> Grid:
-    """An empty table with these headings; the columns in `right` hold numbers."""
-    table = Grid(box=SIMPLE_HEAD if sys.stdout.isatty() else None, show_edge=False, pad_edge=False, header_style="bold")
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text, the first of them bold."""
+    first, *others = lines
+    console().print(first, style="bold")
+    for line in others:
+        console().print(line)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | Text]], numbers: Sequence[str] = ()) -> None:
+    """Print a table of cells; the columns called `numbers` are aligned on the right."""
+    screen = sys.stdout.isatty()
+    table = Grid(box=SIMPLE_HEAD if screen else None, show_edge=False, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading, justify="right" if heading in right else "left", no_wrap=heading in right)
-    return table
+        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=heading in numbers)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def print_rest(total: int, shown: int) -> None:
     """Say how to see the lines of a list beyond those shown."""
     if total > shown:
         console().print(f"... and {total - shown:,} more: see them with --show {total}.")
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print what to be careful about, in words for the command line."""
+    for warning in warnings:
+        console().print(Text("Careful:", style="yellow"), warning)
+
+
+def print_json(content: Any) -> None:
+    """Print JSON and nothing else."""
+    from causal_arrow.discovery.exports import json_text
+
+    print(json_text(content))
 
 
 def folder(text: str) -> Path:

@@ -72,15 +72,14 @@ class Destination:
             return []
         return [self.output.name] if self.is_one_file else list(self.in_folder)
 
-    def write(self, one: Callable[[Path, str], None], everything: Callable[[Path], None]) -> None:
-        """Write the file with `one`, given its path and its content, or all files of a folder with `everything`."""
+    def write(self, write: Callable[[str, Path], None]) -> None:
+        """Write the files with a function of the content's name, such as graph.svg, and the path."""
         if self.output is None:
             return
         with written_together(self.folder, self.names, self.overwrite) as unfinished:
-            if self.is_one_file:
-                one(unfinished / self.output.name, self.by_ending[self.output.suffix.lower()])
-            else:
-                everything(unfinished)
+            for name in self.names:
+                content = self.by_ending[self.output.suffix.lower()] if self.is_one_file else name
+                write(content, unfinished / name)
 
     def _refuse_other_endings(self, output: Path) -> None:
         """ConfigurationError for a new folder with the name of a file that is not written here, or misspelled."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import time
 import warnings
 from dataclasses import dataclass
@@ -12,33 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, folder, grid
+from causal_arrow.cli.console import console, folder, print_json, print_rest, print_table, print_warnings
 from causal_arrow.cli.destination import Destination
-from causal_arrow.cli.series import SERIES_BY_ENDING, SERIES_FILES, print_series, refuse_for_series, write_series
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
-from causal_arrow.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.table import Table as Grid
+    import pandas as pd
 
     from causal_arrow.discovery.answer import Answer
-    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.second_opinion import SecondOpinion
-    from causal_arrow.discovery.summary import Summary
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.discovery.uncertainty import EdgeStability
-    from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.series import SeriesOptions
-    from causal_arrow.tables.options import ReadOptions
+    from causal_arrow.series.answer import SeriesAnswer
 
 OPINION_PICTURE = "second-opinion.svg"
+TEXTS = ("graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt")
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
 BY_ENDING = {
     ".json": "graph.json",
@@ -54,6 +46,20 @@ BY_ENDING = {
     ".pdf": "graph.pdf",
 }
 """The file that an output names, by its ending."""
+SERIES_FILES = (
+    *("graph.json", "edges.csv", "graph.graphml", "graph.dot"),
+    *("summary.png", "summary.svg", "window.png", "window.svg"),
+)
+SERIES_BY_ENDING = {
+    ".json": "graph.json",
+    ".csv": "edges.csv",
+    ".graphml": "graph.graphml",
+    ".dot": "graph.dot",
+    ".gv": "graph.dot",
+    ".png": "summary.png",
+    ".svg": "summary.svg",
+    ".pdf": "summary.pdf",
+}
 MAX_INDIRECT = 10
 
 WORKERS = options.workers(
@@ -102,13 +108,10 @@ def discover(
     ] = None,
     as_json: options.AsJson = False,
     show: Annotated[int, typer.Option(help="How many edges the summary lists.", min=0)] = 40,
-    settings: Mapping[str, Any] = options.SETTINGS,
-    asked: Mapping[str, Any] = QUESTIONS,
     workers: Mapping[str, Any] = WORKERS,
+    settings: Settings = options.ALL_SETTINGS,
+    asked: Mapping[str, Any] = QUESTIONS,
     overwrite: options.Overwrite = False,
-    series: SeriesOptions = options.SERIES,
-    knowledge: Knowledge = options.KNOWLEDGE,
-    reading: ReadOptions = options.READING,
 ) -> None:
     """Find the causal graph of a table, or of a time series with --lags.
 
@@ -118,51 +121,37 @@ def discover(
     graph.dagitty.txt and pictures.
     """
     started = time.perf_counter()
-    if series.are_given:
-        refuse_for_series(**{name: asked[name] for name in ("graphs", "bootstrap", "falsify")})
-        destination = Destination(output, table, overwrite, SERIES_BY_ENDING, SERIES_FILES)
-        in_time = options.series_discovery(table, settings, knowledge, reading, series)
-        seconds = time.perf_counter() - started
-        opinion = in_time.second_opinion() if asked["second_opinion"] else None
-        write_series(destination, in_time.answer)
-        if as_json:
-            content = json.loads(in_time.to_json())
-            options.print_json(content if opinion is None else {**content, "second_opinion": opinion.to_dict()})
-            return
-        print_series(in_time, options.table_name(table), show)
-        _print_opinion(opinion)
-        _print_footer(destination, f"{seconds:.1f} s with {in_time.answer.model}")
-        return
-    destination = Destination(output, table, overwrite, BY_ENDING, _names(asked))
-    if workers != WORKERS.defaults:
-        _check_workers(asked["bootstrap"], workers)
+    in_time = settings.series.are_given
+    _check_questions(asked, workers, in_time)
+    files = (SERIES_BY_ENDING, SERIES_FILES) if in_time else (BY_ENDING, _names(asked))
+    destination = Destination(output, table, overwrite, *files)
 
-    found = options.discovery(table, settings, knowledge, reading)
+    found = options.discovery(table, settings)
     seconds = time.perf_counter() - started
-    extras = _extras(found, asked, workers, quick_test=not as_json)
-    answer = found.answer
-    destination.write(partial(_write_one, answer, extras), partial(_write, answer, extras))
+    extras = _extras(found, asked, workers, quick_test=not as_json and not in_time)
+    destination.write(partial(_write_series if in_time else _write, found.answer, extras))
     if as_json:
-        options.print_json(_as_dict(answer, extras))
+        print_json(_as_dict(found.answer, extras))
         return
-    _print_summary(answer, extras, options.table_name(table), show)
-    _print_opinion(extras.opinion)
-    _print_footer(destination, f"{seconds:.1f} s with {answer.model}")
-    if destination.is_one_file and Path(destination.names[0]).suffix.lower() == ".csv" and answer.hidden_causes:
-        from causal_arrow.discovery.exports import left_out_sentence
-
-        console(stderr=True).print(escape(f"It holds only directed edges. {left_out_sentence(answer)}"))
+    (_print_series if in_time else _print_summary)(found.answer, extras, options.table_name(table), show)
+    if extras.opinion is not None:
+        console().print(f"\n{extras.opinion}")
+    _print_footer(destination, found.answer, seconds)
 
 
-def _check_workers(bootstrap: int | None, workers: Mapping[str, Any]) -> None:
-    """ConfigurationError for workers without work, or workers that do not exist."""
-    from causal_arrow.many.workers import check_backend
+def _check_questions(asked: Mapping[str, Any], workers: Mapping[str, Any], in_time: bool) -> None:
+    """ConfigurationError for questions that are not for series, workers without work, or that do not exist."""
+    if in_time:
+        if for_tables := [name for name in ("graphs", "bootstrap", "falsify") if asked[name]]:
+            raise ConfigurationError(f"--{for_tables[0]} is for tables: leave it out, or leave out --lags.")
+    elif workers != WORKERS.defaults:
+        from causal_arrow.many.workers import check_backend
 
-    if bootstrap is None:
-        raise ConfigurationError(
-            "--backend, --jobs and --cluster share the work of --bootstrap; for many tables there is discover-many."
-        )
-    check_backend(workers["backend"], workers["cluster"])
+        if asked["bootstrap"] is None:
+            raise ConfigurationError(
+                "--backend, --jobs and --cluster share the work of --bootstrap; for many tables there is discover-many."
+            )
+        check_backend(workers["backend"], workers["cluster"])
 
 
 @dataclass
@@ -175,27 +164,26 @@ class Extras:
     not_tested: str = ""
     """Why the test that was asked for is missing."""
     graphs: int = 0
-    ancestors: NDArray[np.float64] | None = None
+    ancestors: pd.DataFrame | None = None
     stability: EdgeStability | None = None
     opinion: SecondOpinion | None = None
 
 
-def _extras(found: Discovery, asked: Mapping[str, Any], workers: Mapping[str, Any], quick_test: bool) -> Extras:
+def _extras(found: Any, asked: Mapping[str, Any], workers: Mapping[str, Any], quick_test: bool) -> Extras:
     from causal_arrow.discovery.effects.falsification import why_not_tested
 
-    thorough, graphs, bootstrap = asked["falsify"], asked["graphs"], asked["bootstrap"]
-    extras = Extras(thorough)
-    if thorough or quick_test:
-        extras.falsification = found.compatibility(thorough=thorough)
-    if thorough and extras.falsification is None:
+    extras = Extras(asked["falsify"])
+    if extras.thorough or quick_test:
+        extras.falsification = found.compatibility(thorough=extras.thorough)
+    if extras.thorough and extras.falsification is None:
         extras.not_tested = why_not_tested(found.table)
-    if graphs is not None:
+    if asked["graphs"] is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ArrowWarning)  # the summary has it
-            extras.graphs = graphs
-            extras.ancestors = found.ancestor_probabilities(graphs, asked["seed"]).to_numpy()
-    if bootstrap is not None:
-        extras.stability = found.stability(bootstrap, asked["seed"], **workers)
+            extras.graphs = asked["graphs"]
+            extras.ancestors = found.ancestor_probabilities(extras.graphs, asked["seed"])
+    if asked["bootstrap"] is not None:
+        extras.stability = found.stability(asked["bootstrap"], asked["seed"], **workers)
     if asked["second_opinion"]:
         extras.opinion = found.second_opinion()
     return extras
@@ -206,44 +194,44 @@ def _extras(found: Discovery, asked: Mapping[str, Any], workers: Mapping[str, An
 
 def _names(asked: Mapping[str, Any]) -> list[str]:
     """The names of all files, given the questions that were asked."""
-    names = ["graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt"]
+    names = list(TEXTS)
     names += ["ancestors.csv"] if asked["graphs"] is not None else []
     names += ["stability.csv"] if asked["bootstrap"] is not None else []
     return [*names, *PICTURES, *([OPINION_PICTURE] if asked["second_opinion"] else [])]
 
 
-def _write(answer: Answer, extras: Extras, folder: Path) -> None:
-    from causal_arrow.discovery import exports, pictures
-
-    for name in exports.TEXT_FORMATS:
-        _write_one(answer, extras, folder / name, name)
-    if extras.ancestors is not None:
-        with (folder / "ancestors.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["", *answer.names])
-            writer.writerows([name, *row] for name, row in zip(answer.names, extras.ancestors.tolist(), strict=True))
-    if extras.stability is not None:
-        extras.stability.to_frame().to_csv(folder / "stability.csv", index=False)
-    graph_png, graph_svg, map_png, map_svg = (folder / name for name in PICTURES)
-    pictures.save_graph(answer, graph_png, graph_svg)
-    pictures.save_probabilities(answer, map_png, map_svg)
-    if extras.opinion is not None:
-        extras.opinion.draw(folder / OPINION_PICTURE)
-
-
-def _write_one(answer: Answer, extras: Extras, path: Path, name: str) -> None:
-    """Write what the file of this name holds; graph.json also holds the extras."""
+def _write(answer: Answer, extras: Extras, name: str, path: Path) -> None:
+    """Write the file of this name; graph.json also holds the extras."""
     from causal_arrow.discovery import exports, pictures
 
     if name == "graph.json":
         path.write_text(exports.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
     elif name in exports.TEXT_FORMATS:
         path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+    elif name == "ancestors.csv" and extras.ancestors is not None:
+        extras.ancestors.to_csv(path)
+    elif name == "stability.csv" and extras.stability is not None:
+        extras.stability.to_frame().to_csv(path, index=False)
+    elif name == OPINION_PICTURE and extras.opinion is not None:
+        extras.opinion.draw(path)
+    elif name.startswith("probabilities"):
+        pictures.save_probabilities(answer, path)
     else:
         pictures.save_graph(answer, path)
 
 
-def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
+def _write_series(answer: SeriesAnswer, extras: Extras, name: str, path: Path) -> None:
+    """Write the file of this name about a series."""
+    from causal_arrow.series import pictures
+    from causal_arrow.series.exports import TEXT_FORMATS
+
+    if name in TEXT_FORMATS:
+        path.write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+    else:
+        pictures.save(answer, path, what=name.partition(".")[0])
+
+
+def _as_dict(answer: Answer | SeriesAnswer, extras: Extras) -> dict[str, Any]:
     from causal_arrow.discovery.answer import DIGITS
 
     content = answer.to_dict()
@@ -253,7 +241,7 @@ def _as_dict(answer: Answer, extras: Extras) -> dict[str, Any]:
         content["falsification"] = {"tests": 0, "sentence": extras.not_tested}
     if extras.ancestors is not None:
         content["graphs"] = extras.graphs
-        content["ancestor_probabilities"] = extras.ancestors.tolist()
+        content["ancestor_probabilities"] = extras.ancestors.to_numpy().tolist()
     if extras.stability is not None:
         edges = extras.stability.to_frame().round(DIGITS).to_dict("records")
         content["bootstrap"] = {"resamples": extras.stability.resamples, "edges": edges}
@@ -271,73 +259,91 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
 
     said = summarize(answer, extras.falsification, COMMAND_LINE, show, extras.not_tested)
     screen = console()
-    screen.print(f"[bold]{escape(f'{file}: {said.title}')}[/bold]\n")
+    screen.print(f"{file}: {said.title}\n", style="bold")
     if said.rows:
-        screen.print(_edge_table(answer, said, extras.stability))
+        _print_edges(answer, said.headings, said.rows, extras.stability)
     if said.more:
         screen.print(f"{said.more}: see them with --show {said.edges}.")
     if said.no_edges:
         screen.print(said.no_edges)
-    screen.print(f"\n[bold]{said.count}[/bold] {escape(said.order)}")
+    screen.print()
+    screen.print(Text(said.count, style="bold"), said.order)
     for remark in said.remarks:
-        screen.print(escape(remark))
+        screen.print(remark)
     if said.test:
-        screen.print(("[yellow]Careful:[/yellow] " if said.contradicted else "") + escape(said.test))
+        screen.print(*([Text("Careful:", style="yellow")] if said.contradicted else []), said.test)
     if extras.ancestors is not None:
-        _print_indirect(answer, extras)
+        _print_indirect(answer, extras.graphs, extras.ancestors)
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
-            screen.print(escape(sentence))
-    options.print_warnings(said.warnings)
+            screen.print(sentence)
+    print_warnings(said.warnings)
 
 
-def _print_opinion(opinion: SecondOpinion | None) -> None:
-    if opinion is not None:
-        console().print(escape(f"\n{visible(str(opinion))}"))
-
-
-def _edge_table(answer: Answer, said: Summary, stability: EdgeStability | None) -> Grid:
+def _print_edges(
+    answer: Answer, headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...], stability: EdgeStability | None
+) -> None:
     """One line per edge, with whether its direction is compelled, and how stable it is if that is known."""
     from causal_arrow.discovery.summary import decided_by
 
-    cause, effect, *others = said.headings
-    headings = [cause, "", effect, *others, "compelled", *(["stability"] if stability else [])]
-    table = grid(*headings, right=("probability", "adjacent", "stability"))
-    for edge, (_, _, *cells, direction) in zip(answer.edges, said.rows, strict=False):
-        weak = edge.direction == "weak" and decided_by(answer, edge.source, edge.target) is None
-        marked = f"[yellow]{escape(direction)}[/yellow]" if weak else escape(direction)
-        row = [*map(escape, (edge.source, "→", edge.target, *cells)), marked, "yes" if edge.compelled else "no"]
+    rows: list[list[str | Text]] = []
+    for edge, (cause, effect, *cells, direction) in zip(answer.edges, lines, strict=False):
+        weak = edge.direction == "weak" and decided_by(answer, cause, effect) is None
+        marked = Text(direction, style="yellow") if weak else direction
+        rows.append([cause, "→", effect, *cells, marked, "yes" if edge.compelled else "no"])
         if stability:
-            row.append(f"{stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]:.2f}")
-        table.add_row(*row)
-    return table
+            rows[-1].append(f"{stability.frequencies[answer.index_of(cause), answer.index_of(effect)]:.2f}")
+    cause, effect, *others = headings
+    others += ["compelled", *(["stability"] if stability else [])]
+    print_table((cause, "", effect, *others), rows, numbers=("probability", "adjacent", "stability"))
 
 
-def _print_indirect(answer: Answer, extras: Extras) -> None:
+def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
     """The most probable causes that are not direct ones in the graph."""
-    assert extras.ancestors is not None
     pairs = [
-        (probability, answer.names[j], answer.names[k])
-        for j, row in enumerate(extras.ancestors.tolist())
-        for k, probability in enumerate(row)
-        if probability >= 0.5 and not answer.adjacency[j, k]
+        (share, cause, effect)
+        for cause, row, direct in zip(answer.names, shares.to_numpy(), answer.adjacency, strict=True)
+        for effect, share, is_direct in zip(answer.names, row.tolist(), direct, strict=True)
+        if share >= 0.5 and not is_direct
     ]
-    screen = console()
     if not pairs:
         return
-    screen.print(f"\nIndirect causes, by their share among {extras.graphs} sampled graphs:")
-    table = grid("cause", "", "effect", "probability", right=("probability",))
-    for probability, cause, effect in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:MAX_INDIRECT]:
-        table.add_row(escape(cause), "⇝", escape(effect), f"{probability:.2f}")
-    screen.print(table)
+    pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
+    screen = console()
+    screen.print(f"\nIndirect causes, by their share among {graphs} sampled graphs:")
+    rows = [(cause, "⇝", effect, f"{share:.2f}") for share, cause, effect in pairs[:MAX_INDIRECT]]
+    print_table(("cause", "", "effect", "probability"), rows, numbers=("probability",))
     if len(pairs) > MAX_INDIRECT:
         screen.print(f"... and {len(pairs) - MAX_INDIRECT} more: see ancestor_probabilities with --json or --output.")
 
 
-def _print_footer(destination: Destination, timing: str) -> None:
+def _print_series(answer: SeriesAnswer, extras: Extras, file: str, show: int) -> None:
+    """The summary of a window graph: edges with their lags, then sentences and warnings."""
+    from causal_arrow.series.exports import COLUMNS, NO_EDGES, cells, sentences, title
+
+    screen = console()
+    screen.print(f"{file}: {title(answer)}\n", style="bold")
+    if answer.edges[:show]:
+        print_table(COLUMNS, map(cells, answer.edges[:show]), numbers=("lag", "probability"))
+    print_rest(len(answer.edges), show)
+    if not answer.edges:
+        screen.print(NO_EDGES)
+    screen.print()
+    for sentence in sentences(answer):
+        screen.print(sentence)
+    print_warnings(answer.worded_warnings(COMMAND_LINE))
+
+
+def _print_footer(destination: Destination, answer: Any, seconds: float) -> None:
+    """How long it took and what was written, on standard error."""
     screen, names = console(stderr=True), destination.names
-    screen.print(f"[dim]{timing}[/dim]")
+    screen.print(f"{seconds:.1f} s with {answer.model}", style="dim")
     if names:
-        screen.print(f"Wrote {f'{len(names)} files to ' if len(names) > 1 else ''}{escape(str(destination.output))}")
+        screen.print(f"Wrote {f'{len(names)} files to ' if len(names) > 1 else ''}{destination.output}")
+    only_edges = destination.is_one_file and destination.by_ending[Path(names[0]).suffix.lower()] == "edges.csv"
+    if only_edges and destination.by_ending is BY_ENDING and answer.hidden_causes:
+        from causal_arrow.discovery.exports import left_out_sentence
+
+        screen.print(f"It holds only directed edges. {left_out_sentence(answer)}")
 
 
 EXAMPLES = {

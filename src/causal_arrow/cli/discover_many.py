@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, folder
-from causal_arrow.text import counted
+from causal_arrow.cli.console import console, folder, print_json
+from causal_arrow.text import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from causal_arrow.graphs.knowledge import Knowledge
+    from causal_arrow.discovery.settings import Settings
     from causal_arrow.many.folder import Record
-    from causal_arrow.tables.options import ReadOptions
 
 MAX_FAILURES = 20
 """Failures listed one by one in the summary."""
@@ -49,9 +48,7 @@ def discover_many(
     workers: Mapping[str, Any] = options.workers(
         "How many processes; by default as many as there are cores and as fit into memory."
     ),
-    settings: Mapping[str, Any] = options.SETTINGS,
-    knowledge: Knowledge = options.KNOWLEDGE,
-    reading: ReadOptions = options.READING,
+    settings: Settings = options.READ_SETTINGS,
 ) -> None:
     """Find the causal graphs of many tables.
 
@@ -60,19 +57,16 @@ def discover_many(
     table that cannot be answered is recorded with the reason, and the others continue. Exits with status 1 if there was
     one, else 0.
     """
-    from causal_arrow.discovery.settings import Settings
     from causal_arrow.many.folder import OK, SUMMARY
     from causal_arrow.many.run import ManyRun
     from causal_arrow.progress import progress_bar
 
-    everything = Settings(**settings, knowledge=knowledge, reading=reading)
-    run = ManyRun(tables, output, everything, **workers, retry=retry, surface="command-line")
+    run = ManyRun(tables, output, settings, **workers, retry=retry, surface="command-line")
     screen = console(stderr=True)
     before = len(run.names) - len(run.to_do)
     again = f" ({run.changed} again, for other content, settings or version)" if run.changed else ""
     screen.print(
-        f"{counted(len(run.names), 'table')}, {before} done before, {len(run.to_do)} to do{again}; answers in "
-        f"{escape(str(output))}"
+        f"{counted(len(run.names), 'table')}, {before} done before, {len(run.to_do)} to do{again}; answers in {output}"
     )
     try:
         with progress_bar(pieces=len(run.to_do), lines=True) as progress:
@@ -89,7 +83,7 @@ def discover_many(
     if as_json:
         keys = ("table", "source", "status", "error", "observations", "variables", "edges", "seconds")
         facts = [{key: record[key] for key in keys if record.get(key) is not None} for record in records]
-        options.print_json({"answered": len(records) - len(failed), "failed": len(failed), "tables": facts})
+        print_json({"answered": len(records) - len(failed), "failed": len(failed), "tables": facts})
     else:
         _print_summary(len(records), failed, output / SUMMARY)
     if failed:
@@ -98,12 +92,11 @@ def discover_many(
 
 def _print_summary(tables: int, failed: Sequence[Record], file: Path) -> None:
     screen = console()
-    answered = tables - len(failed)
-    screen.print(f"[bold]{counted(tables, 'table')}: {answered} answered, {len(failed)} failed.[/bold]")
+    screen.print(f"{counted(tables, 'table')}: {tables - len(failed)} answered, {len(failed)} failed.", style="bold")
     for record in failed[:MAX_FAILURES]:
-        screen.print(f"[red]{escape(record['table'])}[/red]: {escape(record['error'])}")
+        screen.print(Text.assemble((visible(record["table"]), "red"), ": "), record["error"], sep="")
     if len(failed) > MAX_FAILURES:
-        screen.print(f"... and {len(failed) - MAX_FAILURES} more: see {escape(str(file))}.")
+        screen.print(f"... and {len(failed) - MAX_FAILURES} more: see {file}.")
 
 
 EXAMPLES = {

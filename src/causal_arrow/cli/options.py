@@ -1,7 +1,7 @@
 """Options that several commands have. A list of them is written once, here, and a command names it as a default:
 
 @options.expanded
-def effect(table: options.TableArgument, ..., reading: ReadOptions = options.READING) -> None:
+def effect(table: options.TableArgument, ..., settings: Settings = options.QUESTION_SETTINGS) -> None:
 """
 
 from __future__ import annotations
@@ -10,26 +10,24 @@ import csv
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
-from rich.markup import escape
 
-from causal_arrow.cli.console import console
+from causal_arrow.cli.console import console, file, print_json, print_warnings
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.errors import ConfigurationError, KnowledgeError
+from causal_arrow.errors import COMMAND_LINE, ConfigurationError, KnowledgeError
 from causal_arrow.inputs import read_bytes
+from causal_arrow.output import written_together
 from causal_arrow.series import SERIES_OPTIONS, SeriesOptions
 from causal_arrow.tables.options import READ_OPTIONS, Form, Missing, Option, ReadOptions
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery.discovery import Discovery
     from causal_arrow.discovery.inference import Workload
     from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.series.discovery import SeriesDiscovery
 
 TABLE_PANEL = "Reading the table"
 KNOWLEDGE_PANEL = "Prior knowledge"
@@ -51,7 +49,8 @@ TableArgument = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help=SEED_HELP, min=0, max=MAX_SEED)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+JSON_HELP = "Print JSON and nothing else."
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 
 
@@ -62,10 +61,14 @@ class OptionList:
     parameters: tuple[inspect.Parameter, ...]
     build: Callable[..., Any]
 
+    def built(self, values: dict[str, Any]) -> Any:
+        """What a command gets for the list; its options are taken out of the values."""
+        return self.build(**{each.name: values.pop(each.name) for each in self.parameters})
+
     @property
     def defaults(self) -> Any:
         """The value that a command gets without any of the options."""
-        return self.build(**{each.name: each.default for each in self.parameters})
+        return self.built({each.name: each.default for each in self.parameters})
 
     def only(self, *names: str) -> Any:
         """The list with only these options."""
@@ -94,10 +97,7 @@ def expanded(command: Command) -> Command:
         bound = inspect.signature(wrapper).bind(*given, **named)
         bound.apply_defaults()
         values = bound.arguments
-        built = {
-            name: each.build(**{entry.name: values.pop(entry.name) for entry in each.parameters})
-            for name, each in lists.items()
-        }
+        built = {name: each.built(values) for name, each in lists.items()}
         command(**values, **built)
 
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -161,38 +161,26 @@ SETTINGS: Any = OptionList(tuple(_setting(entry) for entry in fields(Settings) i
 # What is known
 
 
-def _knowledge(
-    require: list[str] | None,
-    forbid: list[str] | None,
-    roots: list[str] | None,
-    leaves: list[str] | None,
-    tiers: str | None,
-    knowledge: Path | None,
-    no_hidden_cause: list[str] | None,
-    randomized: list[str] | None,
-    belief: list[str] | None,
-) -> Knowledge:
+def _knowledge(**given: Any) -> Knowledge:
     """All that is known about the graph, from options and files together."""
     from causal_arrow.graphs.knowledge import Knowledge
 
     known = Knowledge(
-        required=require or (),
-        forbidden=forbid or (),
-        roots=several(roots) or (),
-        leaves=several(leaves) or (),
-        no_hidden_cause=no_hidden_cause or (),
-        randomized=several(randomized) or (),
-        beliefs=beliefs(belief),
+        required=given["require"] or (),
+        forbidden=given["forbid"] or (),
+        no_hidden_cause=given["no_hidden_cause"] or (),
+        beliefs=_beliefs(given["belief"] or ()),
+        **{name: several(given[name]) or () for name in ("roots", "leaves", "randomized")},
     )
-    if tiers is not None:
-        known = known | _tiers(tiers)
-    return known if knowledge is None else known | Knowledge.from_file(knowledge)
+    if given["tiers"] is not None:
+        known = known | _tiers(given["tiers"])
+    return known if given["knowledge"] is None else known | Knowledge.from_file(given["knowledge"])
 
 
-def beliefs(values: Sequence[str] | None) -> list[tuple[str, float]]:
+def _beliefs(values: Sequence[str]) -> list[tuple[str, float]]:
     """The statements and probabilities in values such as "root age=0.8"."""
     found = []
-    for value in values or ():
+    for value in values:
         statement, _, probability = value.rpartition("=")
         try:
             found.append((statement.strip(), float(probability)))
@@ -381,43 +369,98 @@ SERIES: Any = OptionList(
 """Options for reading a time series, as SeriesOptions."""
 
 
-def series_discovery(
-    table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions, series: SeriesOptions
-) -> SeriesDiscovery:
-    """The discovery for a time series, given what the options build."""
-    from causal_arrow.series.discovery import discover_series
-
-    everything = Settings(**settings, knowledge=knowledge, reading=reading, series=series)
-    return discover_series(table, everything, before=_announce_if_large)
+# All of them, and what a command does with its answer
 
 
-def discovery(table: Path, settings: Mapping[str, Any], knowledge: Knowledge, reading: ReadOptions) -> Discovery:
-    """The discovery for a table, given what the options build."""
+def _settings(lists: Mapping[str, OptionList], **values: Any) -> Settings:
+    """Settings from the options of several lists, whose names are those of settings."""
+    parts = {name: each.built(values) for name, each in lists.items()}
+    return Settings(**values, **parts)
+
+
+def _with_settings(settings: OptionList, **lists: OptionList) -> Any:
+    """The options of all lists as Settings."""
+    parameters = [*settings.parameters, *(each for part in lists.values() for each in part.parameters)]
+    return OptionList(tuple(parameters), build=functools.partial(_settings, lists))
+
+
+READ_SETTINGS: Any = _with_settings(SETTINGS, knowledge=KNOWLEDGE, reading=READING)
+"""All settings for tables, as Settings."""
+ALL_SETTINGS: Any = _with_settings(SETTINGS, series=SERIES, knowledge=KNOWLEDGE, reading=READING)
+"""All settings for tables and time series, as Settings."""
+QUESTION_SETTINGS, SERIES_QUESTION_SETTINGS = (
+    each.without("decode", "threshold") for each in (READ_SETTINGS, ALL_SETTINGS)
+)
+"""The same for questions that are not about one graph."""
+
+
+def discovery(table: Path, settings: Settings) -> Any:
+    """The discovery for a table, or for a time series where lags are given."""
     from causal_arrow.discovery.pipeline import discover
 
-    everything = Settings(**settings, knowledge=knowledge, reading=reading)
-    return discover(table, everything, before=_announce_if_large)
-
-
-def print_warnings(warnings: Iterable[str]) -> None:
-    """Print what to be careful about, in words for the command line."""
-    for warning in warnings:
-        console().print(f"[yellow]Careful:[/yellow] {escape(warning)}")
-
-
-def print_json(content: Any) -> None:
-    """Print JSON and nothing else."""
-    from causal_arrow.discovery.exports import json_text
-
-    print(json_text(content))
+    return discover(table, settings, before=_announce_if_large)
 
 
 def _announce_if_large(work: Workload) -> None:
     """Print on standard error what a large table will take, before it does."""
     if work.memory >= LARGE:
-        console(stderr=True).print(f"[dim]{work.observations:,} observations of {work}.[/dim]")
+        console(stderr=True).print(f"{work.observations:,} observations of {work}.", style="dim")
 
 
 def table_name(path: Path) -> str:
     """The name of a table that is read from this path."""
     return "standard input" if path == STANDARD_INPUT else path.name
+
+
+PICTURE_ENDINGS = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Giving:
+    """How a command gives its answer: as text or as JSON, and drawn to a file if one is named."""
+
+    as_json: bool
+    plot: Path | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.plot is not None and self.plot.suffix.lower() not in PICTURE_ENDINGS:
+            raise ConfigurationError(
+                f"Expected a file that ends in {', '.join(PICTURE_ENDINGS)}, got '{self.plot.name}'."
+            )
+
+    def give(self, answer: Any, about: Any, print_answer: Callable[[], None], **more: Any) -> None:
+        """Draw and print the answer to a question; `about` is the graph's answer, `more` goes into the JSON."""
+        if self.plot is not None:
+            from matplotlib.figure import Figure
+
+            with written_together(self.plot.parent, [self.plot.name], self.overwrite) as folder:
+                figure = Figure(layout="constrained")
+                answer.plot(figure.add_subplot())
+                figure.savefig(folder / self.plot.name, dpi=150)
+        warnings = about.worded_warnings(COMMAND_LINE)
+        if self.as_json:
+            print_json({**answer.to_dict(), **more, "warnings": list(warnings)})
+        else:
+            print_answer()
+            print_warnings(warnings)
+
+
+GIVING: Any = OptionList(
+    (
+        option("as_json", bool, False, JSON_HELP, "--json"),
+        option(
+            "plot",
+            Path | None,
+            None,
+            "Write a picture to this file, .png, .svg or .pdf.",
+            parser=file,
+            metavar="FILE",
+        ),
+        option("overwrite", bool, False, "Replace a picture of the same name.", "--overwrite"),
+    ),
+    build=Giving,
+)
+"""How to give the answer to a question, as Giving."""
+AS_JSON: Any = GIVING.only("as_json")
+"""The same without a picture."""

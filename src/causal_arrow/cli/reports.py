@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, grid
+from causal_arrow.cli.console import console, print_json, print_table
 from causal_arrow.errors import COMMAND_LINE
 from causal_arrow.network import BUNDLED_FOLDER
-from causal_arrow.text import counted
+from causal_arrow.text import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,13 +52,13 @@ def check(
     report = inspect_table(read, trained_on, able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
-        options.print_json({"usable": not refused, **report.to_dict(COMMAND_LINE)})
+        print_json({"usable": not refused, **report.to_dict(COMMAND_LINE)})
     else:
         screen = console()
-        screen.print(f"[bold]{escape(options.table_name(table))}: {escape(report.title)}[/bold]")
+        screen.print(f"{options.table_name(table)}: {report.title}", style="bold")
         for finding in report.findings:
-            color, words = COLORS[finding.severity], escape(finding.worded(COMMAND_LINE))
-            screen.print(f"[{color}]{finding.severity}[/]: {words}")
+            severity = Text(f"{finding.severity}:", style=COLORS[finding.severity])
+            screen.print(severity, finding.worded(COMMAND_LINE))
         if not report.findings:
             screen.print(NOTHING)
     if refused:
@@ -124,29 +124,29 @@ def compare(
     if as_json:
         numbers = {name: None if math.isnan(measures[name]) else measures[name] for name in MEASURES}
         pairs_of = dict(zip(("first", "second"), hidden, strict=True))
-        content = {"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of}
-        options.print_json(content)
+        print_json({"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of})
         return
-    screen = console()
-    screen.print(
-        f"[bold]{counted(len(truth.names), 'variable')}; {counted(counts[0], 'edge')} in {escape(first.name)}, "
-        f"{counts[1]:,} in {escape(second.name)}[/bold]\n"
+    console().print(
+        f"{counted(len(truth.names), 'variable')}; {counted(counts[0], 'edge')} in {first.name}, {counts[1]:,} in "
+        f"{second.name}\n",
+        style="bold",
     )
-    measured = grid("measure", "value", "meaning", right=("value",))
-    for name, meaning in MEASURES.items():
-        value = measures[name]
-        measured.add_row(name, "-" if math.isnan(value) else f"{value:.3f}" if value % 1 else f"{value:.0f}", meaning)
-    screen.print(measured)
+    rows = [(name, _shown(measures[name]), meaning) for name, meaning in MEASURES.items()]
+    print_table(("measure", "value", "meaning"), rows, numbers=("value",))
     for kind, edges in differences.items():
-        if edges:
-            screen.print(f"[bold]{kind.replace('_', ' ')}[/bold] ({len(edges)}): {escape(_listing(edges, '→'))}")
+        _print_pairs(kind.replace("_", " "), edges, "→")
     for kind, pairs in _hidden_causes(*hidden, first.name, second.name).items():
-        if pairs:
-            screen.print(f"[bold]{escape(kind)}[/bold] ({len(pairs)}): {escape(_listing(pairs, '↔'))}")
+        _print_pairs(kind, pairs, "↔")
 
 
-def _listing(edges: Sequence[tuple[str, str]], arrow: str) -> str:
-    return ", ".join(f"{one} {arrow} {other}" for one, other in edges)
+def _shown(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}" if value % 1 else f"{value:.0f}"
+
+
+def _print_pairs(kind: str, pairs: Sequence[tuple[str, str]], arrow: str) -> None:
+    if pairs:
+        listing = ", ".join(f"{one} {arrow} {other}" for one, other in pairs)
+        console().print(Text(visible(kind), style="bold"), f"({len(pairs)}): {listing}")
 
 
 def _hidden_causes(
@@ -195,20 +195,22 @@ def models(as_json: options.AsJson = False) -> None:
             "training": config.get("extra", {}),
         }
     if as_json:
-        options.print_json({"models": described, "limits": LIMITS})
+        print_json({"models": described, "limits": LIMITS})
         return
     screen = console()
     for name, facts in described.items():
         size = f"{facts['parameters']:,} parameters, {facts['megabytes']} MB, {facts['encoder']} encoder"
-        screen.print(f"[bold]{escape(name)}[/bold]  {escape(size)}")
+        screen.print(Text(name, style="bold"), f" {size}")
         for line in _training_lines(facts["training"].get("training", {})):
-            screen.print(f"  {escape(line)}")
-        screen.print(f"  [dim]{escape(facts['folder'])}[/dim]")
-    if not described:
-        screen.print("No models are bundled with this installation: give `discover` a folder or a file with --model.")
+            screen.print(f"  {line}")
+        screen.print(f"  {facts['folder']}", style="dim")
+    if described:
+        screen.print(f"\n{CHOICE}\n\n{LIMITS}")
     else:
-        screen.print(f"\n{CHOICE}")
-    screen.print(f"\n{LIMITS}")
+        screen.print(
+            "No models are bundled with this installation: give `discover` a folder or a file with --model.\n\n"
+            f"{LIMITS}"
+        )
 
 
 def _training_lines(record: dict[str, Any]) -> list[str]:
