@@ -262,7 +262,7 @@ def times(options: argparse.Namespace) -> Iterator[ScaleRecord]:
     for variables in options.variables:
         for index in range(options.datasets):
             random = np.random.default_rng([variables, index])
-            dataset = draw_paper_dataset(random, only="linear", observations=OBSERVATIONS, variables=variables)
+            dataset = draw_paper_dataset(random, functions="linear", observations=OBSERVATIONS, variables=variables)
             best: dict[str, Any] = {}
             for number in range(options.rounds):
                 for method, solve in solvers.items():

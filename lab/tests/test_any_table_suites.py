@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from importlib import resources
 from typing import Any
 
 import networkx as nx
@@ -17,7 +19,7 @@ from causal_arrow_lab.benchmarks import generated, networks
 from causal_arrow_lab.benchmarks.datasets import Dataset, shuffle_variables, unnamed
 from causal_arrow_lab.benchmarks.generated import latent_projection
 from causal_arrow_lab.benchmarks.methods import Estimate
-from causal_arrow_lab.benchmarks.networks import DISCRETE_NETWORKS, convert, load_discrete_network
+from causal_arrow_lab.benchmarks.networks import DISCRETE_NETWORKS, load_discrete_network
 from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES, suite
 from causal_arrow_lab.benchmarks.worker import FURTHER, compare_twins
 from summaries import MEASURES
@@ -42,8 +44,16 @@ def test_suites_for_development_say_so_and_none_of_them_is_frozen() -> None:
 
 @pytest.mark.parametrize("name", ["ASIA", "CHILD", "ALARM"])
 def test_our_copies_of_the_discrete_networks_are_those_of_pgmpy(name: str) -> None:
-    pytest.importorskip("pgmpy", reason="the networks come from pgmpy")
-    assert convert(name) == networks._discrete_file()[name]
+    reader = pytest.importorskip("pgmpy.readwrite", reason="the networks come from pgmpy").BIFReader
+    packed = resources.files("pgmpy") / "utils" / "example_models" / f"{name.lower()}.bif.gz"
+    model = reader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    network = load_discrete_network(name)
+    assert set(network.names) == set(model.nodes())
+    for k, variable in enumerate(network.names):
+        expected = model.get_cpds(variable)
+        assert network.levels[k] == tuple(map(str, expected.state_names[variable]))
+        assert [variable, *(network.names[parent] for parent in network.parents[k])] == expected.variables
+        np.testing.assert_allclose(np.moveaxis(network.tables[k], -1, 0), expected.values, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", DISCRETE_NETWORKS)
@@ -84,7 +94,7 @@ def test_levels_come_in_random_order_and_their_names_follow_them() -> None:
 
 
 def test_a_variable_that_never_varies_is_left_out_with_its_edges() -> None:
-    dataset = networks.draw_discrete_dataset("WATER", 500, rng())
+    dataset = networks.draw_discrete_dataset(rng(), network="WATER", observations=500)
     left_out = dataset.details["constant_variables"]
     assert left_out > 0
     assert len(dataset.names) == len(load_discrete_network("WATER").names) - left_out
@@ -150,8 +160,8 @@ def test_random_graphs_are_acyclic_and_have_half_to_two_edges_per_variable() -> 
 
 @pytest.mark.parametrize("reason", generated.HOLES)
 def test_holes_are_as_many_as_the_row_says_and_change_nothing_else(reason: str) -> None:
-    whole = generated.draw_missing_dataset(rng(3), reason=None, share=0.0)
-    holey = generated.draw_missing_dataset(rng(3), reason=reason, share=0.3)
+    whole = generated.draw_missing_dataset(rng(3), missing_share=0.0)
+    holey = generated.draw_missing_dataset(rng(3), missing_by=reason, missing_share=0.3)
     observed = ~np.isnan(holey.data)
     assert observed.mean() == pytest.approx(0.7, abs=0.02)
     np.testing.assert_array_equal(holey.data[observed], whole.data[observed])
@@ -257,15 +267,15 @@ def test_instruments_read_one_variable_each_and_cause_nothing() -> None:
     for instrument in range(6, 18):
         (cause,) = np.flatnonzero(dataset.adjacency[:, instrument])
         assert stats.spearmanr(dataset.data[:, cause], dataset.data[:, instrument]).statistic > 0.9
-    alone = generated.draw_instruments_dataset(rng(), instruments=2, causes_shown=False)
+    alone = generated.draw_instruments_alone(rng(), instruments=2)
     assert not alone.adjacency.any()
     assert alone.confounded is not None
     assert all(alone.confounded[place, place + 1] for place in range(0, 12, 2))
 
 
 def test_errors_of_measurement_are_the_share_of_variance_that_the_row_says() -> None:
-    true = generated.draw_measured_dataset(rng(6), error=0.0)
-    measured = generated.draw_measured_dataset(rng(6), error=0.3)
+    true = generated.draw_measured_dataset(rng(6), error_share=0.0)
+    measured = generated.draw_measured_dataset(rng(6), error_share=0.3)
     np.testing.assert_array_equal(true.adjacency, measured.adjacency)
     related = [np.corrcoef(a, b)[0, 1] for a, b in zip(true.data.T, measured.data.T, strict=True)]
     assert np.mean(related) == pytest.approx(np.sqrt(0.7), abs=0.01)
@@ -395,7 +405,7 @@ def test_twins_are_compared_on_the_variables_they_share_whatever_their_order() -
 
 
 def test_shuffling_carries_kinds_experiments_and_hidden_pairs_with_their_variables() -> None:
-    dataset = generated.draw_network_with_hidden_variables(rng(), name="ALARM", observations=200)
+    dataset = generated.draw_network_with_hidden_variables(rng(), network="ALARM", observations=200)
     shuffled = shuffle_variables(dataset, rng(1))
     assert dataset.columns is not None
     assert shuffled.columns is not None

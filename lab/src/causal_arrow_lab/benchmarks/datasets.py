@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,13 @@ from causal_arrow.tables.table import Column, Table
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+NOISES: Mapping[str, Callable[[np.random.Generator, int | tuple[int, ...]], FloatArray]] = {
+    "normal": lambda generator, shape: generator.standard_normal(shape),
+    "uniform": lambda generator, shape: generator.uniform(-np.sqrt(3), np.sqrt(3), shape),
+    "laplace": lambda generator, shape: generator.laplace(scale=np.sqrt(0.5), size=shape),
+}
+"""Noise distributions, each with mean 0 and variance 1."""
 
 # Dataset shapes of the paper's section 4.1, both ends included.
 PAPER_OBSERVATIONS = (100, 2000)
@@ -46,6 +54,12 @@ class Dataset:
     def graph(self) -> CausalGraph:
         """The graph, including pairs that share a hidden cause."""
         return CausalGraph(self.adjacency, self.confounded)
+
+
+def standard(values: FloatArray) -> FloatArray:
+    """Shift and scale values to mean 0 and standard deviation 1; zeros for a constant."""
+    spread = values.std()
+    return np.asarray((values - values.mean()) / (spread if spread > 0 else 1.0))
 
 
 def unnamed(data: FloatArray, adjacency: BoolArray, **details: Any) -> Dataset:
@@ -81,6 +95,11 @@ def in_order(dataset: Dataset, order: npt.NDArray[np.int64]) -> Dataset:
         confounded=None if dataset.confounded is None else dataset.confounded[pairs],
         twin=twin,
     )
+
+
+def seed_of(identity: str) -> int:
+    """A seed that is the same for this text on every machine."""
+    return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "little")
 
 
 def draw_shape(

@@ -310,9 +310,9 @@ class EffectEstimates:
     reading: Mapping[str, str] | None = None
 
 
-def draw_effects_dataset(random: np.random.Generator, *, row: str) -> EffectsDataset:
+def draw_effects_dataset(random: np.random.Generator, *, task: str) -> EffectsDataset:
     """Draw a table of 5 to 20 variables and 100 to 1,000 observations, and six effects between any two variables."""
-    settings = EFFECT_ROWS[row]
+    settings = EFFECT_ROWS[task]
     variables = int(random.integers(*VARIABLES, endpoint=True))
     observations = int(random.integers(*OBSERVATIONS, endpoint=True))
     kinds = _draw_kinds(settings, variables, random) if settings.mixed else None
@@ -450,9 +450,9 @@ class Course:
     reading: Mapping[str, str] | None = None
 
 
-def draw_experiments_dataset(random: np.random.Generator, *, row: str) -> ExperimentsDataset:
+def draw_experiments_dataset(random: np.random.Generator, *, task: str) -> ExperimentsDataset:
     """Draw a table and its equations, with between half an edge and two edges per variable."""
-    settings = EXPERIMENT_ROWS[row]
+    settings = EXPERIMENT_ROWS[task]
     while True:
         equations = draw_equations(settings.relations, settings.variables, random, edges_per_variable=2)
         if equations.adjacency.sum() >= settings.variables / 2:

@@ -16,7 +16,16 @@ import numpy as np
 from causal_arrow.graphs import dag
 from causal_arrow.graphs.dag import CausalGraph
 from causal_arrow.tables.table import Column
-from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset, FloatArray, draw_shape, in_order, unnamed
+from causal_arrow_lab.benchmarks.datasets import (
+    NOISES,
+    BoolArray,
+    Dataset,
+    FloatArray,
+    draw_shape,
+    in_order,
+    standard,
+    unnamed,
+)
 from causal_arrow_lab.benchmarks.networks import (
     DISCRETE_NETWORKS,
     ancestral_observations,
@@ -36,13 +45,6 @@ WEIGHTS = (0.5, 1.5)
 EDGES_PER_VARIABLE = (0.5, 2.0)
 # An experiment sets values uniformly between these, about the middle 95% of a standard normal variable.
 SET_VALUES = (-2.0, 2.0)
-
-NOISES: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
-    "normal": lambda generator, count: generator.standard_normal(count),
-    "uniform": lambda generator, count: generator.uniform(-np.sqrt(3), np.sqrt(3), count),
-    "laplace": lambda generator, count: generator.laplace(scale=np.sqrt(0.5), size=count),
-}
-"""Noise distributions, each with mean 0 and variance 1.  (N,)"""
 
 CURVES: tuple[Callable[[FloatArray], FloatArray], ...] = (
     lambda x: np.tanh(2 * x),
@@ -69,12 +71,6 @@ FUNCTIONS = {"linear": linear, "nonlinear": nonlinear}
 
 def _weights(count: int, generator: np.random.Generator) -> FloatArray:
     return np.asarray(generator.uniform(*WEIGHTS, count) * generator.choice([-1.0, 1.0], count))
-
-
-def standard(values: FloatArray) -> FloatArray:
-    """Shift and scale values to mean 0 and standard deviation 1; zeros for a constant."""
-    spread = values.std()
-    return np.asarray((values - values.mean()) / (spread if spread > 0 else 1.0))
 
 
 def random_graph(variables: int, generator: np.random.Generator) -> BoolArray:
@@ -215,57 +211,59 @@ MIXTURES: dict[str, tuple[str, ...]] = {
 }
 
 
-def draw_mixed_dataset(generator: np.random.Generator, *, mixture: str) -> Dataset:
+def draw_mixed_dataset(generator: np.random.Generator, *, kinds: str = "continuous") -> Dataset:
     """Draw equations between columns of one kind, or half of the columns of each of two kinds."""
     adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
-    members = MIXTURES[mixture]
-    kinds = generator.permutation([members[k % len(members)] for k in range(VARIABLES)]).tolist()
-    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise, kinds=kinds)
+    members = MIXTURES[kinds]
+    of_columns = generator.permutation([members[k % len(members)] for k in range(VARIABLES)]).tolist()
+    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise, kinds=of_columns)
+    return as_dataset(drawn, adjacency, function=function, noise=noise)
+
+
+def _draw_numbers(generator: np.random.Generator) -> Dataset:
+    adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
+    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
     return as_dataset(drawn, adjacency, function=function, noise=noise)
 
 
 # Missing cells
 
 
-def holes_by_chance(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
+def by_chance(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
     """Choose every cell with the same probability.  (N, P)"""
     return np.asarray(generator.random(data.shape) < share)
 
 
-def holes_by_another_column(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
+def by_another_column(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
     """Choose cells of each column mostly where another column is large or small.  (N, P)"""
     shifts = generator.integers(1, data.shape[1], size=data.shape[1])
-    return _most_exposed(data[:, (np.arange(data.shape[1]) + shifts) % data.shape[1]], share, generator)
+    return by_itself(data[:, (np.arange(data.shape[1]) + shifts) % data.shape[1]], share, generator)
 
 
-def holes_by_itself(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
-    """Choose cells mostly where the column itself is large or small.  (N, P)"""
-    return _most_exposed(data, share, generator)
-
-
-def _most_exposed(drivers: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
-    """Choose the cells with the largest sums of a steep function of the driver and logistic noise.  (N, P)"""
-    signs = generator.choice([-1.0, 1.0], drivers.shape[1])
-    exposure = 2 * signs * (drivers - drivers.mean(axis=0)) / drivers.std(axis=0)
-    exposure += generator.logistic(size=drivers.shape)
+def by_itself(data: FloatArray, share: float, generator: np.random.Generator) -> BoolArray:
+    """Choose the cells with the largest sums of a steep function of their own value and logistic noise.  (N, P)"""
+    signs = generator.choice([-1.0, 1.0], data.shape[1])
+    exposure = 2 * signs * (data - data.mean(axis=0)) / data.std(axis=0)
+    exposure += generator.logistic(size=data.shape)
     return np.asarray(exposure > np.quantile(exposure, 1 - share, axis=0))
 
 
 HOLES: dict[str, Callable[[FloatArray, float, np.random.Generator], BoolArray]] = {
-    "chance": holes_by_chance,
-    "another-column": holes_by_another_column,
-    "itself": holes_by_itself,
+    "chance": by_chance,
+    "another-column": by_another_column,
+    "itself": by_itself,
 }
 
 
-def draw_missing_dataset(generator: np.random.Generator, *, reason: str | None, share: float) -> Dataset:
+def draw_missing_dataset(
+    generator: np.random.Generator, *, missing_share: float, missing_by: str | None = None
+) -> Dataset:
     """Draw numbers with a share of missing cells, for one of the reasons in HOLES, or complete ones for None."""
-    adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
-    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
-    dataset = as_dataset(drawn, adjacency, function=function, noise=noise)
-    if reason is None:
+    dataset = _draw_numbers(generator)
+    if missing_by is None:
         return dataset
-    return replace(dataset, data=np.where(HOLES[reason](dataset.data, share, generator), np.nan, dataset.data))
+    holes = HOLES[missing_by](dataset.data, missing_share, generator)
+    return replace(dataset, data=np.where(holes, np.nan, dataset.data))
 
 
 # Experiments
@@ -303,7 +301,7 @@ def draw_class_dataset(generator: np.random.Generator, *, observations: int, var
         return np.asarray(np.where(intervened[:, k], deviations[k] * noise, signal + model.noise_deviations[k] * noise))
 
     data = ancestral_observations(model.weights, observations, generator, combine)
-    return replace(unnamed(data, adjacency), intervened=intervened)
+    return replace(unnamed(data, adjacency, function="linear", noise="normal"), intervened=intervened)
 
 
 # Hidden causes
@@ -346,10 +344,10 @@ def draw_hidden_dataset(generator: np.random.Generator, *, observations: int, va
     return hide(dataset, np.arange(variables, variables + hidden))
 
 
-def draw_network_with_hidden_variables(generator: np.random.Generator, *, name: str, observations: int) -> Dataset:
+def draw_network_with_hidden_variables(generator: np.random.Generator, *, network: str, observations: int) -> Dataset:
     """Draw a network of the literature and hide a fifth of its variables, chosen among those with several effects."""
-    draw = draw_discrete_dataset if name in DISCRETE_NETWORKS else draw_network_dataset
-    dataset = draw(name, observations, generator)
+    draw = draw_discrete_dataset if network in DISCRETE_NETWORKS else draw_network_dataset
+    dataset = draw(generator, network=network, observations=observations)
     common_causes = np.flatnonzero(dataset.adjacency.sum(axis=1) >= 2)
     count = min(len(common_causes), len(dataset.names) // VARIABLES_PER_HIDDEN)
     return hide(dataset, generator.choice(common_causes, size=count, replace=False))
@@ -358,11 +356,15 @@ def draw_network_with_hidden_variables(generator: np.random.Generator, *, name: 
 # Instruments and measurement error
 
 
-def draw_instruments_dataset(generator: np.random.Generator, *, instruments: int, causes_shown: bool = True) -> Dataset:
+def draw_instruments_alone(generator: np.random.Generator, *, instruments: int) -> Dataset:
+    """Draw instruments without the variables that they measure: hidden causes, and no directed edge."""
+    return hide(draw_instruments_dataset(generator, instruments=instruments), np.arange(INSTRUMENT_CAUSES))
+
+
+def draw_instruments_dataset(generator: np.random.Generator, *, instruments: int) -> Dataset:
     """Draw six variables, and instruments that measure each of them by different increasing curves with little noise.
 
-    Instruments cause nothing. Without the variables that they measure, pairs of instruments share hidden causes, and
-    there is no directed edge.
+    Instruments cause nothing.
     """
     adjacency, function, noise = draw_graph_and_equations(generator, INSTRUMENT_CAUSES)
     causes = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
@@ -372,8 +374,7 @@ def draw_instruments_dataset(generator: np.random.Generator, *, instruments: int
     whole = np.zeros((total, total), dtype=bool)
     whole[:INSTRUMENT_CAUSES, :INSTRUMENT_CAUSES] = adjacency
     whole[read, np.arange(INSTRUMENT_CAUSES, total)] = True
-    dataset = as_dataset([*causes, *readings], whole, function=function, noise=noise)
-    return dataset if causes_shown else hide(dataset, np.arange(INSTRUMENT_CAUSES))
+    return as_dataset([*causes, *readings], whole, function=function, noise=noise)
 
 
 def _read(cause: FloatArray, generator: np.random.Generator) -> FloatArray:
@@ -388,13 +389,12 @@ def _read(cause: FloatArray, generator: np.random.Generator) -> FloatArray:
     return np.asarray(reading + generator.uniform(0.05, 0.3) * generator.standard_normal(len(cause)))
 
 
-def draw_measured_dataset(generator: np.random.Generator, *, error: float) -> Dataset:
-    """Draw equations between true values; the table has noise, the share `error` of each column's variance."""
-    adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
-    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
-    true = np.column_stack([standard(column.values) for column in drawn])
-    measured = np.sqrt(1 - error) * true + np.sqrt(error) * generator.standard_normal(true.shape)
-    return unnamed(measured, adjacency, function=function, noise=noise)
+def draw_measured_dataset(generator: np.random.Generator, *, error_share: float) -> Dataset:
+    """Draw equations between true values; the table has noise, a share of each column's variance."""
+    dataset = _draw_numbers(generator)
+    true = np.column_stack([standard(column) for column in dataset.data.T])
+    noise = generator.standard_normal(true.shape)
+    return replace(dataset, data=np.sqrt(1 - error_share) * true + np.sqrt(error_share) * noise)
 
 
 # Independent columns
@@ -477,16 +477,12 @@ MAX_HIDDEN = 4
 
 
 def draw_paper_dataset(
-    generator: np.random.Generator,
-    *,
-    only: str | None = None,
-    observations: int | None = None,
-    variables: int | None = None,
+    generator: np.random.Generator, *, observations: int | None = None, variables: int | None = None, **parts: str
 ) -> Dataset:
-    """Draw a dataset of the paper's distribution (section 4.1), or of one graph family, mechanism or noise in it."""
+    """Draw a dataset of the paper's distribution (section 4.1), or of one of its graphs, functions or noise."""
     from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
-    distribution = TaskDistribution.paper() if only is None else TaskDistribution.paper().only(only)
+    distribution = TaskDistribution.paper().only(*parts.values())
     return _draw_task(distribution, *draw_shape(generator, observations, variables), generator)
 
 
@@ -499,18 +495,18 @@ def draw_broad_dataset(generator: np.random.Generator, *, recipe: str | None = N
     return _draw_task(distribution, *draw_shape(generator), generator)
 
 
-def draw_shifted_dataset(generator: np.random.Generator, *, shifts: tuple[str, ...]) -> Dataset:
+def draw_shifted_dataset(generator: np.random.Generator, *, shifts: Sequence[str]) -> Dataset:
     """Draw a dataset of the paper's distribution with graphs, functions or noise of kinds never trained on."""
     from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
     return _draw_task(TaskDistribution.shifted(*shifts), *draw_shape(generator), generator)
 
 
-def draw_held_out_dataset(generator: np.random.Generator, *, component: str | None = None) -> Dataset:
+def draw_held_out_dataset(generator: np.random.Generator, **parts: str) -> Dataset:
     """Draw a dataset of the paper's distribution with one held-out component, or with all of them mixed."""
     from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
-    return _draw_task(TaskDistribution.held_out(component), *draw_shape(generator), generator)
+    return _draw_task(TaskDistribution.held_out(*parts.values()), *draw_shape(generator), generator)
 
 
 def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> Dataset:
@@ -530,8 +526,9 @@ def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> D
             break
     taken = generator.choice(common_causes, size=hidden, replace=False)
     kept = np.setdiff1d(np.arange(CONFOUNDED_VARIABLES), taken)
-    confounded_pairs = _pairs_with_a_common_parent(adjacency[np.ix_(taken, kept)])
-    return unnamed(task.data[:, kept], adjacency[np.ix_(kept, kept)], **task.details, confounded_pairs=confounded_pairs)
+    graph = latent_projection(adjacency, kept)
+    confounded_pairs = np.count_nonzero(graph.bidirected) // 2
+    return unnamed(task.data[:, kept], graph.directed, **task.details, confounded_pairs=confounded_pairs)
 
 
 INDEPENDENT_NOISE: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] = {
@@ -565,9 +562,3 @@ def _draw_task(
         mechanism=batch.names("mechanisms")[0],
         noises=sorted({COMPONENTS["noises"][code] for code in batch.noises[0].tolist()}),
     )
-
-
-def _pairs_with_a_common_parent(edges: BoolArray) -> int:
-    """Count the pairs of children that share a parent, given edges (parents, children)."""
-    shared = edges.T.astype(int) @ edges.astype(int)
-    return int(np.count_nonzero(np.triu(shared, k=1)))

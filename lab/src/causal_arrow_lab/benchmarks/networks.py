@@ -1,8 +1,7 @@
 """Networks of the Bayesian Network Repository: four linear Gaussian and eleven discrete ones, and tables drawn from
 them.
 
-The discrete networks are in one file, which `python -m causal_arrow_lab.benchmarks.networks FILE` makes from pgmpy's
-copies. Everything else here needs numpy only.
+The discrete networks are in one file, made from pgmpy's copies.
 
 Herman et al. (2025) compare six ways to draw the coefficients of linear equations. They differ in what the scale of the
 data reveals: in the raw model variances grow along the causal order, in the others some rule keeps them equal. The
@@ -16,13 +15,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from math import comb, factorial
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -189,14 +186,14 @@ HERMAN_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearModel]
 }
 
 
-def draw_herman_dataset(name: str, generator: np.random.Generator) -> Dataset:
+def draw_herman_dataset(generator: np.random.Generator, *, model: str) -> Dataset:
     """Draw a dataset of one of the six models on an Erdős–Rényi DAG, its shape as in the paper's section 4.1."""
     observations, variables = draw_shape(generator)
     edges = int(generator.integers(0, PAPER_EDGES_PER_VARIABLE * variables, endpoint=True))
     adjacency = erdos_renyi_dag(variables, edges, generator)
-    model = HERMAN_MODELS[name](adjacency, generator)
-    details = {"error_variance_used_as_deviation": True} if name == "DaO" else {}
-    return unnamed(model.observe(observations, generator), adjacency, **details)
+    equations = HERMAN_MODELS[model](adjacency, generator)
+    details = {"error_variance_used_as_deviation": True} if model == "DaO" else {}
+    return unnamed(equations.observe(observations, generator), adjacency, **details)
 
 
 def erdos_renyi_dag(variables: int, edges: int, generator: np.random.Generator) -> BoolArray:
@@ -239,16 +236,11 @@ def normal_wishart_model(adjacency: BoolArray, generator: np.random.Generator) -
     return LinearGaussianModel(weights, deviations, np.zeros(len(adjacency)))
 
 
-def onion_model(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
-    """The DAG-adapted onion as derived: every correlation matrix is equally likely for a complete graph."""
-    return dao(adjacency, generator, variance_as_deviation=False)
-
-
 LIMIT_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearGaussianModel]] = {
     "normal-wishart": normal_wishart_model,
     "paper": paper_model,
     "UUMC": uumc,
-    "onion": onion_model,
+    "onion": partial(dao, variance_as_deviation=False),  # as derived
 }
 
 
@@ -280,19 +272,10 @@ def _unit_variance_model(
         parents = np.flatnonzero(adjacency[:, k])
         if parents.size:
             weights[parents, k], deviations[k] = draw(i, correlation[np.ix_(parents, parents)])
-            _extend_correlation(correlation, int(k), parents, weights[parents, k])
+            # Variables later in the causal order still have correlation 0 with everything, and so get 0 here.
+            correlation[k] = correlation[:, k] = correlation[:, parents] @ weights[parents, k]
+            correlation[k, k] = 1.0
     return LinearGaussianModel(weights, deviations, np.zeros(variables))
-
-
-def _extend_correlation(
-    correlation: FloatArray, variable: int, parents: npt.NDArray[np.intp], weights: FloatArray
-) -> None:
-    """Fill in the correlations of a unit-variance variable with all others, given its weights.
-
-    Variables later in the causal order still have correlation 0 with everything, and so get 0 here.
-    """
-    correlation[variable] = correlation[:, variable] = correlation[:, parents] @ weights
-    correlation[variable, variable] = 1.0
 
 
 def _signed_uniform(adjacency: BoolArray, low: float, high: float, generator: np.random.Generator) -> FloatArray:
@@ -322,8 +305,6 @@ DISCRETE_NETWORKS = (
 )
 DATA = resources.files("causal_arrow_lab.benchmarks") / "data"
 DISCRETE_FILE = "discrete-networks.json.gz"
-# Digits of the probabilities in that file: the repository has no more.
-DIGITS = 10
 
 
 # Gaussian networks
@@ -356,10 +337,10 @@ def load_network(name: str) -> GaussianNetwork:
     return GaussianNetwork(names, LinearGaussianModel(weights, noise_deviations, intercepts))
 
 
-def draw_network_dataset(name: str, observations: int, generator: np.random.Generator) -> Dataset:
+def draw_network_dataset(generator: np.random.Generator, *, network: str, observations: int) -> Dataset:
     """Draw independent observations of a Gaussian network."""
-    network = load_network(name)
-    return Dataset(network.model.observe(observations, generator), network.model.weights != 0, network.names)
+    drawn = load_network(network)
+    return Dataset(drawn.model.observe(observations, generator), drawn.model.weights != 0, drawn.names)
 
 
 # Discrete networks
@@ -415,15 +396,15 @@ def _discrete_file() -> Mapping[str, Any]:
     return networks
 
 
-def draw_discrete_dataset(name: str, observations: int, generator: np.random.Generator) -> Dataset:
+def draw_discrete_dataset(generator: np.random.Generator, *, network: str, observations: int) -> Dataset:
     """Draw independent observations of a discrete network, with the levels of each variable in random order.
 
     A variable with only one value in the whole table is left out, with its edges.
     """
-    network = load_discrete_network(name)
-    codes = network.observe(observations, generator)
+    drawn = load_discrete_network(network)
+    codes = drawn.observe(observations, generator)
     columns = []
-    for k, (variable, levels) in enumerate(zip(network.names, network.levels, strict=True)):
+    for k, (variable, levels) in enumerate(zip(drawn.names, drawn.levels, strict=True)):
         order = generator.permutation(len(levels))  # order[code in the network] is the code in the table
         codes[:, k] = order[codes[:, k]]
         renamed = tuple(levels[code] for code in np.argsort(order))
@@ -432,42 +413,8 @@ def draw_discrete_dataset(name: str, observations: int, generator: np.random.Gen
     kept = tuple(column for column, keep in zip(columns, varies, strict=True) if keep)
     return Dataset(
         codes[:, varies].astype(np.float64),
-        network.adjacency[np.ix_(varies, varies)],
+        drawn.adjacency[np.ix_(varies, varies)],
         tuple(column.name for column in kept),
         {"constant_variables": int((~varies).sum())},
         columns=kept,
     )
-
-
-def convert(name: str) -> list[dict[str, Any]]:
-    """Convert one of pgmpy's networks to the entries of the file."""
-    from pgmpy.readwrite import BIFReader
-
-    packed = resources.files("pgmpy") / "utils" / "example_models" / f"{name.lower()}.bif.gz"
-    model = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
-    variables = []
-    for variable in model.nodes():
-        table = model.get_cpds(variable)
-        own, *parents = table.variables
-        assert own == variable
-        probabilities = np.moveaxis(table.values, 0, -1)
-        variables.append(
-            {
-                "name": variable,
-                "levels": [str(level) for level in table.state_names[variable]],
-                "parents": parents,
-                "table": [float(f"{value:.{DIGITS}g}") for value in probabilities.ravel()],
-            }
-        )
-    return variables
-
-
-def main(path: Path) -> None:
-    """Write the file of all discrete networks."""
-    networks = {name: convert(name) for name in DISCRETE_NETWORKS}
-    text = json.dumps(networks, separators=(",", ":"))
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

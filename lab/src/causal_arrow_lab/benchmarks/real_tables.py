@@ -6,6 +6,7 @@ The suite `symmetries` compares a table and its twin: changes without causal mea
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,33 +16,34 @@ from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 
 # Sachs et al.
 
+CELLS = 7466
 
-def pooled_cells(observations: int, log_scale: bool, generator: np.random.Generator) -> Dataset:
-    """Draw cells without replacement from all conditions pooled, with the 20-edge graph."""
+
+def draw_pooled_cells(generator: np.random.Generator, *, scale: str, consensus_edges: int) -> Dataset:
+    """Draw 100 cells without replacement from all conditions pooled."""
+    return _cells(generator.choice(CELLS, size=100, replace=False), scale, consensus_edges)
+
+
+def draw_observational_cells(generator: np.random.Generator, *, scale: str, consensus_edges: int) -> Dataset:
+    """The 853 cells of the observational condition in random order."""
+    return _cells(generator.permutation(OBSERVATIONAL), scale, consensus_edges)
+
+
+def draw_marked_cells(generator: np.random.Generator, *, scale: str, consensus_edges: int) -> Dataset:
+    """Draw 1,000 cells without replacement from all conditions, with the variable that each condition acts on."""
+    rows = generator.choice(CELLS, size=1000, replace=False)
+    return replace(_cells(rows, scale, consensus_edges), intervened=load_conditions()[rows])
+
+
+def _cells(rows: np.ndarray, scale: str, consensus_edges: int) -> Dataset:
     values, names = load_sachs()
-    chosen = values[generator.choice(len(values), size=observations, replace=False)]
-    return Dataset(np.log(chosen) if log_scale else chosen, consensus_graph(20), names)
+    return Dataset(np.log(values[rows]) if scale == "log" else values[rows], consensus_graph(consensus_edges), names)
 
 
-def observational_cells(log_scale: bool, edges: int, generator: np.random.Generator) -> Dataset:
-    """The 853 cells of the observational condition in random order, with one of the consensus graphs."""
+def draw_independent_cells(generator: np.random.Generator) -> Dataset:
+    """Draw each variable from 100 different cells: real distributions without any relation. The graph is empty."""
     values, names = load_sachs()
-    observational = generator.permutation(values[:OBSERVATIONAL])
-    return Dataset(np.log(observational) if log_scale else observational, consensus_graph(edges), names)
-
-
-def experimental_cells(observations: int, log_scale: bool, generator: np.random.Generator) -> Dataset:
-    """Draw cells without replacement from all conditions, with the variable that each condition acts on."""
-    values, names = load_sachs()
-    chosen = generator.choice(len(values), size=observations, replace=False)
-    data = np.log(values[chosen]) if log_scale else values[chosen]
-    return Dataset(data, consensus_graph(20), names, intervened=load_conditions()[chosen])
-
-
-def independent_cells(observations: int, generator: np.random.Generator) -> Dataset:
-    """Draw each variable from different cells: real distributions without any relation. The graph is empty."""
-    values, names = load_sachs()
-    columns = [column[generator.choice(len(values), size=observations, replace=False)] for column in values.T]
+    columns = [column[generator.choice(CELLS, size=100, replace=False)] for column in values.T]
     return Dataset(np.column_stack(columns), np.zeros((len(names), len(names)), dtype=bool), names)
 
 
