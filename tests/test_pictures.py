@@ -292,7 +292,7 @@ def test_a_comparison_tells_right_reversed_missing_and_extra_edges_apart_without
 
 
 def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
-    drawn = pictures._comparison(small_answer(), ["a -> b", "c -> b"], None, 1.4)
+    drawn = pictures._comparison(small_answer(), ["a -> b", "c -> b"], None)
     height = {name: drawn.boxes.layout.centers[place, 1] for place, name in enumerate("abcde")}
     assert height["a"] > height["b"]
     assert height["c"] > height["b"]  # by the truth
@@ -301,7 +301,7 @@ def test_in_a_comparison_right_edges_point_down_and_reversed_ones_up() -> None:
 
 
 def test_an_extra_edge_against_the_truth_is_drawn_upwards() -> None:
-    drawn = pictures._comparison(small_answer(), ["d -> c", "c -> a"], None, 1.4)
+    drawn = pictures._comparison(small_answer(), ["d -> c", "c -> a"], None)
     heads = {(route.source, route.target): stroke.head for route, stroke in drawn.lines}
     assert heads[3, 0] == "above"  # a → d, while the truth leads from d to a
     assert heads[0, 1] == "below"

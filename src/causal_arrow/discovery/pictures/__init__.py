@@ -12,14 +12,15 @@ replaced by the number of the column.
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
 from causal_arrow.discovery.pictures.scene import (
@@ -43,7 +44,7 @@ from causal_arrow.discovery.pictures.scene import (
 from causal_arrow.errors import ConfigurationError, GraphError
 from causal_arrow.graphs.dag import ensure_dag, transitive_closure
 from causal_arrow.graphs.knowledge import parse_edge
-from causal_arrow.graphs.layout import ASPECT, Layout
+from causal_arrow.graphs.layout import Layout
 from causal_arrow.graphs.metrics import edge_differences
 from causal_arrow.text import counted, listed, shown
 
@@ -58,12 +59,8 @@ ALPHA_RANGE = (0.25, 0.95)
 VISIBLE_DIFFERENCE = 0.2
 """Probabilities closer than this look alike, so the legend shows one line for their range."""
 
-DIRECTIONS: dict[str, tuple[Any, bool, float]] = {
-    "strong": ("-", True, 1.0),
-    "moderate": ("-", False, 0.8),
-    "weak": (DASHED, False, 0.5),
-}
-"""Looks of the strengths of a preference: the line, whether the head is filled, and a probability for the legend."""
+DIRECTIONS: dict[str, tuple[Any, bool]] = {"strong": ("-", True), "moderate": ("-", False), "weak": (DASHED, False)}
+"""Looks of the strengths of a preference: the line, and whether the head is filled."""
 
 
 def draw_graph(answer: Answer, ax: Axes | None = None, *, max_edges: int = MAX_EDGES, title: str | None = None) -> Axes:
@@ -96,7 +93,7 @@ def layout_of(answer: Answer, max_edges: int = MAX_EDGES) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """Boxes and routes of an answer."""
+    """The boxes, edges and arcs of an answer."""
 
     boxes: Boxes
     edges: dict[tuple[int, int], DirectedEdge]  # by indices, the most probable first
@@ -116,8 +113,11 @@ def _scene(answer: Answer, max_edges: int, title: str | None) -> Scene:
     return Scene(
         drawing.boxes,
         [BOX_STYLES[kind] for kind in kinds],
-        [(routes[pair], _stroke(edge)) for pair, edge in reversed(drawing.edges.items())],  # the most probable on top
-        [(points, _arc_stroke(shared)) for shared, points in drawing.arcs],
+        [
+            (routes[pair], _stroke(edge.probability, edge.direction, edge.required))
+            for pair, edge in reversed(drawing.edges.items())  # the most probable on top
+        ],
+        [(points, _arc_stroke(shared.probability)) for shared, points in drawing.arcs],
         _title(answer, drawing) if title is None else title,
         legend_in_rows(_samples(drawing, Counter(kinds)), layout.width),
         drawing.undrawn,
@@ -135,47 +135,44 @@ def _title(answer: Answer, drawing: _Drawing) -> str:
     return title
 
 
-_DRAWINGS: weakref.WeakKeyDictionary[Answer, dict[tuple[int, str], _Drawing]] = weakref.WeakKeyDictionary()
-"""By answer, then by what else a drawing depends on: graph.png, graph.svg and DAGitty's text share a layout."""
-
-
 def _drawing(answer: Answer, max_edges: int) -> _Drawing:
     import matplotlib as mpl
 
     if max_edges < 1:
         raise ConfigurationError(f"Expected one edge or more to draw, got {max_edges}.")
-    known = _DRAWINGS.setdefault(answer, {})
-    key = max_edges, repr([mpl.rcParams["font.family"], mpl.rcParams["font.sans-serif"]])
-    if key not in known:
-        known[key] = _drawn(answer, max_edges)
-    return known[key]
+    return _drawn(answer, max_edges, repr([mpl.rcParams["font.family"], mpl.rcParams["font.sans-serif"]]))
 
 
-def _drawn(answer: Answer, max_edges: int) -> _Drawing:
+@lru_cache(maxsize=1)  # graph.png, graph.svg and DAGitty's text share a layout
+def _drawn(answer: Answer, max_edges: int, fonts: str) -> _Drawing:
     index = {name: number for number, name in enumerate(answer.names)}
     edges = {(index[edge.source], index[edge.target]): edge for edge in answer.edges[:max_edges]}
-    adjacency = np.zeros((len(index), len(index)), dtype=bool)
-    for pair in edges:
-        adjacency[pair] = True
     undrawn = Counter(name for edge in answer.edges[max_edges:] for name in (edge.source, edge.target))
-    boxes = Boxes.of(answer.names, adjacency)
-    arcs = []
-    for shared in answer.hidden_causes[:max_edges]:
-        ends = index[shared.first], index[shared.second]
-        arcs.append((shared, arc_between(boxes.layout, boxes.widths, boxes.height, *ends)))
+    boxes = Boxes.of(answer.names, _adjacency_of(edges, len(index)))
+    arcs = [
+        (shared, arc_between(boxes, index[shared.first], index[shared.second]))
+        for shared in answer.hidden_causes[:max_edges]
+    ]
     return _Drawing(boxes, edges, [undrawn[name] for name in answer.names], arcs)
 
 
-def _stroke(edge: DirectedEdge) -> Stroke:
+def _adjacency_of(edges: Iterable[tuple[int, int]], variables: int) -> NDArray[np.bool_]:
+    adjacency = np.zeros((variables, variables), dtype=bool)
+    for pair in edges:
+        adjacency[pair] = True
+    return adjacency
+
+
+def _stroke(probability: float, direction: str, required: bool = False) -> Stroke:
     """Width and darkness by the probability of an edge, dashes and head by the preference for its direction."""
-    color = REQUIRED_COLOR if edge.required else EDGE_COLOR
-    line, filled, _ = DIRECTIONS[edge.direction]
-    width, alpha = _width_and_alpha(edge.probability)
-    return Stroke(color, width, alpha, line, filled, head_size=0.85 + 0.3 * edge.probability)
+    color = REQUIRED_COLOR if required else EDGE_COLOR
+    line, filled = DIRECTIONS[direction]
+    width, alpha = _width_and_alpha(probability)
+    return Stroke(color, width, alpha, line, filled, head_size=0.85 + 0.3 * probability)
 
 
-def _arc_stroke(shared: HiddenCause) -> Stroke:
-    width, alpha = _width_and_alpha(shared.probability)
+def _arc_stroke(probability: float) -> Stroke:
+    width, alpha = _width_and_alpha(probability)
     return Stroke(HIDDEN_COLOR, 0.8 * width, alpha, DASHED, head="both")
 
 
@@ -193,35 +190,23 @@ def _samples(drawing: _Drawing, kinds: Counter[str]) -> list[tuple[Sample, str]]
     samples: list[tuple[Sample, str]] = []
     if found := [edge for edge in edges if not edge.required]:
         low, high = (extreme(edge.probability for edge in found) for extreme in (min, max))
-        ends = (
-            [f"{low:.2f}", f"{high:.2f}"]
-            if high - low > VISIBLE_DIFFERENCE
-            else [" to ".join(sorted({f"{low:.2f}", f"{high:.2f}"}))]
-        )
-        samples += [
-            (replace(_sample(probability), head="none"), f"probability {end}")
-            for end, probability in zip(ends, (low, high), strict=False)
-        ]
+        ends = {f"{low:.2f}": low, f"{high:.2f}": high}
+        if high - low <= VISIBLE_DIFFERENCE:
+            ends = {" to ".join(ends): low}
+        for words, probability in ends.items():
+            samples.append((replace(_stroke(probability, "strong"), head="none"), f"probability {words}"))
     occurring = {edge.direction for edge in found}
-    samples += [
-        (_sample(0.9, probability), f"direction: {name}")
-        for name, (_, _, probability) in DIRECTIONS.items()
-        if name in occurring
-    ]
+    samples += [(_stroke(0.9, name), f"direction: {name}") for name in DIRECTIONS if name in occurring]
     if len(found) < len(edges):
-        samples.append((_sample(0.9, required=True), "required by knowledge"))
+        samples.append((_stroke(0.9, "strong", required=True), "required by knowledge"))
     if drawing.arcs:
-        samples.append((_arc_stroke(HiddenCause("", "", 0.9)), "hidden common cause"))
+        samples.append((_arc_stroke(0.9), "hidden common cause"))
     if any(drawing.undrawn):
         samples.append(("+2", "edges of a variable that are not drawn"))
         for kind, label in (("hidden", "has edges, none drawn"), ("lonely", "has no edges")):
             if kinds[kind]:
                 samples.append((BOX_STYLES[kind], f"{label} ({counted(kinds[kind], 'variable')})"))
     return samples
-
-
-def _sample(probability: float, direction: float = 1.0, required: bool = False) -> Stroke:
-    return _stroke(DirectedEdge("", "", probability, 1.0, direction, 0.0, False, required))
 
 
 # Heat map
@@ -321,7 +306,7 @@ def draw_comparison(answer: Answer, truth: Truth, ax: Axes | None = None, *, tit
     The true edges are pairs of a cause and its effect, or text such as "smoking -> cancer". Hidden common causes are
     left out. Without `ax` a pyplot figure of the right size is made.
     """
-    return _comparison(answer, truth, title, ASPECT).draw(ax)
+    return _comparison(answer, truth, title).draw(ax)
 
 
 def save_comparison(
@@ -331,13 +316,12 @@ def save_comparison(
     title: str | None = None,
     dpi: int = 150,
     adapts: bool = False,
-    aspect: float = ASPECT,
 ) -> None:
     """Write the comparison to files, by their endings: .png, .svg (with text as text), .pdf.
 
-    With `adapts`, an SVG file is dark where its reader prefers that; `aspect` is the width over height to aim at.
+    With `adapts`, an SVG file is dark where its reader prefers that.
     """
-    _comparison(answer, truth, title, aspect).save(paths, dpi, adapts)
+    _comparison(answer, truth, title).save(paths, dpi, adapts)
 
 
 def save_two_graphs(
@@ -357,10 +341,10 @@ def save_two_graphs(
         "reversed": f"reversed in {title}: the answer points down",
     }
     heading = f"Arrow and {title}: {len(found & other)} of {counted(len(found), 'edge')}"
-    _two_graphs(names, found, other, words, heading, ASPECT).save(paths, 150, False)
+    _two_graphs(names, found, other, words, heading).save(paths)
 
 
-def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) -> Scene:
+def _comparison(answer: Answer, truth: Truth, title: str | None) -> Scene:
     if isinstance(truth, str) or not isinstance(truth, Iterable):
         raise GraphError(f"Expected the true edges as a list such as ['cause -> effect'], got {shown(truth)}.")
     true = {parse_edge(edge) for edge in truth}
@@ -370,20 +354,15 @@ def _comparison(answer: Answer, truth: Truth, title: str | None, aspect: float) 
     if title is None:
         variables, truths = counted(len(answer.names), "variable"), counted(len(true), "true edge")
         title = f"{variables}, {len(true & found)} of {truths} found"
-    return _two_graphs(answer.names, true, found, WORDS, title, aspect)
+    return _two_graphs(answer.names, true, found, WORDS, title)
 
 
-def _two_graphs(
-    names: Sequence[str], true: set[Edge], found: set[Edge], words: Mapping[str, str], title: str, aspect: float
-) -> Scene:
+def _two_graphs(names: Sequence[str], true: set[Edge], found: set[Edge], words: Mapping[str, str], title: str) -> Scene:
     """The first graph, which has no cycle, from top to bottom, and what the second has in other ways."""
     differences = edge_differences(true, found)
     index = {name: number for number, name in enumerate(names)}
     edges = {(index[source], index[target]): "right" for source, target in true}
-    adjacency = np.zeros((len(index), len(index)), dtype=bool)
-    for pair in edges:
-        adjacency[pair] = True
-    adjacency = ensure_dag(adjacency)
+    adjacency = ensure_dag(_adjacency_of(edges, len(index)))
     for verdict, difference in (("missing", "missing"), ("reversed", "reversed"), ("undirected", "directed_in_one")):
         edges |= {(index[source], index[target]): verdict for source, target in differences[difference]}
     strokes = {pair: VERDICTS[verdict] for pair, verdict in edges.items()}
@@ -396,7 +375,7 @@ def _two_graphs(
         if transitive_closure(adjacency)[pair[::-1]]:  # against the truth: drawn from the effect up to its cause
             pair, stroke = pair[::-1], stroke if is_undirected else replace(stroke, head="above")
         adjacency[pair], edges[pair], strokes[pair] = True, verdict, stroke
-    boxes = Boxes.of(names, adjacency, aspect)
+    boxes = Boxes.of(names, adjacency)
     depth = list(VERDICTS)
     routes = sorted(boxes.layout.routes, key=lambda route: depth.index(edges[route.source, route.target]))
     linked = {variable for pair in edges for variable in pair}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.graphs.layout import ASPECT, Layout, Route, layered_layout
+from causal_arrow.graphs.layout import Layout, Route, layered_layout
 from causal_arrow.text import visible
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def _fonts_for(letters: set[str]) -> tuple[list[str], frozenset[str]]:
         if left[best] == lacking:
             break
         families.append(best)
-        others.remove(best)
         lacking = left[best]
     return families, frozenset(lacking)
 
@@ -292,11 +291,11 @@ ARC_BULGES = (0.2, -0.2, 0.35, -0.35, 0.55, -0.55, 0.8, -0.8, 1.2, -1.2)  # of t
 MIN_BULGE = 12.0
 
 
-def arc_between(layout: Layout, widths: Sequence[float], height: float, first: int, second: int) -> Points:
+def arc_between(boxes: Boxes, first: int, second: int) -> Points:
     """Points of an arc from the border of one box to that of another, around the boxes between them.  (M, 2)"""
-    centers = np.asarray(layout.centers, dtype=float)
+    centers = np.asarray(boxes.layout.centers, dtype=float)
     start, end = sorted((centers[first], centers[second]), key=tuple)
-    halves = np.stack([np.asarray(widths) / 2, np.full(len(widths), height / 2)], axis=1) + 2.0  # (P, 2)
+    halves = np.stack([boxes.widths, np.full(len(centers), boxes.height)], axis=1) / 2 + 2.0  # (P, 2)
     ends = np.isin(np.arange(len(centers)), [first, second])
     distance = float(np.hypot(*(end - start))) or 1.0
     normal = np.array([start[1] - end[1], end[0] - start[0]]) / distance
@@ -412,7 +411,7 @@ class Boxes:
     layout: Layout
 
     @classmethod
-    def of(cls, names: Sequence[str], adjacency: NDArray[np.bool_], aspect: float = ASPECT) -> Boxes:
+    def of(cls, names: Sequence[str], adjacency: NDArray[np.bool_]) -> Boxes:
         """Boxes that hold the names, and wide enough for the edges at their lower and upper sides."""
         labels = Labels.of(names, lines=MAX_LINES, length=LINE_LENGTH)
         texts = zip(labels.full, labels.safe, strict=True)
@@ -424,7 +423,7 @@ class Boxes:
         ]
         height = max(float(tall) for _, tall in sizes) + 2 * PADDING[1]
         gaps = ROOMY if len(names) <= FEW_VARIABLES else TIGHT  # or names could not be read
-        return cls(labels, widths, height, layered_layout(adjacency, widths, height, aspect=aspect, **gaps))
+        return cls(labels, widths, height, layered_layout(adjacency, widths, height, **gaps))
 
 
 @dataclass(frozen=True)
@@ -503,7 +502,7 @@ class Scene:
         self._paint(ax, self.boxes.labels.safe)
         return ax
 
-    def save(self, paths: Sequence[str | Path], dpi: int, adapts: bool) -> None:
+    def save(self, paths: Sequence[str | Path], dpi: int = 150, adapts: bool = False) -> None:
         """Write to files."""
         from matplotlib.figure import Figure
 
