@@ -141,7 +141,7 @@ def test_the_curved_estimate_is_the_average_slope_of_a_cubic_regression() -> Non
     y = 0.3 * t**3 - t + 2 * z**2 + random.normal(size=400)
     site = random.integers(2, size=400).astype(float)
     design = Design.of([column[:, None] for column in (t, y, z, site)])
-    estimate = linear_estimates(curved(design, 0, 1, [True] * 4), 0, 1, [(2, 3)])[(2, 3)]
+    estimate = linear_estimates(curved(design, 0, 1, [Column(name) for name in "abcd"]), 0, 1, [(2, 3)])[(2, 3)]
     x = np.column_stack([np.ones(400), t, t**2, t**3, z, z**2, z**3, site])
     b = np.linalg.lstsq(x, y, rcond=None)[0]
     assert estimate.effect == pytest.approx((b[1] + 2 * b[2] * t + 3 * b[3] * t**2).mean(), rel=1e-6)

@@ -15,8 +15,14 @@ import pytest
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.experiments import ExperimentPlan
-from causal_arrow.discovery.effects.planning import knowledge_from, plan_experiments
-from causal_arrow.discovery.effects.responses import Responses, as_standardized, expected_responses, found_slopes
+from causal_arrow.discovery.effects.planning import (
+    Responses,
+    as_standardized,
+    expected_responses,
+    found_slopes,
+    knowledge_from,
+    plan_experiments,
+)
 from causal_arrow.discovery.estimator import Arrow
 from causal_arrow.errors import ArrowError
 from causal_arrow.graphs.dag import transitive_closure

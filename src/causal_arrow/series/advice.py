@@ -16,9 +16,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
-from causal_arrow.discovery.effects.planning import MAX_CELLS, MIN_GRAPHS, Move, about_graph, measurable
-from causal_arrow.discovery.effects.responses import as_standardized, expected_responses, plain_observations
+from causal_arrow.discovery.effects.experiments import ExperimentPlan
+from causal_arrow.discovery.effects.planning import (
+    MAX_CELLS,
+    MIN_GRAPHS,
+    about_graph,
+    as_standardized,
+    expected_responses,
+    measurable,
+    plain_observations,
+    plan_of,
+)
 from causal_arrow.discovery.second_opinion import (
     OF_SERIES,
     Opinion,
@@ -80,27 +88,9 @@ def plan_for_series(
     pairs = [] if shared is None else measurable(shared)
     if not setting and not pairs:
         raise ConfigurationError("Experiments have set every variable already: name some as candidates.")
-    ranked, batch, doubt = about_graph(whole, responses, shared, ends, setting, pairs, budget)
-
-    def named(move: Move) -> Experiment:
-        action, indices, gain, settled = move
-        sizes = responses.sizes[:, list(indices), :variables]  # (K, L + 1, P)
-        moved = float("nan")
-        if action == "set":
-            moved = float(np.delete((sizes != 0).any(axis=1), indices[0], axis=1).sum(axis=1).mean())
-        chosen = indices[:1] if action == "set" else indices
-        pairs_settled = tuple((table.names[a], table.names[b]) for a, b in settled)
-        return Experiment(action, tuple(answer.names[i] for i in chosen), max(gain, 0.0), moved, pairs_settled)
-
-    return ExperimentPlan(
-        target=() if target is None else (target,),
-        experiments=tuple(map(named, ranked)),
-        batch=tuple(map(named, batch)),
-        doubt=doubt,
-        graphs=len(graphs),
-        observations=responses.observations,
-        left_out=() if candidates is not None else tuple(sorted({*answer.experiments} - set(able))),
-    )
+    found = about_graph(whole, responses, shared, ends, setting, pairs, budget)
+    left_out = () if candidates is not None else tuple(sorted({*answer.experiments} - set(able)))
+    return plan_of(found, answer.names, table.names, responses, ends, left_out)
 
 
 def _window_table(answer: SeriesAnswer, series: Series) -> Table:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Set = tuple[int, ...]
 
-
 MAX_TRIED = 60
 """Graphs without a valid set that are searched for the pairs that block it."""
 
@@ -28,7 +27,7 @@ MAX_TRIED = 60
 class AdjustmentCounts:
     """Number of graphs that ask for each set; the others have a causal path from outcome to treatment."""
 
-    sets: dict[Set, int]
+    sets: dict[Set, int]  # the most frequent first
     graphs: int
     with_path: int
     """Graphs with a causal path from treatment to outcome."""
@@ -36,8 +35,19 @@ class AdjustmentCounts:
     """Graphs with a causal path from outcome to treatment, which ask for no set."""
     not_identified: int = 0
     """Graphs whose set is not valid, because no set closes a path through a hidden cause."""
-    blocking: tuple[tuple[int, int], ...] = ()
+    blocking: tuple[Set, ...] = ()
     """Pairs whose hidden cause leaves these graphs without a valid set, the most frequent first."""
+
+
+def in_pieces(*arrays: Bools) -> Iterator[tuple[Bools, ...]]:
+    """Some graphs at a time, to bound the memory: the same slice of every array (K, ...)."""
+    for start in range(0, len(arrays[0]), GRAPHS_PER_PIECE):
+        yield tuple(each[start : start + GRAPHS_PER_PIECE] for each in arrays)
+
+
+def most_frequent_first(counts: Counter[Set]) -> dict[Set, int]:
+    """Sets or pairs with their counts; of equally frequent ones, the first by its indices first."""
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def count_adjustments(
@@ -55,15 +65,14 @@ def count_adjustments(
     """
     check_choice("adjustment", kind, list(ADJUSTMENTS))
     found: Counter[Set] = Counter()
-    blocking: Counter[tuple[int, int]] = Counter()
+    blocking: Counter[Set] = Counter()
     with_path = backwards = lost = 0
-    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        piece = graphs[start : start + GRAPHS_PER_PIECE]
+    for piece, *more in in_pieces(graphs) if hidden is None else in_pieces(graphs, hidden):
         descends = transitive_closure(piece)
         forwards = ~descends[:, outcome, treatment]
         backwards += int((~forwards).sum())
         piece, descends = piece[forwards], descends[forwards]
-        shared = None if hidden is None else hidden[start : start + GRAPHS_PER_PIECE][forwards]
+        shared = more[0][forwards] if more else None
         members, valid = valid_sets(piece, descends, treatment, outcome, kind, shared)
         with_path += int(descends[:, treatment, outcome].sum())
         found.update(tuple(np.flatnonzero(row).tolist()) for row in members)
@@ -76,9 +85,8 @@ def count_adjustments(
 
             blocking.update(blocking_pairs(shared[tried], treatment, is_valid, np.ones(len(tried), dtype=bool)))
         lost += int((~valid).sum())
-    by_frequency = dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
-    pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
-    return AdjustmentCounts(by_frequency, len(graphs), with_path, backwards, lost, pairs)
+    pairs = tuple(most_frequent_first(blocking))
+    return AdjustmentCounts(most_frequent_first(found), len(graphs), with_path, backwards, lost, pairs)
 
 
 def valid_sets(
@@ -95,15 +103,13 @@ def valid_sets(
     return np.where((also & ~closes)[:, None], largest, members), closes | also
 
 
-def blocking_pairs(
-    hidden: Bools, treatment: int, is_valid: Callable[[Bools], Bools], lost: Bools
-) -> Counter[tuple[int, int]]:
+def blocking_pairs(hidden: Bools, treatment: int, is_valid: Callable[[Bools], Bools], lost: Bools) -> Counter[Set]:
     """Count for each pair with the treatment the graphs that its hidden cause alone leaves without a valid set.
 
     Among them are those in which a set would be valid if that hidden cause were measured. `is_valid` gives the graphs
     (K,) with a valid set under other hidden causes (K, P, P); only the `lost` ones (K,) are counted.
     """
-    found: Counter[tuple[int, int]] = Counter()
+    found: Counter[Set] = Counter()
     for other in np.flatnonzero(hidden[lost][:, treatment].any(axis=0)).tolist():
         here = hidden[:, treatment, other] & lost
         alone = np.zeros_like(hidden)
@@ -157,9 +163,14 @@ def closes_back_doors(graphs: Bools, hidden: Bools, treatment: int, outcome: int
 
 def all_ancestors(descends: Bools, treatment: int, outcome: int) -> Bools:
     """Ancestors of treatment and outcome that the treatment does not affect on its way to the outcome.  (K, P)"""
-    on_path = descends[:, treatment, :] & descends[:, :, outcome]
-    on_path[:, outcome] = True
-    affected = on_path | (descends & on_path[:, :, None]).any(axis=1)
+    affected = affected_on_the_way(descends, treatment, outcome)
     chosen = (descends[:, :, treatment] | descends[:, :, outcome]) & ~affected
     chosen[:, treatment] = False
     return np.asarray(chosen)
+
+
+def affected_on_the_way(descends: Bools, treatment: int, outcome: int) -> Bools:
+    """Variables on the paths from treatment to outcome, the outcome, and all that these affect.  (K, P)"""
+    on_path = descends[:, treatment, :] & descends[:, :, outcome]
+    on_path[:, outcome] = True
+    return np.asarray(on_path | (descends & on_path[:, :, None]).any(axis=1))

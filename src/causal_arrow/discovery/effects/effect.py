@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.tables.table import Table
+    from causal_arrow.tables.table import Column, Table
 
 Verdict = Literal["effect", "no effect", "conflict", "unclear", "not identified"]
 Order = Literal["assumed", "known", "free"]
@@ -39,16 +40,24 @@ SIGNIFICANT = 1 - LEVEL
 """A smaller p value rejects that treatment and outcome do not depend on each other after adjustment."""
 MIN_MENTIONED = 0.01
 """Share of the graphs that do not identify an effect, above which a ranking says so."""
-MAX_REASONS = 3
-"""Reasons for having no estimate that a sentence gives."""
 EQUAL_DIGITS = 9
 """Decimal places that decide a ranking: processors round the last ones differently."""
 MAX_NAMED = 8
 """Members of an adjustment set that a sentence names."""
-MIN_COMPARED = 3
-"""Causes from which a ranking says that many were compared."""
 MAX_AVERAGED = 40
 """Adjustment sets of each half that enter the mean of two halves, the most frequent first."""
+
+
+WORDS = ("treatment", "outcome", "level", "change", "estimator", "estimand", "design", "order", "split")
+NUMBERS = ("median", "mean", "p_value", "standardized", "robustness_value", "robustness_value_of_interval", "e_value")
+SHARES = tuple(f"probability_{of}" for of in ("of_none", "reversed", "not_identified", "not_estimated"))
+"""Members of an effect that its JSON has under their own names; the mean of two effects has the mean of the shares."""
+
+
+def interval_of(estimate: SetEstimate) -> tuple[float, float]:
+    """The 90% interval of one estimate."""
+    effect, error, freedom = estimate[:3]
+    return mixture_of([1.0], [effect], [error], [max(1.0, freedom)]).interval(LEVEL)
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,12 @@ class SetEffect:
     @property
     def robustness_value(self) -> float:
         """See `robustness_value`; NaN for an estimator that has none."""
-        if math.isnan(self.estimate.partial_correlation):
-            return math.nan
         return robustness_value(self.estimate.partial_correlation, self.estimate.freedom)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 90% interval by this set alone."""
+        return interval_of(self.estimate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,24 +252,18 @@ class Effect(Readable, WithFrames):
     def _sets(self) -> pd.DataFrame:
         import pandas as pd
 
+        rows = [
+            (each.adjustment_set, each.frequency, *each.estimate[:2], *each.interval, each.robustness_value)
+            for each in self.sets
+        ]
         columns = ["adjustment_set", "frequency", "effect", "standard_error", "low", "high", "robustness_value"]
-        return pd.DataFrame([self._row(each) for each in self.sets], columns=columns)
-
-    def _row(self, each: SetEffect) -> tuple[Any, ...]:
-        estimate = each.estimate
-        low, high = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [estimate.freedom]).interval(LEVEL)
-        numbers = (estimate.effect, estimate.standard_error, low, high, each.robustness_value)
-        return (each.adjustment_set, each.frequency, *numbers)
+        return pd.DataFrame(rows, columns=columns)
 
     def by(self, column: str, bins: int = 4) -> pd.DataFrame:
         """The effect within groups of the observations, averaged over the most frequent adjustment sets.
 
-        Parameters
-        ----------
-        column
-            A column from before the treatment; numbers with many values are cut into groups of equal size.
-        bins
-            How many of these groups.
+        The column should be from before the treatment; numbers with many values are cut into `bins` groups of equal
+        size.
         """
         import pandas as pd
 
@@ -269,40 +275,25 @@ class Effect(Readable, WithFrames):
                 "There are no effects by group for an instrument, for a randomized number, or with split rows."
             )
         table, moments, clusters = self.rows.table, self.rows.moments, self.rows.clusters
-        column_index(table, column)
+        index = column_index(table, column)
         if column in (self.treatment, self.outcome):
             raise ConfigurationError("Expected a column other than the treatment and the outcome.")
         rows = []
-        for name, members in _groups(table, column, bins):
+        for name, members in _groups(table.columns[index], table.values[:, index], bins):
             own = Moments(moments.numerator[members], moments.denominator[members])
             if not own.denominator.sum() > 0:
                 continue
             within = None if clusters is None else np.unique(clusters[members], return_inverse=True)[1]
             estimate = estimate_from(own, len(own.numerator) - 1, within)
-            part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [max(1.0, estimate.freedom)])
-            rows.append((name, int((own.denominator != 0).sum()), estimate.effect, *part.interval(LEVEL)))
+            rows.append((name, int((own.denominator != 0).sum()), estimate.effect, *interval_of(estimate)))
         return self._framed(pd.DataFrame(rows, columns=[column, "rows", "effect", "low", "high"]))
 
     def averaged_with(self, other: Effect) -> Effect:
-        """The mean of two estimates, each from graphs of the other one's rows.
-
-        Parameters
-        ----------
-        other
-            The same effect from other rows.
-        """
+        """The mean of two estimates of one effect, each from graphs of the other one's rows."""
         from scipy.special import ndtr
 
         halves = (self, other)
-        shares = {
-            name: sum(getattr(each, name) for each in halves) / 2
-            for name in (
-                "probability_of_none",
-                "probability_not_identified",
-                "probability_not_estimated",
-                "probability_reversed",
-            )
-        }
+        shares = {name: (getattr(self, name) + getattr(other, name)) / 2 for name in SHARES}
         merged: dict[tuple[str, ...], SetEffect] = {}
         for each in (one for half in halves for one in half.sets):
             before = merged.get(each.adjustment_set)
@@ -426,11 +417,9 @@ class Effect(Readable, WithFrames):
             return f"{said}, {kind}."
         if self.verdict == "not identified":
             return f"Leaving hidden causes aside, {said}."
-        return f"{said}{self._given_order()}."
-
-    def _given_order(self) -> str:
-        matters = self.order == "assumed" and self.probability_reversed > 0
-        return f", given that {self.treatment} comes before {self.outcome}" if matters else ""
+        if self.order == "assumed" and self.probability_reversed > 0:
+            return f"{said}, given that {self.treatment} comes before {self.outcome}."
+        return f"{said}."
 
     def _paths(self) -> str:
         if self.design != "observed":
@@ -441,10 +430,8 @@ class Effect(Readable, WithFrames):
         )
         if self.probability_reversed > MIN_MENTIONED and self.order != "known":
             without = "Without that order, " if self.order == "assumed" else ""
-            sentence = (
-                f"{without}{self.outcome} causes {self.treatment} in {in_percent(self.probability_reversed)} of them."
-            )
-            line += f" {sentence}"
+            share = in_percent(self.probability_reversed)
+            line += f" {without}{self.outcome} causes {self.treatment} in {share} of them."
         return line
 
     def _test(self) -> str:
@@ -500,9 +487,9 @@ class Effect(Readable, WithFrames):
 
     def sensitivity_sentences(self) -> list[str]:
         """Sentences on how strong a hidden cause must be; empty for trials and where no dependence is found."""
-        sentences: list[str] = []
         if self.p_value >= SIGNIFICANT:
-            return sentences
+            return []
+        sentences = []
         if not math.isnan(self.robustness_value):
             zero, interval = self.robustness_value, self.robustness_value_of_interval
             outside = interval >= 0.0005 and not self.interval[0] <= 0 <= self.interval[1]
@@ -524,32 +511,15 @@ class Effect(Readable, WithFrames):
             {"adjustment_set": list(row[0]), **_plain(dict(zip(frame.columns[1:], row[1:], strict=True)))}
             for row in frame.itertuples(index=False, name=None)
         ]
-        words = ("treatment", "outcome", "level", "change", "estimator", "estimand", "design", "order", "split")
+        low, high = self.interval
+        between, within = self.distribution.between, self.distribution.within
         return {
-            **{name: getattr(self, name) for name in (*words, "observations", "graphs", "verdict")},
+            **{name: getattr(self, name) for name in (*WORDS, "observations", "graphs", "verdict")},
             "why_not_estimated": self.why_not_estimated,
             "tested_set": list(self.tested_set),
             "blocking": [list(pair) for pair in self.blocking],
-            **_plain(
-                {
-                    "median": self.median,
-                    "mean": self.mean,
-                    "low": self.interval[0],
-                    "high": self.interval[1],
-                    "between_sets": self.distribution.between,
-                    "within_sets": self.distribution.within,
-                    "p_value": self.p_value,
-                    "standardized": self.standardized,
-                    "probability_of_path": self.probability_of_path,
-                    "probability_of_none": self.probability_of_none,
-                    "probability_reversed": self.probability_reversed,
-                    "probability_not_identified": self.probability_not_identified,
-                    "probability_not_estimated": self.probability_not_estimated,
-                    "robustness_value": self.robustness_value,
-                    "robustness_value_of_interval": self.robustness_value_of_interval,
-                    "e_value": self.e_value,
-                }
-            ),
+            **_plain({"low": low, "high": high, "between_sets": between, "within_sets": within}),
+            **_plain({name: getattr(self, name) for name in (*NUMBERS, "probability_of_path", *SHARES)}),
             "by_adjustment_set": sets,
             "sentence": self.sentence,
             "lines": list(self.lines),
@@ -558,13 +528,7 @@ class Effect(Readable, WithFrames):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture of the distribution of the effect, colored by adjustment set.
-
-        Parameters
-        ----------
-        ax
-            The matplotlib axes to draw on; by default a new figure.
-        """
+        """A picture of the distribution of the effect, colored by adjustment set, on the axes or in a new figure."""
         label = f"change of {self.subject}{f' in {self.unit}' if self.unit else ''} {self.change}"
         if self.verdict == "not identified":
             lost = counted_share(self.probability_not_identified, "graphs")
@@ -614,10 +578,8 @@ def _pooled(first: SetEffect | None, second: SetEffect) -> SetEffect:
     return SetEffect(second.adjustment_set, frequency, estimate, first.observations + second.observations, straight)
 
 
-def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
-    """Groups of the observations by a column: their names, and which observations are in each.  (N,)"""
-    index = table.names.index(name)
-    column, values = table.columns[index], table.values[:, index]
+def _groups(column: Column, values: NDArray[np.float64], bins: int) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Groups of the observations by the values (N,) of a column: their names and members."""
     if column.levels:
         return [(level, values == code) for code, level in enumerate(column.levels) if (values == code).any()]
     known = np.unique(values[~np.isnan(values)])
@@ -635,11 +597,9 @@ def _groups(table: Table, name: str, bins: int) -> list[tuple[str, Any]]:
 
 
 def robustness_value(partial_correlation: float, freedom: float, level: float | None = None) -> float:
-    """Share of the residual variance of both that a hidden cause must explain to bring the effect to zero.
-
-    With a `level`, to bring zero into the interval of that level. By Cinelli and Hazlett (2020): with f² the odds
-    R² / (1 − R²) of the partial R² of treatment and outcome, less what chance allows where there is a level,
-    RV = (√(f⁴ + 4f²) − f²) / 2.
+    """Share of the residual variance of both that a hidden cause must explain to bring the effect to zero, or to bring
+    zero into the interval of a `level`. By Cinelli and Hazlett (2020): with f² the odds R² / (1 − R²) of the partial R²
+    of treatment and outcome, less what chance allows where there is a level, RV = (√(f⁴ + 4f²) − f²) / 2.
     """
     squared = min(partial_correlation**2, 1.0)
     if squared == 1.0:
@@ -658,10 +618,8 @@ def robustness_value(partial_correlation: float, freedom: float, level: float | 
 
 
 def e_value(risk_ratio: float) -> float:
-    """The risk ratio that a hidden cause must have with treatment and with outcome to explain this one away.
-
-    By VanderWeele and Ding (2017): RR + √(RR (RR − 1)), for 1 / RR where RR is below 1.
-    """
+    """The risk ratio that a hidden cause must have with treatment and with outcome to explain this one away: RR +
+    √(RR (RR − 1)), for 1 / RR where RR is below 1 (VanderWeele and Ding 2017)."""
     if not risk_ratio > 0:
         return math.inf
     ratio = max(risk_ratio, 1 / risk_ratio)

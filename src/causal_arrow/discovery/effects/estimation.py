@@ -16,10 +16,13 @@ from causal_arrow.discovery.answer import Answer, why_uncaused
 from causal_arrow.discovery.effects.adjustment import (
     AdjustmentCounts,
     Set,
+    affected_on_the_way,
     blocking_pairs,
     closes_back_doors,
     count_adjustments,
+    in_pieces,
     instruments,
+    most_frequent_first,
 )
 from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, LEVEL, Effect, Order, RowEffects, SetEffect
 from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
@@ -55,7 +58,6 @@ from causal_arrow.discovery.effects.questions import (
     with_both_ends,
 )
 from causal_arrow.discovery.effects.ranking import Effects
-from causal_arrow.discovery.uncertainty import GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
@@ -100,11 +102,7 @@ def estimate_effect(
     random: np.random.Generator,
     graphs: Bools | None = None,
 ) -> Effect:
-    """The effect of the treatment on the outcome, over `count` graphs drawn from the answer.
-
-    `between` is a pair of values or levels of the treatment; by default the effect is per unit, or from the first to
-    the second level of a yes or no. `graphs` are those of `answer`, where they have been drawn already.
-    """
+    """The effect of the treatment on the outcome, over `graphs` of the answer or `count` graphs drawn from it."""
     question = question or EffectQuestion()
     t, y = answer.index_of(treatment), answer.index_of(outcome)
     if t == y:
@@ -132,10 +130,7 @@ def split_effect(
     count: int = 1000,
     random: np.random.Generator,
 ) -> Effect:
-    """The effect from graphs and estimates of different observations: the mean of two halves.
-
-    Each part is the answer for one half of the rows, and the other half as a table.
-    """
+    """The mean effect of two parts: each is the answer for one half of the rows, and the other half as a table."""
     first, second = (
         estimate_effect(
             answer, table, treatment, outcome, between=between, question=question, count=count // 2, random=random
@@ -149,7 +144,7 @@ def halves(table: Table, cluster: str | None, random: np.random.Generator) -> tu
     """Two random halves of the observations, no cluster in both.  (N,) each"""
     groups = np.arange(table.observations)
     if cluster is not None:
-        groups, _ = clusters_of(table, cluster)
+        groups = clusters_of(table, cluster)
     first = np.isin(groups, random.permutation(np.unique(groups))[: len(np.unique(groups)) // 2])
     return first, ~first
 
@@ -171,11 +166,8 @@ def design_for(
             f"Only {counted(int(rows.sum()), 'observation')} are complete, and {MIN_OBSERVATIONS} are the fewest "
             "for an estimate."
         )
-    cells = list(table.values[rows].T)
-    design = design_of(cells, table.columns, keep=(treatment, outcome), change=change, level=code)
-    if not curved_numbers:
-        return design
-    return curved(design, treatment, outcome, [column.kind == "number" for column in table.columns])
+    design = design_of(dict(enumerate(table.values[rows].T)), table.columns, (treatment, outcome), change, code)
+    return curved(design, treatment, outcome, table.columns) if curved_numbers else design
 
 
 def estimate_effects(
@@ -190,15 +182,13 @@ def estimate_effects(
 ) -> Effects:
     """The effects of all other variables on the outcome, those that matter most in standard deviations first.
 
-    Nobody said which variables come before the outcome: the graphs decide. Variables that the knowledge keeps from
-    being causes of the outcome are left out. Those whose effect has no estimate are `not_estimated`, among them
-    categories of more than two levels, which have no single effect.
+    The graphs decide which variables come before the outcome; those that the knowledge rules out are left out.
     """
     question = replace(question or EffectQuestion("linear"), order="free")
     y = answer.index_of(outcome)
-    possible = transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))[:, y]
-    possible &= ~answer.constraints.precedence[y]
-    if not np.delete(possible, y).any():
+    possible = _possible_effects(answer)[:, y] & ~answer.constraints.precedence[y]
+    possible[y] = False
+    if not possible.any():
         _check_caused(answer, outcome)
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
     graphs = answer.sample(count, random).graphs if graphs is None else graphs
@@ -206,19 +196,18 @@ def estimate_effects(
     found: list[Effect] = []
     without: dict[str, str] = {}
     categories: list[str] = []
-    for t in range(len(answer.names)):
-        if t == y or not possible[t]:
-            continue
-        if table.columns[t].kind == "category" and len(table.columns[t].levels) > 2:
-            categories.append(answer.names[t])
-            without[answer.names[t]] = "unordered levels have no single effect"
+    for t in np.flatnonzero(possible).tolist():
+        name, column = answer.names[t], table.columns[t]
+        if column.kind == "category" and len(column.levels) > 2:
+            categories.append(name)
+            without[name] = "unordered levels have no single effect"
             continue
         drawn = _Drawn((t, y), graphs, hidden, "free", _share_reversed(graphs, t, y))
-        own = replace(question, randomized=answer.names[t] in answer.knowledge.randomized)
+        own = replace(question, randomized=name in answer.knowledge.randomized)
         try:
             found.append(_estimate(answer, table, drawn, None, own, random))
         except _NoEstimateError as error:
-            without[answer.names[t]] = error.reason
+            without[name] = error.reason
     found.sort(
         key=lambda each: (
             each.verdict == "not identified",
@@ -250,9 +239,8 @@ def _drawn(
 ) -> _Drawn:
     """The graphs, drawn again with the treatment before the outcome unless the order is free."""
     share = _share_reversed(graphs, t, y)
-    allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
     order: Order = "assumed" if question.order == "assumed" else "free"
-    if answer.constraints.precedence[t, y] or not transitive_closure(allowed)[y, t]:
+    if answer.constraints.precedence[t, y] or not _possible_effects(answer)[y, t]:
         order = "known"
     if order == "assumed" and share > 0:
         graphs = answer.sample(len(graphs), random, (answer.names[t], answer.names[y])).graphs
@@ -260,8 +248,12 @@ def _drawn(
 
 
 def _share_reversed(graphs: Bools, t: int, y: int) -> float:
-    parts = (graphs[start : start + GRAPHS_PER_PIECE] for start in range(0, len(graphs), GRAPHS_PER_PIECE))
-    return sum(int(transitive_closure(part)[:, y, t].sum()) for part in parts) / len(graphs)
+    return sum(int(transitive_closure(piece)[:, y, t].sum()) for (piece,) in in_pieces(graphs)) / len(graphs)
+
+
+def _possible_effects(answer: Answer) -> Bools:
+    """True where the knowledge lets j be a cause of k, direct or not.  (P, P)"""
+    return transitive_closure(~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool))
 
 
 # One effect
@@ -290,7 +282,7 @@ def _estimate(
     named = _named_set(answer, t, y, question)
     counts = own = count_adjustments(graphs, t, y, question.adjustment, hidden)
     if question.instrument is not None:
-        found, notes = asked.by_instrument(named or (), notes)
+        found = asked.by_instrument(named or ())
     elif question.randomized:
         found = asked.by_trial(tuple(sorted({*(named or ()), *map(answer.index_of, question.strata)} - {t, y})))
     else:
@@ -303,14 +295,20 @@ def _estimate(
     if question.instrument is not None or question.randomized:
         counts = replace(counts, sets=dict.fromkeys(found.estimates, counts.graphs), not_identified=0, blocking=())
     if by_trial or question.instrument is not None:  # no hidden cause of the treatment could explain its effect away
-        unexplained = {key: each._replace(partial_correlation=math.nan) for key, each in found.estimates.items()}
-        found = replace(found, estimates=unexplained)
+        found.estimates = _without_correlations(found.estimates)
+    notes += found.notes
     notes += _from_fewer(chosen, t, change, counts.sets, found)
     notes += extrapolation(table.columns[t], between, chosen.values[:, t])
     notes += asked.cautions(found)
-    _check_any(asked, counts, found)
+    if not found.estimates:
+        raise _why_no_estimate(asked, counts, found)
     effect = _effect(asked, drawn, counts, found, by_trial, tuple(notes))
     return replace(effect, chosen_set=named is not None and effect.design == "observed")
+
+
+def _without_correlations(estimates: Mapping[Set, SetEstimate]) -> dict[Set, SetEstimate]:
+    """The estimates without what the sensitivity to a hidden cause is computed from."""
+    return {members: each._replace(partial_correlation=math.nan) for members, each in estimates.items()}
 
 
 def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set | None:
@@ -318,8 +316,7 @@ def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set 
     if question.adjust_for is None:
         return None
     if question.adjust_for == "earlier":
-        allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
-        earlier = ~transitive_closure(allowed)[t]
+        earlier = ~_possible_effects(answer)[t]
         earlier[[t, y]] = False
         if not earlier.any():
             raise KnowledgeError(
@@ -344,15 +341,12 @@ def _with_set(
     members = np.zeros((len(graphs), graphs.shape[1]), dtype=bool)
     members[:, list(named)] = True
     hidden = np.zeros_like(graphs) if hidden is None else hidden
-    lost, blocking = 0, Counter[tuple[int, int]]()
+    lost, blocking = 0, Counter[Set]()
     spoils = np.zeros(graphs.shape[1])
-    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        piece, shared, own = (each[start : start + GRAPHS_PER_PIECE] for each in (graphs, hidden, members))
+    for piece, shared, own in in_pieces(graphs, hidden, members):
         descends = transitive_closure(piece)
         forwards = ~descends[:, y, t]
-        on_path = descends[:, t, :] & descends[:, :, y]
-        on_path[:, y] = True
-        spoiled = (on_path | (descends & on_path[:, :, None]).any(axis=1)) & own
+        spoiled = affected_on_the_way(descends, t, y) & own
         spoils += (spoiled & forwards[:, None]).sum(axis=0)
         closed = closes_back_doors(piece, shared, t, y, own)
         lost += int((forwards & ~(closed & ~spoiled.any(axis=1))).sum())
@@ -363,7 +357,7 @@ def _with_set(
 
             # Where a path stays open without any hidden cause, none is to blame.
             blocking = blocking_pairs(shared, t, is_valid, forwards & ~closed & is_valid(np.zeros_like(shared)))
-    pairs = tuple(pair for pair, _ in sorted(blocking.items(), key=lambda entry: (-entry[1], entry[0])))
+    pairs = tuple(most_frequent_first(blocking))
     counts = replace(counts, sets={named: counts.graphs}, not_identified=lost, blocking=pairs)
     return counts, spoils / max(1, counts.graphs - counts.reversed)
 
@@ -405,10 +399,8 @@ def _suggested_instruments(
     """Mention columns that most graphs allow as instruments, where a hidden cause keeps many from a valid set."""
     if hidden is None or lost < MIN_LOST:
         return []
-    pieces = range(0, len(graphs), GRAPHS_PER_PIECE)
-    parts = [slice(start, start + GRAPHS_PER_PIECE) for start in pieces]
-    sizes = [len(graphs[part]) for part in parts]
-    shares = np.average([instruments(graphs[part], *ends, hidden[part]) for part in parts], axis=0, weights=sizes)
+    counts = [len(piece) * instruments(piece, *ends, shared) for piece, shared in in_pieces(graphs, hidden)]
+    shares = np.sum(counts, axis=0) / len(graphs)
     treatment, outcome = (answer.names[end] for end in ends)
     return [
         f"{answer.names[index]} might serve as an instrument: in {counted_share(float(shares[index]), 'graphs')} it "
@@ -435,25 +427,32 @@ def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[T
     return table, notes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Found:
-    """Estimates by adjustment set, from how many observations each is, and why others have none."""
+    """Estimates by adjustment set, the observations that each is from, and why other sets have none."""
 
-    estimates: Mapping[Set, SetEstimate]
-    observations: Mapping[Set, int]
-    why_not: Mapping[Set, str]
     with_both_ends: int
     """Observations that have a treatment and an outcome."""
     standard_unit: float
     """Standard deviation of the treatment over that of the outcome in these; NaN if they are too few."""
-    rows: Mapping[Set, Bools] = field(default_factory=dict)
-    """The observations (N,) that the estimates with moments are from."""
     estimand: str = LEAST_SQUARES
+    estimates: dict[Set, SetEstimate] = field(default_factory=dict)
+    observations: dict[Set, int] = field(default_factory=dict)
+    rows: dict[Set, Bools] = field(default_factory=dict)  # (N,) each
+    why_not: dict[Set, str] = field(default_factory=dict)
     flexible: frozenset[Set] = frozenset()
     """The sets that were estimated without straight lines."""
     extreme: float = 0.0
     """Share of the observations whose probability of treatment is near 0 or 1, by the set where it is largest."""
     instrument: InstrumentEstimate | None = None
+    notes: tuple[str, ...] = ()
+
+    def add(self, wanted: Sequence[Set], estimates: Mapping[Set, SetEstimate], rows: Bools) -> None:
+        """Keep the estimates from some observations, and that nothing is left for the other sets that are wanted."""
+        self.estimates.update(estimates)
+        self.observations.update(dict.fromkeys(estimates, int(rows.sum())))
+        self.rows.update(dict.fromkeys(estimates, rows))
+        self.why_not.update({members: NOTHING_LEFT for members in wanted if members not in estimates})
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,11 +468,10 @@ class _Asked:
 
     def design(self, rows: Bools, members: Sequence[int], fill: bool = False) -> Design:
         """The columns of a regression on some variables and the ends, from some observations."""
-        used = {*self.ends, *members}
-        cells = [self.table.values[rows, index] if index in used else None for index in range(self.table.variables)]
+        cells = {index: self.table.values[rows, index] for index in (*self.ends, *members)}
         if fill:
-            cells = [filled(column) if index in members else column for index, column in enumerate(cells)]
-        return design_of(cells, self.table.columns, keep=self.ends, change=self.change, level=self.level)
+            cells.update({index: filled(cells[index]) for index in members})
+        return design_of(cells, self.table.columns, self.ends, self.change, self.level)
 
     def end_values(self, design: Design) -> tuple[Floats, Floats]:
         """Treatment and outcome as they enter regressions, in their units.  (N,) each"""
@@ -489,8 +487,7 @@ class _Asked:
         """The cluster of each of some observations, numbered without gaps."""
         if self.question.cluster is None:
             return None
-        codes, _ = clusters_of(self.table, self.question.cluster)
-        return np.unique(codes[rows], return_inverse=True)[1]
+        return np.unique(clusters_of(self.table, self.question.cluster)[rows], return_inverse=True)[1]
 
     def constant(self, design: Design) -> list[str]:
         """Names of the ends that do not vary."""
@@ -509,47 +506,36 @@ class _Asked:
 
     def by_sets(self, wanted: Mapping[Set, int], random: np.random.Generator) -> _Found:
         """The effect by each set, from the observations that are complete for it."""
-        t, y = self.ends
         rows, unit = self.start()
-        estimates: dict[Set, SetEstimate] = {}
-        observations: dict[Set, int] = {}
-        why_not: dict[Set, str] = {}
-        kept: dict[Set, Bools] = {}
-        first = set(list(wanted)[:MAX_FLEXIBLE_SETS])
+        found = _Found(int(rows.sum()), unit)
+        often = list(wanted)[:MAX_FLEXIBLE_SETS]
         for columns, group in by_missing_cells(self.table.observed[rows], list(wanted)).items():
             complete = self.complete(columns)
-            count = int(complete.sum())
-            if count < MIN_OBSERVATIONS:
-                why_not.update(dict.fromkeys(group, TOO_FEW))
+            if complete.sum() < MIN_OBSERVATIONS:
+                found.why_not.update(dict.fromkeys(group, TOO_FEW))
                 continue
             # There may be hundreds of groups: each has the columns of its own sets alone.
             design = self.design(complete, sorted({member for members in group for member in members}))
             if constant := self.constant(design):
-                why_not.update(dict.fromkeys(group, f"{constant[0]} is constant in the observations complete for it"))
+                reason = f"{constant[0]} is constant in the observations complete for it"
+                found.why_not.update(dict.fromkeys(group, reason))
                 continue
-            if self.question.estimator == "curved":
-                design = curved(design, t, y, [column.kind == "number" for column in self.table.columns])
-            clusters = self.clusters(complete)
-            often = [members for members in group if members in first]
-            found = linear_estimates(design, t, y, often, clusters, keep=True)
-            kept.update(dict.fromkeys(found, complete))
-            found |= linear_estimates(design, t, y, [members for members in group if members not in first], clusters)
-            if self.question.estimator == "curved":
-                found = {members: each._replace(partial_correlation=math.nan) for members, each in found.items()}
-            estimates.update(found)
-            observations.update(dict.fromkeys(found, count))
-            why_not.update({members: NOTHING_LEFT for members in group if members not in found})
-        result = _Found(estimates, observations, why_not, int(rows.sum()), unit, kept)
-        return self.made_flexible(result, wanted, random) if self.question.estimator == "flexible" else result
+            bent = self.question.estimator == "curved"
+            design = curved(design, *self.ends, self.table.columns) if bent else design
+            estimates = linear_estimates(design, *self.ends, group, self.clusters(complete), keep=often)
+            found.add(group, _without_correlations(estimates) if bent else estimates, complete)
+        if self.question.estimator == "flexible":
+            self.make_flexible(found, often, random)
+        return found
 
-    def made_flexible(self, found: _Found, wanted: Mapping[Set, int], random: np.random.Generator) -> _Found:
-        """The same with the most frequent sets estimated without straight lines, all for the estimand of the first."""
+    def make_flexible(self, found: _Found, often: Sequence[Set], random: np.random.Generator) -> None:
+        """Estimate the most frequent sets without straight lines, all for the estimand of the first."""
         t, _ = self.ends
         seed = int(random.integers(2**31))  # the same folds for every set, so that sets do not differ by their folds
         models: dict[Set, Flexible] = {}
         work = 0
         binary = self.table.columns[t].kind != "number"
-        for members in [members for members in wanted if members in found.rows][:MAX_FLEXIBLE_SETS]:
+        for members in [members for members in often if members in found.rows]:
             rows = found.rows[members]
             work += int(rows.sum())
             if models and work > MAX_FLEXIBLE_WORK:
@@ -564,7 +550,7 @@ class _Asked:
             if model is not None:
                 models[members] = model
         if not models:
-            return found
+            return
         estimand = best_estimand(list(models.values()))
         fitted = {members: model.estimate(estimand) for members, model in models.items()}
         estimates = {
@@ -573,70 +559,52 @@ class _Asked:
             for members, estimate in fitted.items()
             if estimate is not None
         }
-        extreme = max(model.extreme for model in models.values())
-        return replace(
-            found,
-            estimates={**found.estimates, **estimates},
-            estimand=ESTIMANDS[estimand],
-            flexible=frozenset(estimates),
-            extreme=extreme,
-        )
+        found.estimates.update(estimates)
+        found.estimand, found.flexible = ESTIMANDS[estimand], frozenset(estimates)
+        found.extreme = max(model.extreme for model in models.values())
 
     def by_trial(self, members: Set) -> _Found:
         """The effect of a randomized treatment, more precise by columns from before it, holes in which are filled."""
         rows, unit = self.start()
-        estimates = {}
-        why_not = {members: TOO_FEW}
+        found = _Found(int(rows.sum()), unit, OF_TRIAL, why_not={members: TOO_FEW})
         if rows.sum() >= MIN_OBSERVATIONS:
             design = self.design(rows, members, fill=True)
-            treated, outcome = self.end_values(design)
             columns = design.values[:, design.columns(members)]
             holes = ~self.table.observed[rows][:, list(members)]
             columns = np.concatenate([columns, holes[:, holes.any(axis=0)].astype(np.float64)], axis=1)
-            estimate = trial_estimate(treated, outcome, columns, self.clusters(rows))
-            estimates = {} if estimate is None else {members: estimate}
-            why_not = {members: NOTHING_LEFT}
-        kept = {members: rows} if estimates and estimates[members].moments else {}
-        return _Found(
-            estimates, dict.fromkeys(estimates, int(rows.sum())), why_not, int(rows.sum()), unit, kept, OF_TRIAL
-        )
+            estimate = trial_estimate(*self.end_values(design), columns, self.clusters(rows))
+            found.add([members], {} if estimate is None else {members: estimate}, rows)
+        return found
 
-    def by_instrument(self, members: Set, notes: list[str]) -> tuple[_Found, list[str]]:
+    def by_instrument(self, members: Set) -> _Found:
         """The effect through an instrument."""
-        assert self.question.instrument is not None
-        z = self.answer.index_of(self.question.instrument)
+        name = self.question.instrument
+        assert name is not None
+        z = self.answer.index_of(name)
         if z in (*self.ends, *members):
-            raise ConfigurationError(f"{self.question.instrument!r} cannot be the instrument and something else too.")
+            raise ConfigurationError(f"{name!r} cannot be the instrument and something else too.")
         if len(self.table.columns[z].levels) > 2 and self.table.columns[z].kind == "category":
-            raise ConfigurationError(
-                f"{self.question.instrument!r} has unordered levels, so it cannot be an instrument."
-            )
+            raise ConfigurationError(f"{name!r} has unordered levels, so it cannot be an instrument.")
         _, unit = self.start()
         rows = self.complete((z, *members))
-        count = int(rows.sum())
-        found = _Found({}, {}, {members: TOO_FEW}, count, unit, estimand=OF_INSTRUMENT)
-        if count < MIN_OBSERVATIONS:
-            return found, notes
+        found = _Found(int(rows.sum()), unit, OF_INSTRUMENT, why_not={members: TOO_FEW})
+        if rows.sum() < MIN_OBSERVATIONS:
+            return found
         design = self.design(rows, (z, *members))
         columns = design.values[:, design.columns(members)]
         instrument = design.values[:, design.columns((z,))[0]]
         estimated = instrument_estimate(instrument, *self.end_values(design), columns, self.clusters(rows), LEVEL)
+        found.add([members], {} if estimated is None else {members: estimated.estimate}, rows)
         if estimated is None:
-            return replace(found, why_not={members: NOTHING_LEFT}), notes
-        name = self.question.instrument
-        notes = [
-            *notes,
+            return found
+        found.instrument = estimated
+        found.notes = (
             f"Instrument {name}: first-stage F = {in_digits(estimated.strength)}, "
             + ("weak; the interval allows for that." if estimated.strength < WEAK else "not weak."),
             f"This holds if {name} affects {self.answer.names[self.ends[1]]} through "
             f"{self.answer.names[self.ends[0]]} alone and shares no cause with it that is not adjusted for.",
-        ]
-        return (
-            replace(
-                found, estimates={members: estimated.estimate}, observations={members: count}, instrument=estimated
-            ),
-            notes,
         )
+        return found
 
     def cautions(self, found: _Found) -> list[str]:
         """Notes on clusters, overlap, mixed estimators and times until an event."""
@@ -644,7 +612,7 @@ class _Asked:
         t, y = self.ends
         treatment, outcome = self.answer.names[t], self.answer.names[y]
         if self.question.cluster is not None:
-            count = len(np.unique(clusters_of(self.table, self.question.cluster)[0][self.complete(())]))
+            count = len(np.unique(clusters_of(self.table, self.question.cluster)[self.complete(())]))
             few = ", which are few: the interval may be too narrow" if count < MIN_CLUSTERS else ""
             notes.append(f"Standard errors by {self.question.cluster}: {counted(count, 'cluster')}{few}.")
         if found.estimand in (ESTIMANDS["ATT"], ESTIMANDS["overlap"]):
@@ -673,10 +641,8 @@ def _from_fewer(table: Table, t: int, change: Change, wanted: Mapping[Set, int],
     return [f"From {some} of {counted(whole, 'observation')}{depending}: the others lack a value that is needed."]
 
 
-def _check_any(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> None:
-    """TableError where no set has an estimate."""
-    if found.estimates:
-        return
+def _why_no_estimate(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> _NoEstimateError:
+    """The error where no set has an estimate."""
     names = asked.answer.names
     few = bool(set(found.why_not.values()) - {NOTHING_LEFT})
     if counts.reversed == counts.graphs:
@@ -698,7 +664,7 @@ def _check_any(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> None:
             "all that has to be adjusted for"
         )
     remedies = [] if asked.table.observed.all() or not few else [Remedy("missing", setting="impute")]
-    raise _NoEstimateError(asked.answer, asked.ends, reason, remedies)
+    return _NoEstimateError(asked.answer, asked.ends, reason, remedies)
 
 
 class _NoEstimateError(TableError):
@@ -810,8 +776,7 @@ def _check_caused(answer: Answer, outcome: str) -> None:
 
 def _check_knowledge(answer: Answer, t: int, y: int) -> None:
     """KnowledgeError where no graph that is allowed has a path from treatment to outcome."""
-    allowed = ~answer.constraints.forbidden & ~np.eye(len(answer.names), dtype=bool)
-    if transitive_closure(allowed)[t, y] and not answer.constraints.precedence[y, t]:
+    if _possible_effects(answer)[t, y] and not answer.constraints.precedence[y, t]:
         return
     treatment, outcome = answer.names[t], answer.names[y]
     _check_caused(answer, outcome)

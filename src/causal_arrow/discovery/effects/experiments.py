@@ -20,20 +20,13 @@ LITTLE = 0.005
 """Gains below this, in bits or as a share, are not worth an experiment."""
 MAX_SHOWN = 10
 MAX_BARS = 30
+SUBJECTS = ("the graph", "the causes of {}", "the effect of {} on {}")
+"""The subject of the uncertainty, by the number of variables that a target names."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A possible experiment, and how much uncertainty it is expected to remove.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> experiment = arrow.next_experiment(("drug", "stay"), n_graphs=200).best
-    >>> print(experiment)
-    randomize drug
-    """
+    """A possible experiment, and how much uncertainty it is expected to remove."""
 
     action: str
     """"set": randomize a variable; "measure": record the hidden common cause of two variables."""
@@ -71,8 +64,8 @@ class ExperimentPlan(Readable, WithFrames):
     >>> from causal_arrow import Arrow, load_example
     >>> arrow = Arrow().fit(load_example("hospital"))
     >>> plan = arrow.next_experiment(("drug", "stay"), n_graphs=200)
-    >>> plan.target
-    ('drug', 'stay')
+    >>> print(plan.best)
+    randomize drug
     """
 
     target: tuple[str, ...]
@@ -96,13 +89,7 @@ class ExperimentPlan(Readable, WithFrames):
         return self.experiments[0]
 
     def place_in_batch(self, experiment: Experiment) -> int | None:
-        """The rank of an experiment among those to carry out together.
-
-        Parameters
-        ----------
-        experiment
-            One of `experiments`.
-        """
+        """The rank of an experiment among those to carry out together; None if it is not one of them."""
         chosen = [(each.action, each.variables) for each in self.batch]
         key = experiment.action, experiment.variables
         return chosen.index(key) + 1 if key in chosen else None
@@ -117,14 +104,7 @@ class ExperimentPlan(Readable, WithFrames):
         import pandas as pd
 
         rows = [
-            (
-                each.action,
-                each.name,
-                each.gain,
-                each.affected,
-                each.settles_in_words,
-                self.place_in_batch(each),
-            )
+            (each.action, each.name, each.gain, each.affected, each.settles_in_words, self.place_in_batch(each))
             for each in self.experiments
         ]
         frame = pd.DataFrame(rows, columns=["action", "variable", "gain", "affected", "settles", "batch"])
@@ -149,22 +129,10 @@ class ExperimentPlan(Readable, WithFrames):
     @property
     def subject(self) -> str:
         """The subject of the uncertainty, in words."""
-        if not self.target:
-            return "the graph"
-        return (
-            f"the causes of {self.target[0]}"
-            if len(self.target) == 1
-            else "the effect of {} on {}".format(*self.target)
-        )
+        return SUBJECTS[len(self.target)].format(*self.target)
 
     def amount(self, gain: float) -> str:
-        """A gain in words: "1.2 bits", "64% of the uncertainty".
-
-        Parameters
-        ----------
-        gain
-            That of an experiment.
-        """
+        """The gain of an experiment in words: "1.2 bits", "64% of the uncertainty"."""
         if self.about_effect:
             return f"{in_percent(gain)} of the uncertainty"
         return "<0.01 bits" if gain < 0.01 else f"{in_digits(gain)} bits"
@@ -205,13 +173,8 @@ class ExperimentPlan(Readable, WithFrames):
         return "\n".join(lines)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the gain of each experiment, those to carry out together in color.
-
-        Parameters
-        ----------
-        ax
-            The matplotlib axes to draw on; by default a new figure.
-        """
+        """A picture of the gain of each experiment, those to carry out together in color, on the axes or in a new
+        figure."""
         shown = self.experiments[:MAX_BARS]
         ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
         colors = ["#b9c0cc" if self.place_in_batch(each) is None else EDGE_COLOR for each in shown]

@@ -13,7 +13,7 @@ the instrument is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.effects.adjustment import Set
-from causal_arrow.tables.table import in_safe_units
+from causal_arrow.tables.table import Column, in_safe_units
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp] | None
@@ -116,8 +116,8 @@ class Design:
         return [*(index for member in members for index in self.columns_of[member]), *self.always]
 
 
-def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]) -> Design:
-    """The design with cubic curves for all `numbers`: the coefficient of the treatment is then its average slope.
+def curved(design: Design, treatment: int, outcome: int, variables: Sequence[Column]) -> Design:
+    """The design with cubic curves for all numbers: the coefficient of the treatment is then its average slope.
 
     With c what the treatment is above its mean, c² and c³ − 3 mean(c²) c have an average slope of zero. With them in
     the regression, the coefficient of the treatment itself is the average slope of the whole curve. A column of few
@@ -132,10 +132,11 @@ def curved(design: Design, treatment: int, outcome: int, numbers: Sequence[bool]
     blocks = []
     for index, columns in enumerate(design.columns_of):
         own = [design.values[:, column] for column in columns]
-        if own and numbers[index] and index not in (treatment, outcome):
+        if own and variables[index].kind == "number" and index not in (treatment, outcome):
             own += powers(own[0])
         blocks.append(np.stack(own, axis=1) if own else design.values[:, :0])
-    bends = powers(design.values[:, design.columns_of[treatment][0]]) if numbers[treatment] else []
+    is_number = variables[treatment].kind == "number"
+    bends = powers(design.values[:, design.columns_of[treatment][0]]) if is_number else []
     blocks.append(np.stack(bends, axis=1) if bends else design.values[:, :0])
     whole = Design.of(blocks)
     deviations = whole.deviations.copy()
@@ -150,13 +151,11 @@ def linear_estimates(
     outcome: int,
     sets: Sequence[Set],
     clusters: Clusters = None,
-    power: float = 1.0,
-    keep: bool = False,
+    keep: Collection[Set] = (),
 ) -> dict[Set, SetEstimate]:
-    """The effect of the treatment by each set for which there are enough observations.
+    """The effect of the treatment by each set for which there are enough observations, with HC3 standard errors.
 
-    Standard errors are robust: MacKinnon and White's HC3, or HC2 with a `power` of one half; with `keep`, each estimate
-    keeps its moments.
+    The estimates of the sets to `keep` keep their moments.
     """
     observations = len(design.values)
     (t,), (y,) = design.columns_of[treatment], design.columns_of[outcome]
@@ -190,9 +189,9 @@ def linear_estimates(
             moments,
             freedom,
             clusters,
-            np.maximum(1 - leverages, 1e-3) ** -power,
+            1 / np.maximum(1 - leverages, 1e-3),
             float(np.clip(effect * math.sqrt(spread / max(float(rest @ rest), 1e-28)), -1, 1)),
-            keep,
+            members in keep,
         )
     return found
 

@@ -6,36 +6,38 @@ responses is the mutual information of both. It is part of the information in th
 simulation. Several experiments together are at least as informative about each pair as the best of them.
 
 Uncertainty about one effect is its variance between graphs, and the share of graphs in which it is not identified.
+
+For each graph, linear equations are fitted to the table: B[j, k] is the coefficient of j among the causes of k. If j is
+set at random over its usual range, all else left to itself, then k moves by Θ[j, k] = [(I − B)⁻¹ − I][j, k] standard
+deviations per standard deviation of j: zero unless j is a cause of k, direct or not. With m observations of the
+experiment and n of the table, the slope that the experiment finds is about Norm(Θ, 1/m + 1/n), or Norm(0, 1/m) where
+j is no cause. It is seen to differ from zero beyond 2.58 / √m, a test at the level of 1%.
 """
 
-# K graphs, P variables, T uncertain things, C states of each, O outcomes
+# N observations, P variables, K graphs, S sets, T uncertain things, C states of each, O outcomes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.batches import TableBatch
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import all_ancestors, closes_back_doors
+from causal_arrow.discovery.effects.adjustment import in_pieces, valid_sets
 from causal_arrow.discovery.effects.effect import EQUAL_DIGITS
 from causal_arrow.discovery.effects.experiments import Experiment, ExperimentPlan
-from causal_arrow.discovery.effects.responses import (
-    Responses,
-    as_standardized,
-    expected_responses,
-    found_slopes,
-    plain_observations,
-)
-from causal_arrow.discovery.uncertainty import ADJUSTMENTS, GRAPHS_PER_PIECE
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
+from causal_arrow.network.basis import as_numbers
 from causal_arrow.tables.further_tables import in_codes_of
-from causal_arrow.tables.scales import has_logarithms
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.scales import has_logarithms, with_logarithms
+from causal_arrow.tables.table import Table, in_safe_units
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -60,6 +62,9 @@ MAX_SETTLED = 3
 """Pairs that a plan names for each experiment."""
 RULED_OUT = 0.05
 """An edge that is less probable than this after an experiment is taken to be ruled out by it."""
+DETECTION = 2.5758
+"""Standard errors from which on a response counts as seen: a test at the level of 1%."""
+RIDGE = 1e-6
 
 
 def plan_experiments(
@@ -74,14 +79,7 @@ def plan_experiments(
     rows: int | None = None,
     random: np.random.Generator,
 ) -> ExperimentPlan:
-    """The experiments, ranked by the uncertainty each is expected to remove, and the best `budget` of them together.
-
-    target      None for the whole graph; an outcome, for what causes it; a treatment and an outcome, for that effect.
-    candidates  The variables that can be set; by default all that no experiment has set yet, without roots and the
-                environment.
-    not_settable  Variables that cannot be set.
-    rows        How many the experiment will have; by default as many as the table.
-    """
+    """The experiments, ranked by the uncertainty each is expected to remove, and the best `budget` of them together."""
     ends = _ends(answer, target)
     able = _candidates(answer, candidates, not_settable, [answer.names[index] for index in ends])
     graphs = graphs[: max(MIN_GRAPHS, MAX_CELLS // len(answer.names) ** 2)]
@@ -103,23 +101,45 @@ def plan_experiments(
         found = _about_effect(graphs, responses, hidden, ends, setting, pairs, budget)
     else:
         found = about_graph(graphs, responses, shared, ends, [(index,) for index in setting], pairs, budget)
-    ranked, batch, doubt = found
+    left_out = () if candidates is not None else tuple(sorted(set(answer.names) - set(able)))
+    return plan_of(found, answer.names, answer.names, responses, ends, left_out)
+
+
+def plan_of(
+    found: Found,
+    names: Sequence[str],
+    columns: Sequence[str],
+    responses: Responses,
+    ends: tuple[int, ...],
+    left_out: tuple[str, ...],
+) -> ExperimentPlan:
+    """The plan in names: of variables, and of the columns, the first of which hold the variables themselves."""
+
+    def named(move: Move) -> Experiment:
+        affected = math.nan
+        if move.action == "set":
+            moved = (responses.sizes[:, list(move.indices), : len(names)] != 0).any(axis=1)  # (K, P)
+            affected = float(np.delete(moved, move.indices[0], axis=1).sum(axis=1).mean())
+        chosen = move.indices[:1] if move.action == "set" else move.indices
+        pairs = tuple((columns[a], columns[b]) for a, b in move.settled)
+        return Experiment(move.action, tuple(names[index] for index in chosen), max(move.gain, 0.0), affected, pairs)
+
     return ExperimentPlan(
-        target=tuple(answer.names[index] for index in ends),
-        experiments=tuple(_named(each, answer, responses) for each in ranked),
-        batch=tuple(_named(each, answer, responses) for each in batch),
-        doubt=doubt,
-        graphs=len(graphs),
+        target=tuple(names[index] for index in ends),
+        experiments=tuple(map(named, found.ranked)),
+        batch=tuple(map(named, found.batch)),
+        doubt=found.doubt,
+        graphs=len(responses.sizes),
         observations=responses.observations,
-        left_out=() if candidates is not None else tuple(sorted(set(answer.names) - set(able))),
+        left_out=left_out,
     )
 
 
 def knowledge_from(answer: Answer, table: Table, rows: Table, variable: str, graphs: Bools) -> Knowledge:
     """The answer's knowledge, and the edges that an experiment rules out: observations in which `variable` was set.
 
-    By each graph the slopes on the variable that was set have a density; by Bayes' rule, from what the slopes of a and
-    b are, follows how probable a → b still is. Edges that became less probable, and now are so than 5%, are ruled out.
+    By each graph the slopes on the variable that was set have a density; by Bayes' rule, the slopes of a and b show how
+    probable a → b still is.
     """
     index = answer.index_of(variable)
     if rows.names != table.names:
@@ -213,27 +233,28 @@ def measurable(shared: Floats) -> list[tuple[int, int]]:
 
 Key = tuple[str, tuple[int, ...]]
 """An action, and the variables it is about."""
-Move = tuple[str, tuple[int, ...], float, tuple[tuple[int, int], ...]]
-"""An action, its variables, its gain, and the pairs about which it is most informative."""
-Found = tuple[list[Move], list[Move], float]
-"""All moves by their gain, the best ones together, and the present uncertainty."""
 
 
-def _rank(move: Move) -> tuple[float, bool, tuple[int, ...]]:
-    """Sort the largest gain first; for equal gains, randomizing before measuring."""
-    return -round(move[2], EQUAL_DIGITS), move[0] != "set", move[1]
+class Move(NamedTuple):
+    """A possible experiment, and the pairs of columns about which it is most informative."""
+
+    action: str
+    indices: tuple[int, ...]
+    gain: float
+    settled: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def rank(self) -> tuple[float, bool, tuple[int, ...]]:
+        """Sort the largest gain first; for equal gains, randomizing before measuring."""
+        return -round(self.gain, EQUAL_DIGITS), self.action != "set", self.indices
 
 
-def _named(move: Move, answer: Answer, responses: Responses) -> Experiment:
-    action, indices, gain, settled = move
-    moved = float((responses.sizes[:, indices[0], :] != 0).sum(axis=1).mean()) if action == "set" else float("nan")
-    return Experiment(
-        action=action,
-        variables=tuple(answer.names[index] for index in indices),
-        gain=max(gain, 0.0),
-        affected=moved,
-        settles=tuple((answer.names[a], answer.names[b]) for a, b in settled),
-    )
+class Found(NamedTuple):
+    """All moves by their gain, the best ones together, and the present uncertainty."""
+
+    ranked: list[Move]
+    batch: list[Move]
+    doubt: float
 
 
 # The graph, or the causes of one outcome
@@ -270,15 +291,16 @@ def about_graph(
     def move(key: Key, told: Floats) -> Move:
         best = np.argsort(-np.round(told, EQUAL_DIGITS), kind="stable")[:MAX_SETTLED]
         settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > MIN_DOUBT)
-        return key[0], key[1], float(told.sum()) + hidden.get(key, 0.0), settled
+        return Move(*key, float(told.sum()) + hidden.get(key, 0.0), settled)
 
-    ranked = sorted((move(key, told) for key, told in tells.items()), key=_rank)
+    ranked = sorted((move(key, told) for key, told in tells.items()), key=lambda each: each.rank)
     batch: list[Move] = []
     known = np.zeros(len(things))
     while tells and len(batch) < budget:
-        batch.append(min((move(key, np.maximum(told - known, 0.0)) for key, told in tells.items()), key=_rank))
+        left = [move(key, np.maximum(told - known, 0.0)) for key, told in tells.items()]
+        batch.append(min(left, key=lambda each: each.rank))
         known = np.maximum(known, tells.pop(batch[-1][:2]))
-    return ranked, batch, doubt
+    return Found(ranked, batch, doubt)
 
 
 def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
@@ -294,12 +316,7 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
 
 def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Bools]:
     """Each variable with the outcome and, by each graph, whether it is a cause of it.  (T, 2), (K, T, 2)"""
-    causes = np.concatenate(
-        [
-            transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])[:, :, outcome]
-            for start in range(0, len(graphs), GRAPHS_PER_PIECE)
-        ]
-    )
+    causes = np.concatenate([transitive_closure(piece)[:, :, outcome] for (piece,) in in_pieces(graphs)])
     states = np.stack([causes, ~causes], axis=2)
     kept = np.flatnonzero(_entropy(states.mean(axis=0)) > MIN_DOUBT)
     return np.stack([kept, np.full(len(kept), outcome)], axis=1), states[:, kept]
@@ -349,8 +366,7 @@ def _about_effect(
         """Share of the variance of the effect between graphs that outcomes (K, O) are expected to remove."""
         if not variance > MIN_VARIANCE:
             return 0.0
-        shares = weights @ states
-        means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
+        shares, means = _expected(states, weights, effects)
         return (1 - lost) * float(shares @ np.square(means - weights @ effects)) / variance
 
     limits = np.linspace(float(effects.min()), float(effects.max()), STEPS)
@@ -371,12 +387,10 @@ def _about_effect(
         """All that is left to do, by what it adds to the outcomes (K, O) that are known."""
         sure = explained(known)
         # Randomizing the treatment also shows its effect where a hidden cause keeps any set from identifying it.
-        setting_ = [
-            (*key, explained(_jointly(known, states)) - sure + (lost if key == treatment else 0.0), ())
-            for key, states in shown.items()
-        ]
-        moves = [*setting_, *((*key, share, ()) for key, share in mends.items())]
-        return sorted(moves, key=lambda move: (-round(move[2], EQUAL_DIGITS), move[:2] != treatment, _rank(move)))
+        found = [Move(*key, share) for key, share in mends.items()]
+        for key, states in shown.items():
+            found.append(Move(*key, explained(_jointly(known, states)) - sure + (lost if key == treatment else 0.0)))
+        return sorted(found, key=lambda move: (-round(move.gain, EQUAL_DIGITS), move[:2] != treatment, move.rank))
 
     known = np.ones((len(graphs), 1))
     ranked = moves(known)
@@ -388,7 +402,13 @@ def _about_effect(
             known = _merged(_jointly(known, shown.pop(key)), weights, effects)
         else:
             del mends[key]
-    return ranked, batch, float(np.sqrt(variance))
+    return Found(ranked, batch, float(np.sqrt(variance)))
+
+
+def _expected(states: Floats, weights: Floats, effects: Floats) -> tuple[Floats, Floats]:
+    """The probability of each outcome (K, O) over graphs, and the expected effect given it.  (O,), (O,)"""
+    shares = weights @ states
+    return shares, (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
 
 
 def _jointly(first: Floats, second: Floats) -> Floats:
@@ -398,8 +418,7 @@ def _jointly(first: Floats, second: Floats) -> Floats:
 
 def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
     """The same outcomes, those with nearly the same expected effect as one.  (K, MAX_STATES at most)"""
-    shares = weights @ states
-    means = (weights * effects) @ states / np.where(shares > 0, shares, 1.0)
+    _, means = _expected(states, weights, effects)
     order = np.argsort(np.round(means, EQUAL_DIGITS), kind="stable")
     parts = np.array_split(order, min(MAX_STATES, len(order)))
     return np.stack([states[:, part].sum(axis=1) for part in parts], axis=1)
@@ -415,13 +434,9 @@ def _identified(
 
     def closed(shared: Bools) -> Bools:
         parts = []
-        for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-            piece, also = graphs[start : start + GRAPHS_PER_PIECE], shared[start : start + GRAPHS_PER_PIECE]
+        for piece, also in in_pieces(graphs, shared):
             descends = transitive_closure(piece)
-            first = ADJUSTMENTS["optimal"](piece, descends, t, y)
-            last = all_ancestors(descends, t, y)
-            ways = [closes_back_doors(piece, also, t, y, members) for members in (first, last)]
-            parts.append(ways[0] | ways[1] | ~descends[:, t, y])
+            parts.append(valid_sets(piece, descends, t, y, hidden=also)[1] | ~descends[:, t, y])
         return np.concatenate(parts)
 
     identified = closed(hidden)
@@ -434,3 +449,107 @@ def _identified(
         without[:, [a, b], [b, a]] = False
         mended.append(float((closed(without) & ~identified).mean()))
     return identified, mended
+
+
+# Expected results
+
+
+def as_standardized(table: Table, log_columns: tuple[str, ...] = ()) -> Floats:
+    """All columns as numbers with mean 0 and variance 1: a category by the scores of its levels, holes filled, and
+    logarithms where the network read them.  (N, P)"""
+    logarithms = np.array([name in log_columns for name in table.names])
+    values, _ = in_safe_units(with_logarithms(table.values, logarithms))
+    levels = np.array([len(column.levels) if column.kind == "category" else 0 for column in table.columns])
+    center, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    numbers = (values - center) / np.where(spread > 0, spread, 1.0)
+    numbers = np.where(levels > 0, table.values, numbers)
+    batch = TableBatch(
+        np.nan_to_num(numbers)[None].astype(np.float32),
+        None if table.observed.all() else table.observed[None],
+        levels=levels[None] if levels.any() else None,
+    )
+    filled = as_numbers(batch, canonical_signs=False).values[0].astype(np.float64)
+    centered = filled - filled.mean(axis=0)
+    return np.asarray(centered / np.maximum(centered.std(axis=0), 1e-12))
+
+
+def plain_observations(table: Table) -> Bools:
+    """The observations in which no experiment has set anything, or all if those are too few.  (N,)"""
+    everything = np.ones(table.observations, dtype=bool)
+    if table.intervened is None:
+        return everything
+    plain = np.asarray(~table.intervened.any(axis=1))
+    return plain if plain.sum() > 2 * table.variables + 10 else everything
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Change of k if j is set, in standard deviations of both, by each graph."""
+
+    sizes: Floats  # (K, P, P) Θ
+    table_observations: int  # n
+    observations: int  # m, of the experiment
+
+    def spread(self, variable: int) -> Floats:
+        """Standard deviation of the slopes that an experiment finds around those that each graph expects.  (K, P)"""
+        # Where a graph expects none, only the experiment has an error.
+        fitted = (self.sizes[:, variable, :] != 0) / self.table_observations
+        return np.asarray(np.sqrt(1 / self.observations + fitted))
+
+    def outcomes(self, variable: int, limits: Floats | None = None) -> Floats:
+        """Probability, by each graph, that the slope of each variable falls between the limits.  (K, P, limits + 1)
+
+        By default: that it is seen to fall, not seen to respond, or seen to rise.
+        """
+        from scipy.special import ndtr
+
+        if limits is None:
+            limits = np.array([-1.0, 1.0]) * DETECTION / np.sqrt(self.observations)
+        scaled = (limits - self.sizes[:, variable, :, None]) / self.spread(variable)[:, :, None]
+        below = ndtr(scaled)  # (K, P, limits)
+        below[:, variable] = 0.0  # the variable itself is set: it tells nothing
+        ends = np.zeros((*below.shape[:2], 1))
+        return np.diff(np.concatenate([ends, below, ends + 1], axis=2), axis=2)
+
+    def likelihood(self, variable: int, slopes: Floats) -> Floats:
+        """Logarithm of the density of the slopes (P,) that an experiment found, by each graph and variable.  (K, P)"""
+        spread = self.spread(variable)
+        logarithms = -0.5 * np.square((slopes - self.sizes[:, variable, :]) / spread) - np.log(spread)
+        logarithms[:, variable] = 0.0
+        return np.asarray(logarithms)
+
+
+def expected_responses(graphs: Bools, values: Floats, observations: int) -> Responses:
+    """The responses that each graph (K, P, P) expects, by linear equations fitted to standardized values (N, P)."""
+    correlation = values.T @ values / len(values)
+    correlation = correlation + RIDGE * np.eye(len(correlation))
+    coefficients = np.zeros(graphs.shape)
+    for effect in range(graphs.shape[1]):
+        sets, graph_sets = np.unique(graphs[:, :, effect], axis=0, return_inverse=True)
+        found = _regressions(correlation, effect, sets)  # (S, P)
+        coefficients[:, :, effect] = found[graph_sets.ravel()]
+    identity = np.eye(graphs.shape[1])
+    sizes = np.linalg.inv(identity - coefficients) - identity
+    # Without a path there is no response, not one of the size of a rounding error, which would count as fitted.
+    sizes[~transitive_closure(graphs)] = 0.0
+    return Responses(sizes, len(values), observations)
+
+
+def _regressions(correlation: Floats, effect: int, sets: Bools) -> Floats:
+    """Coefficients of an effect on each set of causes, sets of one size at a time.  (S, P)"""
+    coefficients = np.zeros(sets.shape)
+    sizes = sets.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        rows = np.flatnonzero(sizes == size)
+        members = np.nonzero(sets[rows])[1].reshape(len(rows), size)
+        inside = correlation[members[:, :, None], members[:, None, :]]
+        solved = np.linalg.solve(inside, correlation[members, effect][:, :, None])[:, :, 0]
+        coefficients[rows[:, None], members] = solved
+    return coefficients
+
+
+def found_slopes(variable: int, rows: Floats) -> Floats:
+    """The slope of every variable on the one that was set, in observations (M, P) of the experiment.  (P,)"""
+    centered = rows - rows.mean(axis=0)
+    cause = centered[:, variable]
+    return np.asarray(cause @ centered / max(float(cause @ cause), 1e-12))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,18 +168,14 @@ def level_asked(column: Column, level: str | None) -> int | None:
 
 
 def design_of(
-    variables: Sequence[Floats | None],
-    columns: Sequence[Column],
-    keep: Sequence[int],
-    change: Change,
-    level: int | None,
+    cells_of: Mapping[int, Floats], columns: Sequence[Column], ends: tuple[int, int], change: Change, level: int | None
 ) -> Design:
-    """Columns of a regression, for the variables whose cells (N,) are given."""
-    treatment, outcome = keep
-    nothing = np.empty((len(next(cells for cells in variables if cells is not None)), 0))
+    """Columns of a regression, for the variables whose cells (N,) are given, both ends among them."""
+    treatment, outcome = ends
+    nothing = np.empty((len(cells_of[treatment]), 0))
     blocks = []
-    for index, (cells, column) in enumerate(zip(variables, columns, strict=True)):
-        if cells is None:
+    for index, column in enumerate(columns):
+        if (cells := cells_of.get(index)) is None:
             block = nothing
         elif index == treatment and change.levels is not None:
             block = (cells == change.levels[1])[:, None].astype(np.float64)
@@ -193,9 +189,9 @@ def design_of(
     return Design.of(blocks)
 
 
-def filled(column: Floats | None) -> Floats | None:
+def filled(column: Floats) -> Floats:
     """A column with its holes filled by the mean, which for codes of levels stands for one more level."""
-    return None if column is None else np.where(np.isnan(column), np.nanmean(column), column)
+    return np.where(np.isnan(column), np.nanmean(column), column)
 
 
 def column_index(table: Table, name: str) -> int:
@@ -207,13 +203,12 @@ def column_index(table: Table, name: str) -> int:
     return table.names.index(name)
 
 
-def clusters_of(table: Table, name: str) -> tuple[NDArray[np.intp], int]:
-    """The cluster of each observation by a column, missing ones each for themselves, and how many there are."""
+def clusters_of(table: Table, name: str) -> NDArray[np.intp]:
+    """The cluster of each observation by a column, missing ones each for themselves.  (N,)"""
     values = table.values[:, column_index(table, name)].copy()
     holes = np.isnan(values)
     values[holes] = np.nanmax(values, initial=0.0) + 1 + np.arange(holes.sum())
-    levels, codes = np.unique(values, return_inverse=True)
-    return codes, len(levels)
+    return np.unique(values, return_inverse=True)[1]
 
 
 # Observations

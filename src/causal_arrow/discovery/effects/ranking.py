@@ -64,23 +64,15 @@ class Effects(Readable, WithFrames):
         """
         import pandas as pd
 
-        adjusted = _holm([each.p_value for each in self.effects])
-        rows = [
-            (
-                each.treatment,
-                each.probability_of_path,
-                each.probability_not_identified,
-                each.median,
-                *each.interval,
-                each.p_value,
-                p_adjusted,
-                each.standardized,
-            )
-            for each, p_adjusted in zip(self.effects, adjusted, strict=True)
-        ]
-        numbers = ["effect", "low", "high", "p_value", "p_adjusted", "standardized"]
-        columns = ["cause", "probability", "not_identified", *numbers]
-        return self._framed(pd.DataFrame(rows, columns=columns))
+        frame = pd.DataFrame({"cause": [each.treatment for each in self.effects]})
+        frame["probability"] = [each.probability_of_path for each in self.effects]
+        frame["not_identified"] = [each.probability_not_identified for each in self.effects]
+        frame["effect"] = [each.median for each in self.effects]
+        frame[["low", "high"]] = [each.interval for each in self.effects] or np.empty((0, 2))
+        frame["p_value"] = [each.p_value for each in self.effects]
+        frame["p_adjusted"] = _holm(frame["p_value"].tolist())
+        frame["standardized"] = [each.standardized for each in self.effects]
+        return self._framed(frame)
 
     def to_dict(self) -> dict[str, Any]:
         """The effects as JSON can hold them, each as `Effect.to_dict` gives it."""
@@ -131,13 +123,8 @@ class Effects(Readable, WithFrames):
         )
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A picture: the standardized effect of each cause with its interval, fainter where fewer graphs have it.
-
-        Parameters
-        ----------
-        ax
-            The matplotlib axes to draw on; by default a new figure.
-        """
+        """A picture of the standardized effects with their intervals, fainter where fewer graphs have a path, on the
+        axes or in a new figure."""
         shown = [each for each in self.effects if each.probability_of_none < 1][:MAX_BARS]
         ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
         ax.axvline(0, color=QUIET_COLOR, linewidth=0.8)
