@@ -121,7 +121,7 @@ def test_agreements_and_conflicts_are_counted_pair_by_pair(opinion: SecondOpinio
     assert frame["two"].tolist() == ["same", "same", "absent", "same"]
     assert frame["arrow"].tolist() == [0.9, 0.8, 0, 0]
     assert "1 of 2 edges in all of their graphs" in str(opinion)
-    assert ">reversed</td>" in opinion._repr_html_()
+    assert "<li>b → c: in the answer, One reversed</li>" in opinion._repr_html_()
 
 
 def test_both_graphs_are_in_the_picture(opinion: SecondOpinion, tmp_path: Path) -> None:

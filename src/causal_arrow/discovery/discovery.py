@@ -603,7 +603,7 @@ class Discovery:
         """
         from causal_arrow.discovery.second_opinion import opinions_on_table
 
-        return opinions_on_table(self.answer, self.table, methods, self.settings.frames)
+        return opinions_on_table(self.answer, self.table, methods).in_frames_of(self.settings.frames)
 
     # In words and pictures
 

@@ -4,12 +4,10 @@ FLOP, BOSS and PC read tables, PCMCI+ series. Each gets standardized numbers and
 [j, k] and [k, j] are both true where the method leaves the direction open.
 """
 
+# N observations, P variables, L lags
+
 from __future__ import annotations
 
-# N observations, P variables
-import html
-
-# N observations, P variables, L lags
 import math
 import random
 import time
@@ -25,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.summary import html_table
 from causal_arrow.errors import ConfigurationError, check_choice
-from causal_arrow.tables.frames import in_library
+from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import Readable, counted, reason
 
 if TYPE_CHECKING:
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.tables.table import Table
-
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -48,8 +44,7 @@ LEVEL_OF_PC, LEVEL_OF_PCMCI = 0.05, 0.01
 def flop(values: Floats, penalty: float = 2.0, restarts: int = 50) -> Bools:
     """FLOP (Wienöbst et al. 2025): a search over orders by BIC; its random restarts take no seed.  (P, P)
 
-    It needs a covariance of full rank. Where the table has none, as with fewer rows than columns, it gets rows with
-    the covariance shrunk by Ledoit and Wolf's rule.
+    Where the covariance lacks full rank, as with fewer rows than columns, it gets rows with one that is `shrunk`.
     """
     search = import_module("flopsearch").flop
     if np.linalg.matrix_rank(values) < values.shape[1]:
@@ -62,13 +57,8 @@ def boss(values: Floats, penalty: float = 2.0) -> Bools:
     """BOSS (Andrews et al. 2023): best order score search by BIC, from causal-learn.  (P, P)"""
     search = import_module("causallearn.search.PermutationBased.BOSS").boss
     with repeatable():
-        found = search(
-            values.copy(),
-            score_func="local_score_BIC_from_cov",
-            parameters={"lambda_value": penalty},
-            verbose=False,
-        )
-    return pdag_of(found)
+        score = {"score_func": "local_score_BIC_from_cov", "parameters": {"lambda_value": penalty}}
+        return pdag_of(search(values.copy(), verbose=False, **score))
 
 
 def pc(values: Floats, level: float = LEVEL_OF_PC) -> Bools:
@@ -79,10 +69,9 @@ def pc(values: Floats, level: float = LEVEL_OF_PC) -> Bools:
 
 
 def pcmci_plus(values: Floats, lags: int, unit: NDArray[Any] | None = None, level: float = LEVEL_OF_PCMCI) -> Any:
-    """PCMCI+ (Runge 2020) with partial correlations, from tigramite, which reads missing cells itself.
+    """PCMCI+ (Runge 2020) with partial correlations, from tigramite: its own result, with `graph` [j, k, lag].
 
-    Its own result, with `graph` [j, k, lag] of marks such as "-->", `p_matrix` and `val_matrix`. `unit` (N,) says which
-    rows follow each other.
+    Rows of one `unit` (N,) follow each other.
     """
     return tigramite(values, unit).run_pcmciplus(tau_min=0, tau_max=lags, pc_alpha=level)
 
@@ -110,7 +99,7 @@ class OtherMethod:
     """A module that shows that its package is installed."""
     assumes: str
     most: int
-    """Variables up to which it answers in reasonable time: with more it has to be asked for by name."""
+    """Variables up to which it is fast: with more it has to be asked for by name."""
     search: Callable[[Floats], Bools] | None = None
 
     @property
@@ -138,9 +127,8 @@ def chosen_methods(
 
     ConfigurationError for a name that is unknown or not installed, or if no method is left.
     """
-    asked = [asked] if isinstance(asked, str) else asked
     chosen, left_out = {}, []
-    for name in known if asked is None else asked:
+    for name in known if asked is None else [asked] if isinstance(asked, str) else asked:
         method = known.get(name)
         if method is None:
             raise ConfigurationError(f"There is no method {name!r}: expected some of {', '.join(known)}.")
@@ -180,10 +168,9 @@ def shrunk(values: Floats) -> tuple[Floats, float]:
 
 
 def pdag_of(graph: Any) -> Bools:
-    """Convert a graph of causal-learn to our convention.  (P, P)
+    """Convert a graph of causal-learn, whose [j, k] is the mark at j: −1 a tail, 1 an arrowhead.  (P, P)
 
-    [j, k] of its matrix is the mark at j of the edge between j and k: −1 a tail, 1 an arrowhead. PC may return j ↔ k,
-    two arrowheads, where its tests contradict each other; then the direction is unknown.
+    PC may return j ↔ k, where its tests contradict each other; then the direction is unknown.
     """
     tail_at_j, head_at_j = graph.graph == -1, graph.graph == 1
     return np.asarray(tail_at_j | (head_at_j & head_at_j.T))
@@ -231,7 +218,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, repr=False)
-class SecondOpinion(Readable):
+class SecondOpinion(Readable, WithFrames):
     """The graphs of other methods for the same table; `print` shows where they agree with the answer.
 
     Examples
@@ -254,8 +241,6 @@ class SecondOpinion(Readable):
     """The other methods."""
     remarks: tuple[str, ...] = ()
     """Notes on how methods read the table, and on methods that were left out."""
-    frames: str = "pandas"
-    """The library of `to_frame`."""
 
     def to_frame(self) -> pd.DataFrame:
         """A row per pair that is joined in any of the graphs: those of the answer first.
@@ -266,13 +251,12 @@ class SecondOpinion(Readable):
         """
         import pandas as pd
 
+        known = dict(zip(self.edges, self.probabilities, strict=True))
         rows = [
-            {"source": source, "target": target, "arrow": round(probability, 6)}
-            | {each.method: each.on(source, target) for each in self.opinions}
-            for (source, target), probability in zip(self._pairs, self._probabilities, strict=True)
+            [*pair, round(known.get(pair, 0.0), 6), *(each.on(*pair) for each in self.opinions)] for pair in self._pairs
         ]
         columns = ["source", "target", "arrow", *(each.method for each in self.opinions)]
-        return in_library(pd.DataFrame(rows, columns=columns), self.frames)
+        return self._framed(pd.DataFrame(rows, columns=columns))
 
     @property
     def agreed(self) -> tuple[Edge, ...]:
@@ -283,53 +267,39 @@ class SecondOpinion(Readable):
         >>> ("day3", "stay") in opinion.agreed
         True
         """
-        fine = {AGREES, OPEN}
-        return tuple(edge for edge in self.edges if all(each.on(*edge) in fine for each in self.opinions))
+        return tuple(edge for edge in self.edges if all(each.on(*edge) in (AGREES, OPEN) for each in self.opinions))
 
     @property
     def conflicts(self) -> tuple[str, ...]:
         """Contradictions between methods and the answer, a sentence for each pair of variables."""
         sentences = []
         for source, target in self._pairs:
-            verdicts = {each.title: each.on(source, target) for each in self.opinions}
-            against = {
-                verdict: [title for title, said in verdicts.items() if said == verdict] for verdict in verdicts.values()
-            }
+            titles: dict[str, list[str]] = {}
+            for each in self.opinions:
+                titles.setdefault(each.on(source, target), []).append(each.title)
             if (source, target) in self.edges:
-                parts = [
-                    f"{', '.join(against[verdict])} {words}"
-                    for verdict, words in ((REVERSED, "reversed"), (ABSENT, "without it"))
-                    if verdict in against
-                ]
-                if parts:
-                    sentences.append(f"{source} → {target}: in the answer, {'; '.join(parts)}")
+                words = {REVERSED: "reversed", ABSENT: "without it"}
+                against = [f"{', '.join(titles[verdict])} {words[verdict]}" for verdict in words if verdict in titles]
+                if against:
+                    sentences.append(f"{source} → {target}: in the answer, {'; '.join(against)}")
             else:
-                arrow = "→" if AGREES in against and REVERSED not in against else "—"
-                who = [title for title, verdict in verdicts.items() if verdict != ABSENT]
+                arrow = "→" if AGREES in titles and REVERSED not in titles else "—"
+                who = [each.title for each in self.opinions if each.title not in titles.get(ABSENT, ())]
                 sentences.append(f"{source} {arrow} {target}: not in the answer, only in {', '.join(who)}")
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """The opinions as JSON can hold them."""
         opinions = [
-            {
-                "method": each.method,
-                "title": each.title,
-                "assumes": each.assumes,
-                "edges": sorted(map(list, each.edges)),
-            }
+            {name: getattr(each, name) for name in ("method", "title", "assumes")}
+            | {"edges": sorted(map(list, each.edges))}
             for each in self.opinions
         ]
         agreed, conflicts = [list(edge) for edge in self.agreed], list(self.conflicts)
         return {"agreed": agreed, "conflicts": conflicts, "opinions": opinions, "remarks": list(self.remarks)}
 
     def draw(self, *paths: str | Path, method: str | None = None) -> None:
-        """Write the answer and one other graph as one picture, by the endings of the files: .png, .svg or .pdf.
-
-        Examples
-        --------
-        >>> opinion.draw("both.svg", method="pc")
-        """
+        """Write the answer and one other graph as one picture, by the endings of the files: .png, .svg or .pdf."""
         from causal_arrow.discovery.pictures import save_two_graphs
 
         names = [each.method for each in self.opinions]
@@ -338,29 +308,19 @@ class SecondOpinion(Readable):
         save_two_graphs(self.names, self.edges, other.edges, other.title, *paths)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(lists=True))
-
-    def _lines(self, lists: bool) -> list[str]:
-        """The sentences, with or without the lists of agreed edges and conflicts below them."""
         titles = ", ".join(each.title for each in self.opinions)
         agreed, conflicts = [f"{source} → {target}" for source, target in self.agreed], self.conflicts
         count = counted(len(self.edges), "edge")
-        lines = [f"Second opinion of {titles}: {len(agreed)} of {count} in all of their graphs."]
-        lines += _first_lines(agreed) if lists else []
-        lines.append(f"{counted(len(conflicts), 'conflict')}{':' if lists and conflicts else '.'}")
-        lines += _first_lines(conflicts) if lists else []
-        lines += [f"{each.title} assumes: {each.assumes}." for each in self.opinions]
-        return [*lines, "Agreement is not proof: methods that share an assumption are wrong together.", *self.remarks]
-
-    def _repr_html_(self) -> str:
-        """The sentences and the table, for notebooks."""
-        headings = ["source", "target", "arrow", *(each.title for each in self.opinions)]
-        rows = [
-            [*pair, f"{probability:.2f}", *(each.on(*pair) for each in self.opinions)]
-            for pair, probability in zip(self._pairs, self._probabilities, strict=True)
+        lines = [
+            f"Second opinion of {titles}: {len(agreed)} of {count} in all of their graphs.",
+            *_first_lines(agreed),
+            f"{counted(len(conflicts), 'conflict')}{':' if conflicts else '.'}",
+            *_first_lines(conflicts),
+            *(f"{each.title} assumes: {each.assumes}." for each in self.opinions),
+            "Agreement is not proof: methods that share an assumption are wrong together.",
+            *self.remarks,
         ]
-        words = "".join(f"<p>{html.escape(line)}</p>" for line in self._lines(lists=False))
-        return f"<div>{words}{html_table(headings, rows)}</div>"
+        return "\n".join(lines)
 
     @property
     def _pairs(self) -> tuple[Edge, ...]:
@@ -371,17 +331,13 @@ class SecondOpinion(Readable):
                 known.setdefault(frozenset(edge), edge)
         return tuple(known.values())
 
-    @property
-    def _probabilities(self) -> tuple[float, ...]:
-        return (*self.probabilities, *[0.0] * (len(self._pairs) - len(self.edges)))
-
 
 def _first_lines(items: Sequence[str]) -> list[str]:
     more = [f"... and {len(items) - MAX_CONFLICTS} more"] if len(items) > MAX_CONFLICTS else []
     return [f"  {item}" for item in [*items[:MAX_CONFLICTS], *more]]
 
 
-def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str | None, frames: str) -> SecondOpinion:
+def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str | None) -> SecondOpinion:
     """Ask other methods about a table, as the network read it: on its scales, with missing cells filled in."""
     from causal_arrow.discovery.effects.falsification import on_scale_of
     from causal_arrow.tables.reading import read_table
@@ -398,9 +354,9 @@ def opinions_on_table(answer: Answer, table: Table, methods: Sequence[str] | str
         remarks.append("Only the answer uses your knowledge.")
     values = standardized(on_scale_of(answer, table).values)
     opinions, failures = asked(chosen, table.names, values)
-    pairs = [(edge.source, edge.target) for edge in answer.edges]
-    probabilities = [edge.probability for edge in answer.edges]
-    return SecondOpinion(answer.names, tuple(pairs), tuple(probabilities), opinions, (*remarks, *failures), frames)
+    pairs = tuple((edge.source, edge.target) for edge in answer.edges)
+    probabilities = tuple(edge.probability for edge in answer.edges)
+    return SecondOpinion(answer.names, pairs, probabilities, opinions, (*remarks, *failures))
 
 
 def asked(

@@ -107,9 +107,7 @@ def _window_table(answer: SeriesAnswer, series: Series) -> Table:
 # A second opinion
 
 
-def opinions_on_series(
-    answer: SeriesAnswer, series: Series, methods: Sequence[str] | str | None, frames: str
-) -> SecondOpinion:
+def opinions_on_series(answer: SeriesAnswer, series: Series, methods: Sequence[str] | str | None) -> SecondOpinion:
     """Ask PCMCI+ about a series as the network read it: on the same scales, without seasons and levels of units."""
     chosen, remarks = chosen_methods(OF_SERIES, methods, len(answer.names))
     ((name, method),) = chosen.items()
@@ -137,7 +135,6 @@ def opinions_on_series(
         tuple(edge.probability for edge in answer.edges),
         (opinion,),
         tuple(remarks),
-        frames,
     )
 
 

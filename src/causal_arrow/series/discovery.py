@@ -219,7 +219,7 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.advice import opinions_on_series
 
-        return opinions_on_series(self.answer, self.series, methods, self.settings.frames)
+        return opinions_on_series(self.answer, self.series, methods).in_frames_of(self.settings.frames)
 
     # Effects over time
 
