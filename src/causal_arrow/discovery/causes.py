@@ -1,9 +1,8 @@
 """causes_of: the probable causes of one variable in a table of up to 20,000 columns.
 
-The network keeps something for each pair of variables, so it cannot read so many. Screening first keeps the columns
-that may matter for the outcome: those that explain what the columns chosen before have left (forward selection, by
-straight lines and by squares of ranks), and those that depend most on the outcome alone. The network reads what is
-left.
+The network keeps something for each pair of variables, so it cannot read so many. It reads the columns that screening
+leaves: those that explain what the columns chosen before have left (forward selection, by straight lines and by squares
+of ranks), and those that depend most on the outcome alone.
 """
 
 # N rows, P columns, K graphs
@@ -23,8 +22,8 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
+from causal_arrow.discovery.uncertainty import ancestor_frequencies
 from causal_arrow.errors import ConfigurationError, Remedy, TableError
-from causal_arrow.graphs.beliefs import holds
 from causal_arrow.progress import Progress, progress_bar
 from causal_arrow.tables import RawFrame, as_frame
 from causal_arrow.tables.frames import in_library
@@ -76,56 +75,33 @@ class ProbableCauses(Readable):
     """The discovery on the columns that are left, for further questions."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per column that the network read: `cause`, `direct`, `cause_probability`.
-
-        Examples
-        --------
-        >>> causes.to_frame()["cause"].iloc[:2].tolist()
-        ['ward', 'day3']
-        """
+        """One row per column that the network read: `cause`, `direct`, `cause_probability`."""
         import pandas as pd
 
         content = {"cause": list(self.names), "direct": self.direct, "cause_probability": self.probability}
         return in_library(pd.DataFrame(content), self.found.settings.frames)
 
     def to_dict(self) -> dict[str, Any]:
-        """The causes as JSON can hold them.
-
-        Examples
-        --------
-        >>> causes.to_dict()["outcome"]
-        'stay'
-        """
-        shares = zip(self.names, self.direct, self.probability, strict=True)
-        return {
-            "outcome": self.outcome,
-            "screened": self.screened,
-            "unusable": list(self.unusable),
-            "causes": [
-                {"cause": name, "direct": round(direct, DIGITS), "cause_probability": round(probability, DIGITS)}
-                for name, direct, probability in shares
-            ],
-        }
+        """The causes as JSON can hold them."""
+        causes = [
+            {"cause": name, "direct": round(direct, DIGITS), "cause_probability": round(probability, DIGITS)}
+            for name, direct, probability in zip(self.names, self.direct, self.probability, strict=True)
+        ]
+        unusable = list(self.unusable)
+        return {"outcome": self.outcome, "screened": self.screened, "unusable": unusable, "causes": causes}
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The result in sentences.
-
-        Examples
-        --------
-        >>> print(causes.sentences[0])
-        Probable causes of stay, among 6 columns that the network read.
-        """
-        read = counted(len(self.names), "column")
+        """The result in sentences."""
         lines = [
-            f"Probable causes of {self.outcome}, among {read} that the network read"
-            + (f" after screening {self.screened:,}." if self.screened > len(self.names) else ".")
+            f"Probable causes of {self.outcome}, among {counted(len(self.names), 'column')} that the network read."
         ]
         if self.screened > len(self.names):
-            lines.append(
+            lines = [
+                f"{lines[0][:-1]} after screening {self.screened:,}.",
                 "A column that screening left out is not ruled out as a cause, and indirect causes were looked for "
-                "among the columns that are left."
-            )
+                "among the columns that are left.",
+            ]
         if self.unusable:
             lines.append(f"Not read: {counted(len(self.unusable), 'constant or unusable column')}.")
         return tuple(lines)
@@ -183,46 +159,37 @@ def causes_of(
     if settings.series.are_given:
         raise ConfigurationError("causes_of is for tables, not for time series: leave out lags.")
     raw = as_frame(source, settings.reading)
-    chosen = raw.chosen(settings.reading)
-    names = [raw.names[index] for index in chosen]
+    names = [raw.names[index] for index in raw.chosen(settings.reading)]
     if outcome not in names:
         near = closest(str(outcome), names)
-        hint = "" if near is None else f": did you mean {near!r}?"
-        raise ConfigurationError(f"There is no column {outcome!r}{hint or '.'}")
+        raise ConfigurationError(
+            f"There is no column {outcome!r}{'.' if near is None else f': did you mean {near!r}?'}"
+        )
     if len(names) > MAX_COLUMNS:
         raise TableError(
             f"The table has {len(names):,} columns, more than the {MAX_COLUMNS:,} that are screened.",
             [Remedy("choose")],
         )
-    knowledge = as_knowledge(settings.knowledge)
-    always = [name for name in knowledge.variables() if name != outcome]
+    always = [name for name in as_knowledge(settings.knowledge).variables() if name != outcome]
     labels = [name for name in (settings.reading.interventions, settings.reading.environments) if isinstance(name, str)]
     unusable: list[str] = []
     with progress_bar(progress, pieces=100) as tell:
-        candidates = [name for name in names if name != outcome and name not in labels]
+        candidates = kept = [name for name in names if name != outcome and name not in labels]
         if len(candidates) > keep:
             readable, values, response = _read(raw, settings, candidates, outcome, tell)
             unusable = sorted(set(candidates) - set(readable))
-            kept = [
-                readable[index] for index in screened(values, response, keep, lambda s: tell(SCREENING, 0.4 + s / 5))
-            ]
-            kept = list(dict.fromkeys([*always, *kept]))[: max(keep, len(always))]
+            chosen = screened(values, response, keep, lambda share: tell(SCREENING, 0.4 + share / 5))
+            kept = list(dict.fromkeys([*always, *(readable[index] for index in chosen)]))[: max(keep, len(always))]
             del values
-        else:
-            kept = candidates
         tell(NETWORK, 0.6)
-        there = set(kept)
-        columns = [name for name in names if name in there or name == outcome or name in labels]
+        there = {*kept, outcome, *labels}
+        columns = [name for name in names if name in there]
         found = discover(raw, settings.changed(columns=columns, drop=None), progress=False)
         tell(NETWORK, 0.9)
         graphs = found.sample(n_graphs, random_state)
     target = found.answer.index_of(outcome)
     direct = found.answer.edge_probabilities[:, target]
-    backwards = graphs.swapaxes(1, 2)
-    causes = np.array(
-        [0.0 if j == target else holds("path", (target, j), backwards).mean() for j in range(len(found.names))]
-    )
-    causes = np.maximum(causes, direct)
+    causes = np.maximum(ancestor_frequencies(graphs)[:, target], direct)
     order = [j for j in np.lexsort((found.names, -direct.round(3), -causes.round(3))).tolist() if j != target]
     return ProbableCauses(
         outcome,
@@ -297,15 +264,10 @@ def _by_level(codes: NDArray[Any], response: Floats) -> NDArray[Any]:
 def screened(
     values: Floats, response: Floats, keep: int, tell: Callable[[float], None] = lambda share: None
 ) -> list[int]:
-    """The columns that may matter for any of the responses (N, R), the most important first.
-
-    Parameters
-    ----------
-    values
-        Standardized columns.  (N, P)
-    """
+    """The standardized columns (N, P) that may matter for any of the responses (N, R), the most important first."""
     chosen: list[int] = []
-    shares = [1.0] if response.shape[1] == 1 else [0.7, *[0.3 / (response.shape[1] - 1)] * (response.shape[1] - 1)]
+    others = response.shape[1] - 1
+    shares = [0.7, *[0.3 / others] * others] if others else [1.0]
     alone = []
     for number, share in enumerate(shares):
         target = response[:, number]
@@ -321,20 +283,16 @@ def screened(
 def _explained(values: Floats, target: Floats) -> Floats:
     """Squared correlation of the target with each column or its square, whichever is larger.  (P,)"""
     size = len(target) * float(target @ target)
-    return np.asarray(np.maximum((target @ values) ** 2, (target @ _squares(values)) ** 2 / 2) / max(size, 1e-12))
-
-
-def _squares(values: Floats) -> Floats:
-    return np.asarray(np.square(values) - 1.0)
+    squares = np.square(values) - 1.0
+    return np.asarray(np.maximum((target @ values) ** 2, (target @ squares) ** 2 / 2) / max(size, 1e-12))
 
 
 def _forward(values: Floats, target: Floats, count: int) -> list[int]:
     """The columns that explain most of what those before have left of the target, one after the other.
 
-    A column enters with its square; all others are held against their own residuals, so that their scores are squared
-    partial correlations.
+    A column enters with its square; scores of the others are squared partial correlations.
     """
-    rows, squares = len(values), _squares(values)
+    rows, squares = len(values), np.square(values) - 1.0
     rest = target - target.mean()
     basis: list[Floats] = []
     left = np.full(values.shape[1], float(rows), dtype=np.float64)
