@@ -162,9 +162,8 @@ def causes_of(
     names = [raw.names[index] for index in raw.chosen(settings.reading)]
     if outcome not in names:
         near = closest(str(outcome), names)
-        raise ConfigurationError(
-            f"There is no column {outcome!r}{'.' if near is None else f': did you mean {near!r}?'}"
-        )
+        hint = "." if near is None else f": did you mean {near!r}?"
+        raise ConfigurationError(f"There is no column {outcome!r}{hint}")
     if len(names) > MAX_COLUMNS:
         raise TableError(
             f"The table has {len(names):,} columns, more than the {MAX_COLUMNS:,} that are screened.",
