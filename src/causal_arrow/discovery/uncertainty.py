@@ -3,6 +3,8 @@
 The graphs are drawn from the network's distribution (`Answer.sample`), or decoded from resampled tables.
 """
 
+# K graphs, P variables
+
 from __future__ import annotations
 
 from collections import Counter
@@ -33,9 +35,7 @@ from causal_arrow.text import Readable, counted, counted_share, first_few
 if TYPE_CHECKING:
     import pandas as pd
 
-    from causal_arrow.many.workers import Job, Workers
-
-# K graphs, P variables
+    from causal_arrow.many.workers import Job
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -54,9 +54,16 @@ MAX_PAIRS = 5
 def ancestor_frequencies(graphs: Bools) -> Floats:
     """Share of the graphs (K, P, P) with a directed path from j to k.  (P, P)"""
     counts = np.zeros(graphs.shape[1:])
-    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        counts += transitive_closure(graphs[start : start + GRAPHS_PER_PIECE]).sum(axis=0)
+    for _, descends in _with_paths(graphs):
+        counts += descends.sum(axis=0)
     return counts / len(graphs)
+
+
+def _with_paths(graphs: Bools) -> Iterator[tuple[Bools, Bools]]:
+    """The graphs (K, P, P) in pieces, each with its transitive closure."""
+    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
+        piece = graphs[start : start + GRAPHS_PER_PIECE]
+        yield piece, transitive_closure(piece)
 
 
 def parent_sets(graphs: Bools, variable: int) -> Counter[tuple[int, ...]]:
@@ -76,9 +83,7 @@ def adjustment_sets(
     if treatment == outcome:
         raise ConfigurationError("Expected two different variables as treatment and outcome, got the same twice.")
     counts: Counter[tuple[int, ...] | None] = Counter()
-    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        piece = graphs[start : start + GRAPHS_PER_PIECE]
-        descends = transitive_closure(piece)
+    for piece, descends in _with_paths(graphs):
         effective = descends[:, treatment, outcome]
         counts.update(_count_sets(ADJUSTMENTS[kind](piece[effective], descends[effective], treatment, outcome)))
         counts[None] += int((~effective).sum())
@@ -112,16 +117,14 @@ ADJUSTMENTS: dict[str, Callable[[Bools, Bools, int, int], Bools]] = {
 
 def _count_sets(members: Bools) -> Counter[tuple[int, ...]]:
     """Count each set of variables among the rows.  (K, P)"""
-    rows, counts = np.unique(members, axis=0, return_counts=True) if len(members) else (members, np.zeros(0, int))
+    rows, counts = np.unique(members, axis=0, return_counts=True)
     return Counter({tuple(np.flatnonzero(row).tolist()): int(n) for row, n in zip(rows, counts, strict=True)})
 
 
 def hidden_causes_on_the_way(answer: Answer, graphs: Bools, cause: int, effect: int) -> str | None:
-    """One sentence on the pairs that probably share a hidden cause, among the two variables and what lies between them
-    in most of the graphs (K, P, P); None if there are none."""
+    """One sentence on pairs that share a hidden cause among two variables and what lies between them in most graphs."""
     on_the_way = np.zeros(len(answer.names))
-    for start in range(0, len(graphs), GRAPHS_PER_PIECE):
-        descends = transitive_closure(graphs[start : start + GRAPHS_PER_PIECE])
+    for _, descends in _with_paths(graphs):
         on_the_way += (descends[:, cause, :] & descends[:, :, effect]).sum(axis=0)
     members = {answer.names[index] for index in np.flatnonzero(on_the_way >= 0.5 * len(graphs)).tolist()}
     members |= {answer.names[cause], answer.names[effect]}
@@ -170,17 +173,14 @@ class EdgeStability(Readable, WithFrames):
 
     def __str__(self) -> str:
         rows = self._edges().head(MAX_SHOWN).itertuples(index=False)
-        lines = [f"  {row.source} → {row.target}: {counted_share(row.frequency)}" for row in rows]
-        return "\n".join(
-            [f"Edges in {counted(self.resamples, 'resampled table')}, by the share that has them:", *lines]
-        )
+        lines = [f"Edges in {counted(self.resamples, 'resampled table')}, by the share that has them:"]
+        return "\n".join([*lines, *(f"  {row.source} → {row.target}: {counted_share(row.frequency)}" for row in rows)])
 
     def to_frame(self) -> pd.DataFrame:
         """The edges that occurred at least once, the most frequent first.
 
-        `source` and `target`; `frequency`, the share of the resampled tables whose graph has source → target;
-        `reversed_frequency`, the share with target → source; `mean_probability`, the mean probability of source →
-        target over all of them.
+        `frequency` is the share of the resampled tables whose graph has source → target, `reversed_frequency` the share
+        with target → source, `mean_probability` the mean probability of source → target over all of them.
         """
         return self._framed(self._edges())
 
@@ -210,8 +210,7 @@ def bootstrap(
 ) -> EdgeStability:
     """Frequencies of edges when the observations of the answer's table are drawn again, `count` times.
 
-    `settings` are those of the answer. `backend`, `jobs` and `cluster` are those of `discover_many`, but with neither a
-    cluster nor a number of jobs this process does all the work.
+    Without a cluster or a number of `jobs` this process does all the work.
     """
     from causal_arrow.many.workers import started
 
@@ -222,12 +221,19 @@ def bootstrap(
     with started(backend, jobs, cluster, model.device) as workers:
         passes = 1 if workers.count == 1 else PASSES_PER_WORKER * workers.count
         draws = inference.resampled_rows(model, arranged, count, random, passes)
+        work = ({**share, "rows": rows} for rows in draws)
         parts: list[EdgeStability] = []
         with progress_bar(progress, pieces=count) as report:
-            for part in _counted(({**share, "rows": rows} for rows in draws), workers):
-                parts.append(part)
-                report("Resampling", sum(each.resamples for each in parts) / count)
-        return merged(parts)
+            while pieces := list(islice(work, max(1, 2 * workers.count))):
+                for result in workers.run(stability_of_rows, pieces):
+                    if result["status"] != "ok":
+                        raise ConfigurationError(result["error"])
+                    parts.append(result["stability"])
+                    report("Resampling", sum(each.resamples for each in parts) / count)
+    weights = [part.resamples / count for part in parts]
+    frequencies = np.average([part.frequencies for part in parts], axis=0, weights=weights)
+    probabilities = np.average([part.mean_probabilities for part in parts], axis=0, weights=weights)
+    return EdgeStability(answer.names, frequencies, probabilities, count)
 
 
 def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settings) -> Answer:
@@ -264,25 +270,6 @@ def stability_of_rows(job: Job) -> dict[str, Any]:
     """Frequencies of edges in the tables made of some rows: the work of one process, for `run_job`."""
     distributions = inference.infer_rows(job["network"], job["arranged"], job["rows"], job["observations_per_chunk"])
     return {"stability": edge_stability(job["answer"], distributions)}
-
-
-def _counted(work: Iterator[dict[str, Any]], workers: Workers) -> Iterator[EdgeStability]:
-    """The results of the pieces of work, in their order; a few pieces per worker are under way at a time."""
-    while pieces := list(islice(work, max(1, 2 * workers.count))):
-        for result in workers.run(stability_of_rows, pieces):
-            if result["status"] != "ok":
-                raise ConfigurationError(result["error"])
-            yield result["stability"]
-
-
-def merged(parts: Sequence[EdgeStability]) -> EdgeStability:
-    """The stability over all tables that several were taken over."""
-    resamples = sum(part.resamples for part in parts)
-    frequencies, probabilities = (
-        sum(getattr(part, name) * part.resamples for part in parts) / resamples
-        for name in ("frequencies", "mean_probabilities")
-    )
-    return EdgeStability(parts[0].names, np.asarray(frequencies), np.asarray(probabilities), resamples)
 
 
 def edge_stability(answer: Answer, distributions: Iterable[GraphDistribution]) -> EdgeStability:
