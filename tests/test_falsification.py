@@ -29,7 +29,7 @@ from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.network.basis import hermite_functions, normal_scores
-from causal_arrow.tables.further_tables import read_like
+from causal_arrow.tables.reading import read_like
 from causal_arrow.tables.table import Column, Table
 
 

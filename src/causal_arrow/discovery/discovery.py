@@ -708,7 +708,7 @@ class Discovery:
 
     def _read_like(self, rows: Any, needs_environments: bool = True) -> Table:
         """Further rows, read as the table was."""
-        from causal_arrow.tables.further_tables import read_like
+        from causal_arrow.tables.reading import read_like
 
         reading = self.settings.reading
         labels = {name: getattr(reading, name) for name in ("interventions", "environments")}

@@ -20,7 +20,7 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import room_for
 from causal_arrow.tables._columns import CellOptions, NumberColumn, column_as_numbers, distinct_levels
 from causal_arrow.tables.options import MAX_EXACT, ReadOptions
-from causal_arrow.tables.table import Column, Finding
+from causal_arrow.tables.table import Finding, Table
 from causal_arrow.text import closest, listed, shown
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ UNNAMED = re.compile(r"Unnamed: \d+")
 class RawFrame:
     """A data frame as its source has it, what was noticed while reading it, and where its rows are.
 
-    `lines` are those of its rows in a file, `decimal` is the decimal sign of the source, and `columns` are given if the
-    source knows what they hold.
+    `lines` are those of its rows in a file, `decimal` is the decimal sign of the source, and `table` is the source if
+    that was read before.
     """
 
     frame: pd.DataFrame
@@ -52,7 +52,7 @@ class RawFrame:
     lines: Sequence[int] | None = None
     decimal: str = "."
     is_text: bool = False
-    columns: tuple[Column, ...] = ()
+    table: Table | None = None
 
     def __len__(self) -> int:
         return len(self.frame)

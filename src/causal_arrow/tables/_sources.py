@@ -103,7 +103,7 @@ def _from_table(table: Table) -> RawFrame:
     import pandas as pd
 
     findings = tuple(each for each in table.findings if each.kind in CARRIED_OVER and each.severity != "problem")
-    return RawFrame(pd.DataFrame(table.values, columns=list(table.names)), findings, columns=table.columns)
+    return RawFrame(pd.DataFrame(table.values, columns=list(table.names)), findings, table=table)
 
 
 def _from_memory(source: Any) -> RawFrame:

@@ -20,12 +20,13 @@ from causal_arrow.inputs import checked
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.storage import room_for
 from causal_arrow.tables._columns import (
+    YES_AND_NO,
     CellOptions,
-    NumberColumn,
     Problem,
     column_as_numbers,
     constant_columns,
     problem_sentences,
+    same_level,
 )
 from causal_arrow.tables._labels import (
     ENVIRONMENT,
@@ -41,8 +42,8 @@ from causal_arrow.tables._missing import complete, refuse_gaps, sparse_columns, 
 from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
 from causal_arrow.tables._sources import as_frame
 from causal_arrow.tables.options import ReadOptions, cell_text
-from causal_arrow.tables.table import ANY_TABLE, MIN_ROWS, Abilities, Column, Finding, Table
-from causal_arrow.text import capitalized, counted
+from causal_arrow.tables.table import ANY_TABLE, MIN_ROWS, Abilities, Bools, Column, Finding, Floats, Table
+from causal_arrow.text import capitalized, closest, counted, listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ def read_rows(
     """The table that `read_table` returns, and which rows of the source it has unless `missing` is "drop"."""
     frame = as_frame(source, options, progress)
     try:
-        return _read_frame(frame, source, options, abilities, strict)
+        return _read_frame(frame, options, abilities, strict)
     except TableError as error:
         # The first sheet of a workbook may hold remarks instead of a table.
         sheets = [finding for finding in frame.findings if any(each.action == "sheet" for each in finding.remedies)]
@@ -134,26 +135,33 @@ def read_rows(
 
 
 def _read_frame(
-    frame: RawFrame, source: Any, options: ReadOptions, abilities: Abilities, strict: bool
+    frame: RawFrame, options: ReadOptions, abilities: Abilities, strict: bool
 ) -> tuple[Table, NDArray[np.intp]]:
     roles = _roles(frame, options)
     raw, environment = roles.raw, roles.environment
     usual = CellOptions(raw.decimal, tuple(options.na or ()), "levels" in abilities)
     table, problems = _read_columns(roles, options, usual)
-    if isinstance(source, Table):
-        table = _with_roles_of(table, source)
     complaints = []
     if options.interventions is not None:
-        table = replace(table, intervened=_stacked(_set_rows(roles), table.names))
+        left_out = [name for name in raw.names if name not in roles.names]
+        masks = intervened_cells(roles.interventions, roles.names, left_out, len(raw), raw.where)
         if "intervened" not in abilities:
             complaints.append(_cannot_read_experiments(abilities))
-    if environment is not None:
-        table = replace(table, environment=environment if environment in table.names else None)
+    elif raw.table is not None and raw.table.intervened is not None:
+        masks = dict(zip(raw.table.names, raw.table.intervened.T, strict=True))
+    else:
+        masks = {}
+    known_environment = environment if raw.table is None else environment or raw.table.environment
+    environment_column = None if roles.has_separate_environments else known_environment
+    table = replace(
+        table,
+        intervened=_stacked(masks, table.names),
+        environment=known_environment if known_environment in table.names else None,
+    )
     table, rows = _without_empty_rows(table)
     findings = [*table.findings, *_index_columns(table)]
     if options.missing != "drop":
-        column = None if roles.has_separate_environments else table.environment
-        complaints += missing_environments(table, column, lambda row: raw.where(rows[row]))
+        complaints += missing_environments(table, environment_column, lambda row: raw.where(rows[row]))
     try:
         table, notes = complete(table, options.missing, abilities)
         findings += notes
@@ -162,16 +170,16 @@ def _read_frame(
     except TableError as error:
         names = tuple(table.names[index] for index in np.flatnonzero(~table.observed.all(axis=0)).tolist())
         complaints.append(Finding("missing", "problem", names, error.message, error.remedies))
-    known = {problem.column for problem in problems}
-    problems += [problem for problem in constant_columns(table.values, table.columns) if problem.column not in known]
+    named = {problem.column for problem in problems}
+    problems += [problem for problem in constant_columns(table.values, table.columns) if problem.column not in named]
     for problem in [each for each in problems if each.column == environment]:
         # A complaint about the environments: leaving out their column alone would not help.
         problems.remove(problem)
-        cells = raw.cells(roles.variables[roles.names.index(problem.column)])
+        assert roles.environment_index is not None
+        cells = raw.cells(roles.environment_index)
         unusable = isinstance(column_as_numbers(cells, problem.column, raw.where, usual), Problem)
-        some_left_out = table.observations < len(raw)
-        column = None if roles.has_separate_environments else environment
-        complaints.append(unusable_environments(problem, column, unusable, some_left_out, abilities.model))
+        left_out = table.observations < len(raw)
+        complaints.append(unusable_environments(problem, environment_column, unusable, left_out, abilities.model))
         table = replace(table, environment=None)
     if strict:
         _raise(problems, complaints, abilities.model)
@@ -304,42 +312,37 @@ def _declared(roles: _Roles, options: ReadOptions) -> dict[int, dict[str, Any]]:
 def _read_columns(roles: _Roles, options: ReadOptions, usual: CellOptions) -> tuple[Table, list[Problem]]:
     """The columns that can be used, as a table, and why others cannot."""
     raw, declared = roles.raw, _declared(roles, options)
+    read_before = () if raw.table is None else raw.table.columns
     # Column by column into one array, so that a long table is not there twice.
     values = room_for((len(raw), len(roles.variables)), np.float64)
-    usable: list[NumberColumn] = []
+    columns: list[Column] = []
+    codings: list[Finding] = []
     problems: list[Problem] = []
     for index in roles.variables:
-        cells, was_read = raw.cells(index), index < len(raw.columns)
+        cells, was_read = raw.cells(index), index < len(read_before)
         if index in declared and was_read:
-            cells = _named_levels(cells, raw.columns[index])
+            cells = _named_levels(cells, read_before[index])
         # The values of a table that was read before are numbers and codes, and stay what they are.
         how = declared.get(index, {"kind": "number"} if was_read else {})
-        column = column_as_numbers(cells, raw.names[index], raw.where, replace(usual, **how))
-        if isinstance(column, Problem):
-            problems.append(column)
+        read = column_as_numbers(cells, raw.names[index], raw.where, replace(usual, **how))
+        if isinstance(read, Problem):
+            problems.append(read)
             continue
-        values[:, len(usable)] = column.numbers
-        usable.append(replace(column, numbers=values[:, len(usable)]))
-    # A table knows what its columns hold, unless the caller knows better.
-    overridden = {raw.names[index] for index in declared}
-    known = {column.name: column for column in raw.columns if column.name not in overridden}
-    columns = tuple(known.get(column.name, column.column) for column in usable)
+        values[:, len(columns)] = read.numbers
+        # A table knows what its columns hold, unless the caller knows better.
+        columns.append(read_before[index] if was_read and index not in declared else read.column)
+        if read.note and index != roles.environment_index:
+            codings.append(Finding("coding", "warning" if read.warns else "note", (read.name,), read.note))
     names = {column.name for column in columns}
+    overridden = {raw.names[index] for index in declared}
     findings = [
-        *(
-            each
-            for each in raw.findings
-            if not (each.kind == "coding" and overridden.issuperset(each.columns))
-            and (not each.columns or names & set(each.columns))
-        ),
-        *raw.name_findings(roles.variables),
-        *(
-            Finding("coding", "warning" if column.warns else "note", (column.name,), column.note)
-            for column in usable
-            if column.note and column.name != roles.environment
-        ),
+        each
+        for each in raw.findings
+        if not (each.kind == "coding" and overridden.issuperset(each.columns))
+        and (not each.columns or names & set(each.columns))
     ]
-    return Table(values[:, : len(usable)], columns, tuple(findings)), problems
+    findings += [*raw.name_findings(roles.variables), *codings]
+    return Table(values[:, : len(columns)], tuple(columns), tuple(findings)), problems
 
 
 def _named_levels(codes: pd.Series, column: Column) -> pd.Series:
@@ -359,25 +362,12 @@ def _named_levels(codes: pd.Series, column: Column) -> pd.Series:
 # Experiments
 
 
-def _set_rows(roles: _Roles) -> dict[str, NDArray[np.bool_]]:
-    """The rows in which each variable was set.  name -> (N,)"""
-    left_out = [name for name in roles.raw.names if name not in roles.names]
-    return intervened_cells(roles.interventions, roles.names, left_out, len(roles.raw), roles.raw.where)
-
-
-def _stacked(masks: Mapping[str, NDArray[np.bool_]], names: Sequence[str]) -> NDArray[np.bool_] | None:
-    """The masks (N,) of variables side by side; None if none of these was set.  (N, P)"""
+def _stacked(masks: Mapping[str, Bools], names: Sequence[str]) -> Bools | None:
+    """The masks (N,) of some variables side by side; None if none of these was set.  (N, P)"""
     if not any(masks[name].any() for name in names if name in masks):
         return None
     nowhere = np.zeros(len(next(iter(masks.values()))), dtype=bool)
     return np.stack([masks.get(name, nowhere) for name in names], axis=1)
-
-
-def _with_roles_of(table: Table, source: Table) -> Table:
-    """The table with the experiments and the environments of the table it was read from."""
-    masks = {} if source.intervened is None else dict(zip(source.names, source.intervened.T, strict=True))
-    environment = source.environment if source.environment in table.names else None
-    return replace(table, intervened=_stacked(masks, table.names), environment=environment)
 
 
 def _cannot_read_experiments(abilities: Abilities) -> Finding:
@@ -469,3 +459,109 @@ def _raise(problems: Sequence[Problem], complaints: Sequence[Finding], model: st
     error = UnusableColumns(" ".join(sentences), list(dict.fromkeys(remedies)))
     error.kinds = frozenset(problem.kind for problem in problems)
     raise error
+
+
+# Further tables, with the kinds of columns and the codes of levels that the first one has
+
+
+def read_like(
+    first: Table, source: Any, missing: str, labels: Mapping[str, Any], needs_environments: bool = True
+) -> Table:
+    """Read a source with the columns of the first table; a column may have only one value.
+
+    `labels` are the `interventions` and `environments` given with the first table. Labels of its rows do not apply to
+    other rows: a column of the same name has to hold them. If environments are not needed, they may be missing.
+    """
+    if isinstance(source, Table) and source.columns == first.columns:
+        return source
+    source = as_frame(source)
+    if any(not isinstance(given, str) for given in labels.values()) and _is_same(first, source, missing, labels):
+        return first
+    experiments = labels.get("interventions")
+    usable = {"interventions": experiments} if isinstance(experiments, str) and experiments in source.names else {}
+    if first.environment is None or first.environment in source.names:
+        return _read_alike(first, source, missing, usable)
+    if needs_environments:
+        raise TableError(
+            f"The table that was fitted has environments, and this one does not: give it a column "
+            f"{first.environment!r} that says where or when each of its observations was made."
+        )
+    others = tuple(column for column in first.columns if column.name != first.environment)
+    read = _read_alike(replace(first, columns=others, environment=None), source, missing, usable)
+    index = first.names.index(first.environment)
+    return replace(
+        read,
+        values=np.insert(read.values, index, np.nan, axis=1),
+        columns=(*read.columns[:index], first.columns[index], *read.columns[index:]),
+        intervened=None if read.intervened is None else np.insert(read.intervened, index, False, axis=1),
+        environment=first.environment,
+    )
+
+
+def _is_same(first: Table, source: Any, missing: str, labels: Mapping[str, Any]) -> bool:
+    """Whether a source is the first table itself, with the labels that were given with it."""
+    try:
+        again = _read_alike(first, source, missing, labels)
+    except TableError:
+        return False
+    return again.columns == first.columns and np.array_equal(again.values, first.values, equal_nan=True)
+
+
+def _read_alike(first: Table, source: Any, missing: str, labels: Mapping[str, Any]) -> Table:
+    options = ReadOptions(
+        columns=first.names,
+        missing=missing,
+        kinds={column.name: column.kind for column in first.columns if column.kind in ("number", "category")},
+        ordered={column.name: column.levels for column in first.columns if column.kind == "ordered"},
+        **labels,
+    )
+    try:
+        read = read_table(source, options, strict=False)
+        problems = [each for each in read.findings if each.severity == "problem" and each.kind != "constant"]
+        if problems:
+            remedies = [remedy for each in problems for remedy in each.remedies]
+            raise TableError(" ".join(each.message for each in problems), remedies)
+    except TableError as error:
+        # Columns cannot be left out here, nor read as something else.
+        raise TableError(error.message, [each for each in error.remedies if each.action == "missing"]) from None
+    return replace(in_codes_of(first, read), findings=(), environment=first.environment)
+
+
+def in_codes_of(first: Table, further: Table) -> Table:
+    """The further table, with its levels in the codes that the first one has for them; new levels come after those."""
+    values, columns = np.array(further.values), []
+    for index, (column, own) in enumerate(zip(first.columns, further.columns, strict=True)):
+        values[:, index], recoded = _recoded(column, own, values[:, index])
+        columns.append(recoded)
+    return replace(further, values=values, columns=tuple(columns))
+
+
+def _recoded(column: Column, own: Column, cells: Floats) -> tuple[Floats, Column]:
+    """The cells (N,) of a column in the codes of the first one; new levels of a category come after those it had."""
+    if not column.levels:
+        return cells, column
+    observed = ~np.isnan(cells)
+    found, codes = np.unique(cells[observed], return_inverse=True)
+    levels = [own.levels[int(code)] if own.levels else cell_text(float(code)) for code in found]
+    matched = [_matching(level, column.levels) for level in levels]
+    known = list(column.levels)
+    if unknown := [level for level, match in zip(levels, matched, strict=True) if match is None]:
+        if column.kind != "category":
+            near = closest(unknown[0], column.levels)
+            hint = f"expected one of {listed(column.levels)}." if near is None else f"did you mean {near!r}?"
+            raise TableError(
+                f"{column.name!r} has the value {shown(unknown[0])}, which it does not have in the table that was "
+                f"fitted: {hint}"
+            )
+        known += unknown
+    new_codes = [known.index(match or level) for level, match in zip(levels, matched, strict=True)]
+    recoded = cells.copy()
+    recoded[observed] = np.array(new_codes, dtype=float)[codes]
+    return recoded, replace(column, levels=tuple(known))
+
+
+def _matching(word: str, levels: Sequence[str]) -> str | None:
+    """The level that a word stands for: written alike, the same number, or the same yes or no."""
+    truth = YES_AND_NO.get(word.lower())
+    alike = (level for level in levels if truth is not None and YES_AND_NO.get(level.lower()) == truth)
+    return same_level(word, levels) or next(alike, None)

@@ -35,7 +35,7 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.basis import as_numbers
-from causal_arrow.tables.further_tables import in_codes_of
+from causal_arrow.tables.reading import in_codes_of
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
 
