@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from causal_arrow import Arrow
+from causal_arrow.discovery.second_opinion import shrunk, standardized
 from causal_arrow.errors import BenchmarkError, CheckpointError
 from causal_arrow.graphs import dag
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow_lab import load_model, save_model
 from causal_arrow_lab.benchmarks.methods import METHODS, MethodOptions, Observed, prepare
 from causal_arrow_lab.benchmarks.methods.arrow import weights_label
-from causal_arrow_lab.benchmarks.methods.packages import shrunk
-from causal_arrow_lab.benchmarks.methods.protocol import answer_from_pdag, standardized
+from causal_arrow_lab.benchmarks.methods.protocol import answer_from_pdag
 from causal_arrow_lab.benchmarks.methods.references import explained_variances, forward_regression
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel

@@ -207,7 +207,7 @@ def advice(remedies: Sequence[Remedy], wording: Wording) -> list[str]:
 
 
 class GraphError(ArrowError):
-    """A graph is not what was asked for: it has a cycle, the wrong shape, or no consistent extension."""
+    """A graph is not what was asked for: it has a cycle or the wrong shape."""
 
 
 class TableError(ArrowError, ValueError):

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from causal_arrow.tables.scales import SCALES
-from causal_arrow_lab.benchmarks.evaluate import plan, record_jobs, remaining, table_of_means, usable_cores
-from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-from causal_arrow_lab.benchmarks.records import Record, read_records
-from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
+from causal_arrow_lab.benchmarks.evaluate import run_benchmark, usable_cores
+from causal_arrow_lab.benchmarks.methods import MethodOptions
 from causal_arrow_lab.network.devices import resolve_device
 from causal_arrow_lab.programs import run_program
-
-SECONDS_BETWEEN_LINES = 30.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,23 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_program(parser, run, arguments)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run all jobs that have no record in the folder, and print the tables."""
-    rows = select_rows(options.suites)
-    choices = MethodOptions(device=str(resolve_device(options.device)), scale=options.scale)
-    methods = [(text, prepare(text, choices, judged_by(rows))) for text in options.methods.split(",")]
-    before = read_records(options.output) if options.output.exists() else []
-    jobs = remaining(plan(rows, methods, options.datasets), before, timeout=options.timeout)
-    said = time.monotonic()
-
-    def show(record: Record, done: int) -> None:
-        nonlocal said
-        if done == len(jobs) or time.monotonic() - said > SECONDS_BETWEEN_LINES:
-            said = time.monotonic()
-            print(f"{done}/{len(jobs)} done", file=sys.stderr)
-
-    record_jobs(jobs, options.output, show, options=choices, timeout=options.timeout, processes=options.jobs)
-    print(table_of_means(read_records(options.output), rows, [method for _, method in methods]))
+def run(asked: argparse.Namespace) -> None:
+    options = MethodOptions(device=str(resolve_device(asked.device)), scale=asked.scale)
+    run_benchmark(
+        asked.suites,
+        asked.methods,
+        options,
+        datasets=asked.datasets,
+        output=asked.output,
+        timeout=asked.timeout,
+        processes=asked.jobs,
+        bar=False,  # a bar needs a package
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""Run methods over datasets in worker processes of one core each, with time limits, writing records as they come.
+"""Run benchmark jobs in worker processes and write every result as a record.
 
-    jobs = plan(rows, methods, datasets=100)
-    evaluate(remaining(jobs, records), write=writer.write, ...)
+    run_benchmark(["networks"], "arrow,boss", MethodOptions(), datasets=100, output=Path("records"), ...)
 
 When this stops, at any moment, only the datasets in progress are lost.
 """
@@ -13,27 +12,28 @@ import json
 import math
 import os
 import platform
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from causal_arrow._version import __version__
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.methods import Method, MethodOptions
-from causal_arrow_lab.benchmarks.records import Record, RecordWriter, identity_of_method
-from causal_arrow_lab.benchmarks.suites import SuiteRow, suite
+from causal_arrow.progress import progress_bar
+from causal_arrow_lab.benchmarks.methods import Method, MethodOptions, prepare
+from causal_arrow_lab.benchmarks.methods.isolated import Conversation
+from causal_arrow_lab.benchmarks.records import Record, RecordWriter, identity_of_method, read_records
+from causal_arrow_lab.benchmarks.suites import SuiteRow, judged_by, select_rows, suite
 from causal_arrow_lab.benchmarks.worker import options_to_json
 
 # Limit for loading a method and drawing a dataset, and for measuring an answer, which only takes that long when broken.
@@ -95,29 +95,65 @@ def remaining(
     return [job for job in jobs if not is_done(job)]
 
 
-def record_jobs(
-    jobs: Sequence[BenchmarkJob],
-    folder: Path,
-    show: Callable[[Record, int], None],
-    *,
+def run_benchmark(
+    suites: Sequence[str],
+    methods: str,
     options: MethodOptions,
-    timeout: float | None = None,
-    processes: int = 1,
-) -> list[Record]:
-    """Run the jobs, append their records to a folder, and call `show` with each and the number of records so far."""
-    fresh: list[Record] = []
-    writer = RecordWriter(folder)
-
-    def write(record: Record) -> None:
-        writer.write(record)
-        fresh.append(record)
-        show(record, len(fresh))
-
+    *,
+    datasets: int,
+    output: Path,
+    timeout: float,
+    processes: int,
+    retry: bool = False,
+    bar: bool | None = None,
+) -> None:
+    """Run what has no record in the folder yet, with a progress bar or lines, and print the table of means."""
+    rows = select_rows(suites)
+    texts = dict.fromkeys(text.strip() for text in methods.split(",") if text.strip())
+    prepared = [(text, prepare(text, options, judged_by(rows))) for text in texts]
+    records = read_records(output) if output.exists() else []
+    planned = plan(rows, prepared, datasets)
+    to_do = remaining(planned, records, timeout=timeout, retry=retry)
+    _say(
+        f"{len(planned)} datasets × methods, {len(planned) - len(to_do)} done before, {len(to_do)} to do "
+        f"({len(rows)} rows, {len(prepared)} methods); records in {output}"
+    )
+    counts: Counter[str] = Counter()
     try:
-        evaluate(jobs, write, options=options, timeout=timeout, processes=processes)
-    finally:
-        writer.close()
-    return fresh
+        if to_do:
+            with (
+                contextlib.closing(RecordWriter(output)) as writer,
+                progress_bar(bar, pieces=len(to_do), lines=True) as progress,
+            ):
+
+                def write(record: Record) -> None:
+                    writer.write(record)
+                    counts[record.status] += 1
+                    progress(_in_words(record), counts.total() / len(to_do))
+
+                evaluate(to_do, write, options=options, timeout=timeout, processes=processes)
+    except KeyboardInterrupt:
+        _say(
+            f"\nStopped with {len(to_do) - counts.total()} of {len(planned)} still to do. Everything so far is in "
+            f"{output}; the same command continues."
+        )
+        raise SystemExit(130) from None
+    if counts["failed"] or counts["timeout"]:
+        _say(
+            f"{counts['failed']} failed and {counts['timeout']} ran out of time. They are recorded as such, and run "
+            "again with --retry (or a larger --timeout)."
+        )
+    print(table_of_means(read_records(output), rows, [method for _, method in prepared]))
+    _say(f"A report with figures: python docs/tools/report.py {output}, in the source tree")
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def _in_words(record: Record) -> str:
+    endings = {"ok": f"{record.seconds or 0:.2f} s", "failed": "failed", "timeout": "out of time"}
+    return f"{record.suite}/{record.row} #{record.index} {record.method} {endings[record.status]}"
 
 
 def evaluate(
@@ -128,49 +164,32 @@ def evaluate(
     timeout: float | None = None,
     processes: int = 1,
 ) -> None:
-    """Run the jobs and call `write` with each record as it comes, from one thread at a time.
+    """Run the jobs and call `write` with each record as it comes.
 
     If `write` raises or the user presses Ctrl-C, all processes are ended and the exception is raised.
     """
     run = describe_run(timeout, processes, options.device)
-    waiting = iter(jobs)
-    lock = threading.Lock()
-    stopping = threading.Event()
-    trouble: list[BaseException] = []
     workers = [WorkerProcess(options, timeout, run) for _ in range(max(1, min(processes, len(jobs))))]
+    idle: SimpleQueue[WorkerProcess] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
 
-    def serve(worker: WorkerProcess) -> None:
+    def work(job: BenchmarkJob) -> Record:
+        worker = idle.get()
         try:
-            while not stopping.is_set():
-                with lock:
-                    job = next(waiting, None)
-                if job is None:
-                    break
-                record = worker.run(job)
-                with lock:
-                    if not stopping.is_set():  # a process that was ended here has not failed
-                        write(record)
-        except BaseException as error:
-            trouble.append(error)
-            stopping.set()
+            return worker.run(job)
         finally:
-            worker.close()
+            idle.put(worker)
 
-    threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
+    pool = ThreadPoolExecutor(len(workers))
     try:
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            for thread in threads:
-                thread.join(0.1)  # with a limit: Ctrl-C is noticed only between waits
+        for done in as_completed([pool.submit(work, job) for job in jobs]):
+            write(done.result())
     finally:
-        stopping.set()
+        pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.close()
-        for thread in threads:
-            thread.join()
-    if trouble:
-        raise trouble[0]
+        pool.shutdown()
 
 
 class WorkerProcess:
@@ -178,9 +197,7 @@ class WorkerProcess:
 
     def __init__(self, options: MethodOptions, timeout: float | None, run: dict[str, Any]) -> None:
         self._options, self._timeout, self._run = options_to_json(options), timeout, run
-        self._process: subprocess.Popen[str] | None = None
-        self._replies: SimpleQueue[dict[str, Any] | None] = SimpleQueue()  # None: the process has ended
-        self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._worker: Conversation | None = None
         self._guard = threading.Lock()  # `close` comes from another thread
         self._closed = False
 
@@ -202,11 +219,21 @@ class WorkerProcess:
         """Kill the process and what it started, and start no other."""
         with self._guard:
             self._closed = True
-        self._kill()
+            if self._worker is not None:
+                self._worker.kill()
 
     def _converse(self, job: BenchmarkJob) -> dict[str, Any]:
         """The worker's result for a job, or what happened to the worker."""
-        self._send(job)
+        with self._guard:
+            if self._closed:
+                return _failure("The run was stopped.")
+            if self._worker is None:
+                command = [sys.executable, "-m", "causal_arrow_lab.benchmarks.worker"]
+                # A session of its own, so that Ctrl-C reaches only this process, and `kill` the worker's children.
+                self._worker = Conversation(command, {**os.environ, **WORKER_VARIABLES}, own_session=True)
+            worker = self._worker
+        request = {"suite": job.row.suite, "row": job.row.name, "index": job.index, "method": job.method_text}
+        worker.send({**request, "options": self._options})
         too_long = {
             "started": _failure(f"Loading the method and the dataset took more than {PATIENCE_SECONDS:g} s."),
             "answered": {
@@ -218,84 +245,17 @@ class WorkerProcess:
         }
         for event, ending in too_long.items():
             try:
-                reply = self._replies.get(timeout=self._timeout if event == "answered" else PATIENCE_SECONDS)
+                reply = worker.reply(self._timeout if event == "answered" else PATIENCE_SECONDS)
             except Empty:
-                self._kill()
+                self._worker = None
+                worker.kill()
                 return ending
             if reply is None:
-                return _failure(self._last_words())
+                self._worker = None
+                return _failure(f"The process ended with {worker.ending()}.")
             if reply.pop("event") == "finished":  # early, when the method has failed
                 return reply
         raise AssertionError("the worker must finish after it has answered")
-
-    def _send(self, job: BenchmarkJob) -> None:
-        request = {
-            "suite": job.row.suite,
-            "row": job.row.name,
-            "index": job.index,
-            "method": job.method_text,
-            "options": self._options,
-        }
-        if self._process is None:
-            self._start()
-        if self._process is None or self._process.stdin is None:
-            return
-        # Writing to a worker that has ended fails; the missing reply will show it.
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-
-    def _start(self) -> None:
-        replies: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._replies = replies
-        with self._guard:
-            if self._closed:
-                replies.put(None)
-                return
-            self._complaints.seek(0)
-            self._complaints.truncate()
-            process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "causal_arrow_lab.benchmarks.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                text=True,
-                encoding="utf-8",
-                env={**os.environ, **WORKER_VARIABLES},
-                start_new_session=True,  # so that Ctrl-C reaches only this process, and `_kill` the worker's children
-            )
-
-        def listen() -> None:
-            assert process.stdout is not None
-            for line in process.stdout:
-                replies.put(json.loads(line))
-            replies.put(None)
-
-        threading.Thread(target=listen, daemon=True).start()
-
-    def _kill(self) -> int | None:
-        """End the process if there is one, and return its exit status."""
-        with self._guard:
-            process, self._process = self._process, None
-        if process is None:
-            return None
-        if os.name == "posix":
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-        return process.wait()
-
-    def _last_words(self) -> str:
-        """A sentence about why the process ended."""
-        if self._process is not None:
-            self._process.wait()
-        status = self._kill()
-        self._complaints.seek(0)
-        lines = [line.strip() for line in self._complaints.read().splitlines() if line.strip()]
-        message = f": {lines[-1][:300]}" if lines else " and no message"
-        by = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
-        return f"The process ended with {by}{message}."
 
 
 def _failure(sentence: str) -> dict[str, Any]:
@@ -348,11 +308,6 @@ def _cpu_model() -> str:
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return " ".join(line.partition(":")[2].split())
-    if sys.platform == "darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-        if answer:
-            return answer
     return platform.processor() or platform.machine() or "unknown processor"
 
 

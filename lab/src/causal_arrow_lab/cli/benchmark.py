@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from causal_arrow.cli.console import folder
-
-if TYPE_CHECKING:
-    from causal_arrow_lab.benchmarks.evaluate import BenchmarkJob
-    from causal_arrow_lab.benchmarks.methods import MethodOptions
-    from causal_arrow_lab.benchmarks.records import Record
 
 
 def benchmark(
@@ -52,35 +46,26 @@ def benchmark(
     environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
 ) -> None:
     """Run causal discovery methods over benchmark suites. It can be stopped: the same command continues."""
-    from causal_arrow_lab.benchmarks.evaluate import plan, remaining, table_of_means, usable_cores
-    from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated, prepare
-    from causal_arrow_lab.benchmarks.records import read_records
-    from causal_arrow_lab.benchmarks.suites import judged_by, select_rows
+    from causal_arrow_lab.benchmarks.evaluate import run_benchmark, usable_cores
+    from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated
     from causal_arrow_lab.network.devices import resolve_device
 
     if install:
         for method in install:
             isolated.install(method, environments, python, say=typer.echo)
-        return
-    if not suites:
+    elif not suites:
         _list_suites_and_methods()
-        return
-    options = MethodOptions(avici_weights, environments, str(resolve_device(device)), scale)
-    rows = select_rows(suites)
-    texts = list(dict.fromkeys(text.strip() for text in methods.split(",") if text.strip()))
-    prepared = [(text, prepare(text, options, judged_by(rows))) for text in texts]
-    records = read_records(output) if output.exists() else []
-    planned = plan(rows, prepared, datasets)
-    to_do = remaining(planned, records, timeout=timeout, retry=retry)
-    typer.echo(
-        f"{len(planned)} datasets × methods, {len(planned) - len(to_do)} done before, {len(to_do)} to do "
-        f"({len(rows)} rows, {len(prepared)} methods); records in {output}",
-        err=True,
-    )
-    if to_do:
-        _run(to_do, len(planned), output, options, timeout, jobs or usable_cores())
-    typer.echo(table_of_means(read_records(output), rows, [method for _, method in prepared]))
-    typer.echo(f"A report with figures: python docs/tools/report.py {output}, in the source tree", err=True)
+    else:
+        run_benchmark(
+            suites,
+            methods,
+            MethodOptions(avici_weights, environments, str(resolve_device(device)), scale),
+            datasets=datasets,
+            output=output,
+            timeout=timeout,
+            processes=jobs or usable_cores(),
+            retry=retry,
+        )
 
 
 def _list_suites_and_methods() -> None:
@@ -95,45 +80,6 @@ def _list_suites_and_methods() -> None:
         for name, kind in methods.items():
             typer.echo(f"  {name:18} {kind.description}")
     typer.echo("\nFor example: causal-arrow-lab benchmark networks --methods arrow,boss,dagma --datasets 5")
-
-
-def _run(
-    jobs: Sequence[BenchmarkJob], planned: int, output: Path, options: MethodOptions, timeout: float, processes: int
-) -> None:
-    """Run the jobs with a progress bar, or with a line now and then without a terminal."""
-    from causal_arrow.progress import progress_bar
-    from causal_arrow_lab.benchmarks.evaluate import record_jobs
-    from causal_arrow_lab.benchmarks.records import count_by_status
-
-    done = 0
-    try:
-        with progress_bar(pieces=len(jobs), lines=True) as progress:
-
-            def show(record: Record, count: int) -> None:
-                nonlocal done
-                done = count
-                progress(_what(record), count / len(jobs))
-
-            fresh = record_jobs(jobs, output, show, options=options, timeout=timeout, processes=processes)
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nStopped with {len(jobs) - done} of {planned} still to do. Everything so far is in {output}; the same "
-            "command continues.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
-    counts = count_by_status(fresh)
-    if counts["failed"] or counts["timeout"]:
-        typer.echo(
-            f"{counts['failed']} failed and {counts['timeout']} ran out of time. They are recorded as such, and run "
-            "again with --retry (or a larger --timeout).",
-            err=True,
-        )
-
-
-def _what(record: Record) -> str:
-    endings = {"ok": f"{record.seconds or 0:.2f} s", "failed": "failed", "timeout": "out of time"}
-    return f"{record.suite}/{record.row} #{record.index} {record.method} {endings[record.status]}"
 
 
 EXAMPLES = {

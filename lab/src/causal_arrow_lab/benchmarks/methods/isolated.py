@@ -12,15 +12,19 @@ The folder is in the user's cache, unless `--environments` or CAUSAL_ARROW_ENVIR
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any
 
 import numpy as np
@@ -249,19 +253,20 @@ def prepare_avici(name: str, argument: str, options: MethodOptions) -> Method:
 def start_isolated(name: str, command: list[str]) -> Solve:
     """Start the process, which ends when its standard input closes."""
     folder = tempfile.TemporaryDirectory(prefix=f"causal-arrow-{name}-")
-    complaints = (Path(folder.name) / "stderr").open("w+", encoding="utf-8", errors="replace")
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=worker_variables(), text=True
-    )
-    _reply(process, complaints, name)
+    process = Conversation(command, worker_variables())
+
+    def wait() -> None:
+        reply = process.reply()
+        if reply is None:
+            raise BenchmarkError(f"The process of {name} ended with {process.ending()}.")
+        if reply["status"] == "failed":
+            raise BenchmarkError(reply["error"])
 
     def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
         table, answer = Path(folder.name) / "table.npz", Path(folder.name) / "answer.npz"
         np.savez(table, data=data)
-        assert process.stdin is not None
-        process.stdin.write(json.dumps({"input": str(table), "output": str(answer)}) + "\n")
-        process.stdin.flush()
-        _reply(process, complaints, name)
+        process.send({"input": str(table), "output": str(answer)})
+        wait()
         with np.load(answer) as file:
             return Estimate(
                 adjacency=file["adjacency"] != 0,
@@ -270,18 +275,60 @@ def start_isolated(name: str, command: list[str]) -> Solve:
                 seconds=float(file["seconds"]),
             )
 
+    wait()
     return solve
 
 
-def _reply(process: subprocess.Popen[str], complaints: IO[str], name: str) -> None:
-    """Wait for one line, and raise BenchmarkError if it reports a failure."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        complaints.seek(0)
-        lines = [text.strip() for text in complaints.read().splitlines() if text.strip()]
-        message = lines[-1] if lines else "no message"
-        raise BenchmarkError(f"The process of {name} ended with exit status {process.wait()}: {message}.")
-    reply = json.loads(line)
-    if reply["status"] == "failed":
-        raise BenchmarkError(reply["error"])
+class Conversation:
+    """A process that exchanges JSON lines with this one."""
+
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], own_session: bool = False) -> None:
+        self._own_session = own_session
+        self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            encoding="utf-8",
+            env=variables,
+            start_new_session=own_session,
+        )
+        self._replies: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._replies.put(json.loads(line))
+        self._replies.put(None)
+
+    def send(self, content: Mapping[str, Any]) -> None:
+        """Write a line. If the process has ended this fails, and the missing reply will show it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(content) + "\n")
+            self._process.stdin.flush()
+
+    def reply(self, timeout: float | None = None) -> dict[str, Any] | None:
+        """The next line, None once the process has ended; `queue.Empty` when time is up."""
+        return self._replies.get(timeout=timeout)
+
+    def kill(self) -> None:
+        """End the process, and with a session of its own what it started."""
+        if self._own_session and os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
+        self._process.wait()
+
+    def ending(self) -> str:
+        """How a process ended, and the last line that it wrote to standard error."""
+        status = self._process.wait()
+        self.kill()
+        self._complaints.seek(0)
+        lines = [line.strip() for line in self._complaints.read().splitlines() if line.strip()]
+        message = f": {lines[-1][:300]}" if lines else " and no message"
+        return f"{f'signal {-status}' if status < 0 else f'exit status {status}'}{message}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from causal_arrow.discovery.second_opinion import pdag_of, shrunk
+from causal_arrow.discovery.second_opinion import pdag_of, shrunk, standardized
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
 from causal_arrow.tables.table import MIN_ROWS, Table
@@ -27,24 +27,14 @@ from causal_arrow_lab.benchmarks.methods.protocol import (
     answer_from_weights,
     complete,
     quiet,
-    standardized,
     timed,
 )
 
 # The package's defaults, written down so that records have them and a later release cannot change them unnoticed.
 BOSS_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2}
-BOSS_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # half the penalty on edges
-GRASP_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2, "depth": 3}
 PC_SETTINGS = {"test": "fisherz", "alpha": 0.05}
-PC_001_SETTINGS = {"test": "fisherz", "alpha": 0.01}  # fewer edges: a test needs more evidence of dependence
 GES_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 0.5}
-GES_1_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 1}  # twice the penalty on edges
 FLOP_SETTINGS = {"lambda_bic": 2.0, "restarts": 50, "standardized": True}
-FLOP_3_SETTINGS = {**FLOP_SETTINGS, "lambda_bic": 3.0}  # fewer edges
-DIRECT_LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
-# The regression of the package's own example.
-RESIT_SETTINGS = {"regression": "random forest", "max_depth": 4, "alpha": 0.01, "standardized": True}
-
 
 Search = Callable[[FloatArray], BoolArray]
 """Finds a graph, whose undirected edges have both entries."""
@@ -128,14 +118,13 @@ def start_flop(settings: Mapping[str, Any]) -> Solve:
     flop = import_module("flopsearch").flop
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        _refuse_holes(observed.table)
+        observed = without_holes(data)
         values, penalty, reading = standardized(observed.table.values), settings["lambda_bic"], observed.as_numbers
         if np.linalg.matrix_rank(values) < values.shape[1]:
             values, factor = shrunk(values)
             penalty, reading = penalty * factor, {**reading, "covariance": "shrunk"}
         marks, seconds = timed(lambda: flop(values, penalty, restarts=settings["restarts"]))
-        return replace(answer_from_pdag(np.asarray(marks) > 0, seconds), reading=reading or None)
+        return answer_from_pdag(np.asarray(marks) > 0, seconds, reading)
 
     return solve
 
@@ -145,19 +134,20 @@ def start_flop(settings: Mapping[str, Any]) -> Solve:
 # For methods of categories, numbers with more different values are cut at quantiles into levels.
 MAX_VALUES, LEVELS = 10, 4
 
-PC_CHI2_SETTINGS = {"test": "chisq", "alpha": 0.05, "numbers": f"{LEVELS} levels"}
-HILL_CLIMBING_BIC_SETTINGS = {"score": "bic-d", "numbers": f"{LEVELS} levels"}
-HILL_CLIMBING_BDEU_SETTINGS = {"score": "bdeu", "equivalent_sample_size": 10, "numbers": f"{LEVELS} levels"}
-BOSS_IMPUTED_SETTINGS = {**BOSS_SETTINGS, "missing": "impute"}
-BOSS_COMPLETE_SETTINGS = {**BOSS_SETTINGS, "missing": "drop"}
 BOSS_INDICATORS_SETTINGS: dict[str, Any] = {"score": "degenerate Gaussian BIC", "lambda_value": 1, "ridge": 1e-4}
-GIES_SETTINGS = {"score": "GaussIntL0Pen"}
-FCI_SETTINGS = {"alpha": 0.05, "numbers": "fisherz", "categories": f"chisq, numbers in {LEVELS} levels"}
 
 
-def read_as_levels(observed: Observed) -> tuple[npt.NDArray[np.int64], dict[str, str]]:
+def without_holes(data: FloatArray | Observed) -> Observed:
+    """The table, for a method that cannot read missing values; BenchmarkError if there are any."""
+    observed = Observed.of(data)
+    if not observed.table.observed.all():
+        raise BenchmarkError("This method cannot read missing values.")
+    return observed
+
+
+def read_as_levels(data: FloatArray | Observed) -> tuple[npt.NDArray[np.int64], dict[str, str]]:
     """Code every column as 0, 1, 2, ... of the levels that occur, and describe how.  (N, P)"""
-    _refuse_holes(observed.table)
+    observed = without_holes(data)
     columns, reading = [], {}
     for column, values in zip(observed.table.columns, observed.table.values.T, strict=True):
         if column.kind == "number" and len(np.unique(values)) > MAX_VALUES:
@@ -165,11 +155,6 @@ def read_as_levels(observed: Observed) -> tuple[npt.NDArray[np.int64], dict[str,
             reading["numbers"] = f"{LEVELS} levels"
         columns.append(np.unique(values, return_inverse=True)[1].reshape(len(values)))
     return np.column_stack(columns), {**reading, **observed.ignored}
-
-
-def _refuse_holes(table: Table) -> None:
-    if not table.observed.all():
-        raise BenchmarkError("This method cannot read missing values.")
 
 
 # Categories
@@ -180,10 +165,10 @@ def start_pc_chi2(settings: Mapping[str, Any]) -> Solve:
     pc = import_module("causallearn.search.ConstraintBased.PC").pc
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        codes, reading = read_as_levels(Observed.of(data))
+        codes, reading = read_as_levels(data)
         with quiet(generator):
             graph, seconds = timed(lambda: pc(codes, settings["alpha"], settings["test"], show_progress=False).G)
-        return replace(answer_from_pdag(pdag_of(graph), seconds), reading=reading or None)
+        return answer_from_pdag(pdag_of(graph), seconds, reading)
 
     return solve
 
@@ -192,6 +177,7 @@ def start_hill_climbing(settings: Mapping[str, Any]) -> Solve:
     """pgmpy's hill climbing from the empty graph."""
     import logging
 
+    import networkx as nx
     import pandas as pd
 
     search = import_module("pgmpy.causal_discovery").HillClimbSearch
@@ -204,18 +190,16 @@ def start_hill_climbing(settings: Mapping[str, Any]) -> Solve:
         return scores.BDeu(frame, equivalent_sample_size=settings["equivalent_sample_size"])
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        codes, reading = read_as_levels(Observed.of(data))
+        codes, reading = read_as_levels(data)
         frame = pd.DataFrame(codes).astype("category")
         frame.columns = [f"x{index}" for index in range(codes.shape[1])]
         with quiet(generator):
             found, seconds = timed(
                 lambda: search(scoring_method=scorer(frame), return_type="dag", show_progress=False).fit(frame)
             )
-        adjacency = np.zeros((codes.shape[1], codes.shape[1]), dtype=bool)
-        for cause, effect in found.causal_graph_.edges():
-            adjacency[int(cause[1:]), int(effect[1:])] = True
+        adjacency = nx.to_numpy_array(found.causal_graph_, list(frame.columns), weight=None) > 0
         # The score does not distinguish graphs of one class: only the class ranks the pairs.
-        return replace(answer_from_pdag(dag.cpdag(adjacency), seconds), adjacency=adjacency, reading=reading or None)
+        return replace(answer_from_pdag(dag.cpdag(adjacency), seconds, reading), adjacency=adjacency)
 
     return solve
 
@@ -273,8 +257,7 @@ def start_boss_on_indicators(settings: Mapping[str, Any]) -> Solve:
     module: Any = import_module("causallearn.search.PermutationBased.BOSS")
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        _refuse_holes(observed.table)
+        observed = without_holes(data)
         blocks = indicator_blocks(observed.table)
 
         def search() -> Any:
@@ -290,7 +273,7 @@ def start_boss_on_indicators(settings: Mapping[str, Any]) -> Solve:
         with quiet(generator):
             graph, seconds = timed(search)
         reading = {**({"categories": "indicators"} if observed.has_levels else {}), **observed.ignored}
-        return replace(answer_from_pdag(pdag_of(graph), seconds), reading=reading or None)
+        return answer_from_pdag(pdag_of(graph), seconds, reading)
 
     return solve
 
@@ -324,13 +307,10 @@ def start_gies(settings: Mapping[str, Any]) -> Solve:
     gies = import_module("gies")
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        _refuse_holes(observed.table)
-        values = observed.table.values
-        regimes, targets = regimes_of(values, observed.intervened)
+        observed = without_holes(data)
+        regimes, targets = regimes_of(observed.table.values, observed.intervened)
         (found, _), seconds = timed(lambda: gies.fit_bic(regimes, targets))
-        reading = {"categories": "codes"} if observed.has_levels else None
-        return replace(answer_from_pdag(found != 0, seconds), reading=reading)
+        return answer_from_pdag(found != 0, seconds, observed.unread_by(frozenset({"intervened"})))
 
     return solve
 
@@ -357,12 +337,10 @@ def start_fci(settings: Mapping[str, Any]) -> Solve:
     fci = import_module("causallearn.search.ConstraintBased.FCI").fci
 
     def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        observed = Observed.of(data)
-        _refuse_holes(observed.table)
+        observed = without_holes(data)
         test, values, reading = "fisherz", observed.table.values.copy(), observed.ignored
         if observed.has_levels:
-            codes, reading = read_as_levels(observed)
-            test, values = "chisq", codes
+            test, (values, reading) = "chisq", read_as_levels(observed)
         with quiet(generator):
             (graph, _), seconds = timed(
                 lambda: fci(values, test, settings["alpha"], show_progress=False, verbose=False)
@@ -391,7 +369,6 @@ def answer_from_pag(endpoints: FloatArray, seconds: float) -> Estimate:
 # The package's defaults. On standardized tables they reproduce the paper's nSHD and F1; its AP is that of the
 # thresholded graph, ours ranks by weight, which is more favorable.
 DAGMA_SETTINGS: dict[str, Any] = {"loss": "l2", "lambda1": 0.03, "w_threshold": 0.3, "standardized": True}
-_CENTRAL_PATH = (1.0, 0.9, 0.8, 0.7, 0.6)
 
 
 def start_dagma(settings: Mapping[str, Any]) -> Solve:
@@ -403,7 +380,7 @@ def start_dagma(settings: Mapping[str, Any]) -> Solve:
         model = linear.DagmaLinear(loss_type=settings["loss"])
         # fit also changes the list `s`, even its default: without a fresh one, datasets would depend on earlier ones.
         weights, seconds = timed(
-            lambda: model.fit(table, lambda1=settings["lambda1"], w_threshold=0.0, s=list(_CENTRAL_PATH))
+            lambda: model.fit(table, lambda1=settings["lambda1"], w_threshold=0.0, s=[1.0, 0.9, 0.8, 0.7, 0.6])
         )
         return answer_from_weights(weights, settings["w_threshold"], seconds)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.second_opinion import repeatable
-from causal_arrow.errors import BenchmarkError, GraphError
+from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.dag import BoolMatrix, ensure_graph, skeleton_of
 from causal_arrow.tables.table import Table
 from causal_arrow_lab.benchmarks.datasets import BoolArray, FloatArray, default_names
@@ -179,25 +179,9 @@ def timed(work: Callable[[], Result], clock: Callable[[], float] = time.process_
     return result, clock() - start
 
 
-@contextlib.contextmanager
-def quiet(generator: np.random.Generator) -> Iterator[None]:
-    """Run the search of a package: seed Python's global random numbers, and ignore warnings about few observations.
-
-    causal-learn shuffles with `random.shuffle` and offers no other way to repeat a run. The state is restored
-    afterwards.
-    """
-    with repeatable(int(generator.integers(2**63))):
-        yield
-
-
-def standardized(data: FloatArray) -> FloatArray:
-    """Scale each variable to mean 0 and standard deviation 1, in a new table.  (N, P)
-
-    For methods whose answers depend on units. The paper's figures for DAGMA and SDCD are those of standardized tables.
-    """
-    centered = data - data.mean(axis=0)
-    deviations = centered.std(axis=0)
-    return np.asarray(centered / np.where(deviations > 0, deviations, 1.0))
+def quiet(generator: np.random.Generator) -> AbstractContextManager[None]:
+    """Run the search of a package with Python's global random numbers seeded, and without its warnings."""
+    return repeatable(int(generator.integers(2**63)))
 
 
 def complete(table: Table, missing: str) -> Table:
@@ -209,14 +193,14 @@ def complete(table: Table, missing: str) -> Table:
     return read_table(pd.DataFrame(table.values, columns=list(table.names)), missing=missing)
 
 
-def answer_from_pdag(pdag: BoolArray, seconds: float) -> Estimate:
+def answer_from_pdag(pdag: BoolArray, seconds: float, reading: Mapping[str, str] | None = None) -> Estimate:
     """The answer of a method that leaves some edges undirected ([j, k] and [k, j] both true).  (P, P)
 
     The graph is a DAG of the class; in the ranking a directed edge counts 1 and an undirected one ½ in both directions.
     """
     undirected = pdag & pdag.T
     scores = np.where(undirected, 0.5, pdag.astype(np.float64))
-    return Estimate(extend_cpdag(pdag, strict=False), scores, None, seconds)
+    return Estimate(extend_cpdag(pdag), scores, None, seconds, reading=reading or None)
 
 
 def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -> Estimate:
@@ -226,12 +210,11 @@ def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -
     return Estimate(sizes > threshold, sizes, None, seconds)
 
 
-def extend_cpdag(pdag: ArrayLike, strict: bool = True) -> BoolMatrix:
+def extend_cpdag(pdag: ArrayLike) -> BoolMatrix:
     """A DAG of the class that a CPDAG, or any partially directed graph, stands for.  (P, P)
 
-    The DAG has the same skeleton, keeps every directed edge and adds no v-structure. Methods such as PC may return a
-    graph for which there is no such DAG: a GraphError or, without `strict`, a DAG on the same skeleton that gives up as
-    little as a greedy choice can find.
+    The DAG has the same skeleton, keeps every directed edge and adds no v-structure. Where there is no such DAG, as for
+    some graphs of PC, it gives up as little as a greedy choice can find.
 
     The algorithm is Dor and Tarsi's (1992): find a variable that can be last, point its edges at it, remove it, repeat.
     The greedy choice is the variable whose being last reverses the fewest edges and adds the fewest v-structures.
@@ -249,11 +232,6 @@ def extend_cpdag(pdag: ArrayLike, strict: bool = True) -> BoolMatrix:
         cost = directed.sum(axis=1) + (undirected * colliders).sum(axis=1)  # of making each variable the last
         candidates = np.flatnonzero(remaining)[::-1]
         last = candidates[cost[candidates].argmin()]
-        if strict and cost[last] > 0:
-            raise GraphError(
-                "Expected a graph with a consistent extension, got one where every DAG on its skeleton reverses "
-                "an edge or adds a v-structure. Use strict=False to accept a DAG that does."
-            )
         extension[:, last] = adjacent[:, last] & remaining
         colliders -= np.outer(adjacent[:, last], apart[last])
         remaining[last] = False

@@ -18,6 +18,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
+from causal_arrow.discovery.second_opinion import standardized
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs import dag
 from causal_arrow_lab.benchmarks.datasets import BoolArray, FloatArray
@@ -26,7 +27,6 @@ from causal_arrow_lab.benchmarks.methods.protocol import (
     Solve,
     answer_from_pdag,
     answer_from_weights,
-    standardized,
     timed,
 )
 from causal_arrow_lab.benchmarks.networks import LIMIT_VARIABLES, MAX_DEGREES, MIN_DEGREES, log_prior_of_graphs
