@@ -298,6 +298,7 @@ class EstimatedEffect:
     high: float
 
 
+NOTHING = EstimatedEffect(0.0, 0.0, 0.0)
 UNKNOWN = EstimatedEffect(0.0, -math.inf, math.inf)
 
 

@@ -527,7 +527,7 @@ def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> D
     taken = generator.choice(common_causes, size=hidden, replace=False)
     kept = np.setdiff1d(np.arange(CONFOUNDED_VARIABLES), taken)
     graph = latent_projection(adjacency, kept)
-    confounded_pairs = np.count_nonzero(graph.bidirected) // 2
+    confounded_pairs = int(np.count_nonzero(graph.bidirected)) // 2
     return unnamed(task.data[:, kept], graph.directed, **task.details, confounded_pairs=confounded_pairs)
 
 

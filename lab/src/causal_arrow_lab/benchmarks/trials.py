@@ -13,7 +13,6 @@ on some of them, and an outcome that depends on some and on the treatment.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
@@ -21,7 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,20 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.real_orders import rdatasets, tables
+from causal_arrow_lab.benchmarks.datasets import seed_of, standard
+from causal_arrow_lab.benchmarks.real_orders import entries_of, is_held_out, names_in, rdatasets, tables
 from causal_arrow_lab.programs import run_program
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
 
-CATALOG = Path(__file__).parent / "data" / "trials.toml"
 LEVEL = 0.9
 NORMAL_QUANTILE = 1.6448536269514722
 """The normal quantile of an interval of LEVEL."""
@@ -151,8 +145,8 @@ class Trial:
 
     @property
     def held_out(self) -> bool:
-        """Whether it is kept for a look per release, by the study as in `real_orders`."""
-        return not self.named and hashlib.sha256(self.study.encode()).digest()[0] % 2 == 1
+        """Whether it is kept for a look per release."""
+        return not self.named and is_held_out(self.study)
 
     def case(self) -> Case:
         """The question with its table: rows with treatment and outcome, levels that are compared as 0 and 1."""
@@ -182,19 +176,7 @@ class Trial:
 @cache
 def catalog() -> tuple[Trial, ...]:
     """All trials, in the order of the file."""
-    content = tomllib.loads(CATALOG.read_text(encoding="utf-8"))
-    return tuple(
-        Trial(
-            name,
-            **{
-                **entry,
-                "source": tuple(entry["source"]),
-                "earlier": tuple(part.strip() for part in entry["earlier"].split(",") if part.strip()),
-                "compare": tuple(entry.get("compare", ())),
-            },
-        )
-        for name, entry in content.items()
-    )
+    return tuple(Trial(**{**entry, "earlier": names_in(entry["earlier"])}) for entry in entries_of("trials.toml"))
 
 
 def trials(*, held_out: bool = False) -> tuple[Trial, ...]:
@@ -254,27 +236,24 @@ CELLS = tuple(Cell(overlap, surface, effect) for overlap in OVERLAP for surface 
 
 def draw_case(cell: Cell, index: int) -> Case:
     """Drawn case number `index` of a cell. The known effect is the mean over the rows of the table."""
-    identity = f"causal-arrow trials/{cell}/{index}"
-    random = np.random.default_rng(int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "little"))
+    random = np.random.default_rng(seed_of(f"causal-arrow trials/{cell}/{index}"))
     covariates = _draw_covariates(random)
     scores = {name: _scores(covariates[name], random) for name in covariates}
     # Of the columns some cause both, some the treatment or the outcome alone, and the rest neither.
     names = random.permutation(list(covariates)).tolist()
     both, of_treatment, of_outcome = names[:3], names[3:4], names[4:6]
     n = len(covariates)
-    index_of_treatment = _standard(
-        sum((_weight(random) * scores[name] for name in [*both, *of_treatment]), np.zeros(n))
-    )
+    index_of_treatment = standard(sum((_weight(random) * scores[name] for name in [*both, *of_treatment]), np.zeros(n)))
     log_odds = OVERLAP[cell.overlap] * index_of_treatment + random.uniform(-0.5, 0.5)
     treatment = (random.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
     surface = _surface([scores[name] for name in [*both, *of_outcome]], cell.surface, random)
-    noise = _standard(NOISES[str(random.choice(list(NOISES)))](random, n))
+    noise = standard(NOISES[str(random.choice(list(NOISES)))](random, n))
     explained = random.uniform(0.2, 0.7)
     untreated = math.sqrt(explained) * surface + math.sqrt(1 - explained) * noise
     size = 0.0 if random.random() < 0.1 else random.choice([-1, 1]) * random.uniform(0.2, 0.8)
     effect = np.full(n, size)
     if cell.effect == "heterogeneous":
-        effect = size * (1 + 0.6 * _standard(scores[both[0]]))
+        effect = size * (1 + 0.6 * standard(scores[both[0]]))
     frame = covariates.assign(treatment=treatment, outcome=untreated + effect * treatment)
     return Case(
         f"{cell} {index}",
@@ -309,7 +288,7 @@ def _scores(column: pd.Series, random: np.random.Generator) -> Floats:
     else:
         codes = pd.factorize(column, sort=True)[0]
         values = random.standard_normal(codes.max() + 1)[codes]
-    return _standard(np.clip(_standard(values), -3, 3))
+    return standard(np.clip(standard(values), -3, 3))
 
 
 def _surface(scores: Sequence[Floats], kind: str, random: np.random.Generator) -> Floats:
@@ -320,17 +299,12 @@ def _surface(scores: Sequence[Floats], kind: str, random: np.random.Generator) -
         if kind == "nonlinear":
             curve = CURVES[str(random.choice(list(CURVES)))]
             other = scores[(position + 1) % len(scores)]
-            total = total + _weight(random) * _standard(curve(score)) + 0.5 * _weight(random) * score * other
-    return _standard(total)
+            total = total + _weight(random) * standard(curve(score)) + 0.5 * _weight(random) * score * other
+    return standard(total)
 
 
 def _weight(random: np.random.Generator) -> float:
     return float(random.choice([-1, 1]) * random.uniform(0.5, 1.0))
-
-
-def _standard(values: Floats) -> Floats:
-    deviation = values.std()
-    return np.asarray((values - values.mean()) / (deviation if deviation > 0 else 1.0))
 
 
 # Methods
@@ -361,59 +335,30 @@ def doubleml(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) ->
     inputs = package.DoubleMLData(data, "y", "t")
     forest: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 0.5, "random_state": 0}
     if set(np.unique(data["t"])) == {0.0, 1.0}:
-        outcomes, treatments = RandomForestRegressor(**forest), RandomForestClassifier(**forest)
-        model = package.DoubleMLIRM(inputs, outcomes, treatments, draw_sample_splitting=False)
+        kind, treatments = package.DoubleMLIRM, RandomForestClassifier(**forest)
     else:
-        outcomes, treatments = RandomForestRegressor(**forest), RandomForestRegressor(**forest)
-        model = package.DoubleMLPLR(inputs, outcomes, treatments, draw_sample_splitting=False)
+        kind, treatments = package.DoubleMLPLR, RandomForestRegressor(**forest)
+    model = kind(inputs, RandomForestRegressor(**forest), treatments, draw_sample_splitting=False)
     model.set_sample_splitting([list(KFold(5, shuffle=True, random_state=0).split(data))])
     model.fit()
     low, high = model.confint(level=LEVEL).to_numpy()[0]
     return Answered(float(model.coef[0]), float(low), float(high))
 
 
-def arrow(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """The product's result for the plain question, nothing declared."""
-    return _arrow(frame, treatment, outcome, {})
-
-
-def arrow_network(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """The plain question with the network's own probabilities of directions, not tempered."""
-    return _arrow(frame, treatment, outcome, {}, directions="network")
-
-
-def arrow_tiers(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """The same once it knows that the earlier columns come before the treatment, and that before the outcome."""
-    return _arrow(frame, treatment, outcome, _tiers(treatment, outcome, roles))
-
-
-def arrow_earlier(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """The same estimator with every earlier column as the adjustment set."""
-    return _arrow(frame, treatment, outcome, {}, adjust_for=list(roles.earlier))
-
-
-def arrow_declared(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
-    """The product's result once the trial is declared; for an observational study, with its tiers."""
-    if not roles.randomized:
-        return arrow_tiers(frame, treatment, outcome, roles)
-    rows = roles.randomized if isinstance(roles.randomized, str) else None
-    return _arrow(frame, treatment, outcome, {}, randomized=True, randomized_rows=rows)
-
-
-def _tiers(treatment: str, outcome: str, roles: Roles) -> dict[str, Any]:
-    return {"tiers": [tier for tier in (roles.earlier, [treatment], [outcome]) if tier]}
-
-
-def _arrow(
+def arrow(
     frame: pd.DataFrame,
     treatment: str,
     outcome: str,
-    knowledge: Mapping[str, Any],
+    roles: Roles,
+    *,
     directions: str = "tempered",
+    tiers: bool = False,
     **options: Any,
 ) -> Answered:
+    """The product's result for the plain question, or with `tiers`, which the earlier columns and the treatment are."""
     from causal_arrow import Arrow
 
+    knowledge = {"tiers": [tier for tier in (roles.earlier, [treatment], [outcome]) if tier]} if tiers else {}
     effect = Arrow(knowledge=knowledge, directions=directions).fit(frame).effect(treatment, outcome, **options)
     p_value = "p < 0.001" if effect.p_value < 0.001 else f"p = {effect.p_value:.2g}"
     lost = effect.probability_not_identified
@@ -424,25 +369,30 @@ def _arrow(
     )
 
 
+def arrow_earlier(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
+    """The same estimator with every earlier column as the adjustment set."""
+    return arrow(frame, treatment, outcome, roles, adjust_for=list(roles.earlier))
+
+
+def arrow_declared(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
+    """The product's result once the trial is declared; for an observational study, with its tiers."""
+    if not roles.randomized:
+        return arrow(frame, treatment, outcome, roles, tiers=True)
+    rows = roles.randomized if isinstance(roles.randomized, str) else None
+    return arrow(frame, treatment, outcome, roles, randomized=True, randomized_rows=rows)
+
+
 def dowhy(frame: pd.DataFrame, treatment: str, outcome: str, roles: Roles) -> Answered:
     """The product's best graph, handed to DoWhy; no answer where that graph has no path."""
-    import networkx as nx
-
     from causal_arrow import Arrow, read_table
     from causal_arrow_lab.benchmarks.effects import Question
     from causal_arrow_lab.benchmarks.methods.effects import by_dowhy
 
     table = read_table(frame, missing="impute" if frame.isna().to_numpy().any() else "auto")
-    answer = Arrow().fit(table).answer_
-    graph = nx.DiGraph()
-    graph.add_nodes_from(answer.names)
-    graph.add_edges_from((answer.names[j], answer.names[k]) for j, k in np.argwhere(answer.adjacency))
-    if not nx.has_path(graph, treatment, outcome):
-        return Answered(note="no path")
-    kinds = {column.name: column for column in table.columns}
-    levels = kinds[treatment].levels
-    found = by_dowhy(graph, table, Question(treatment, outcome, between=(levels[0], levels[1]) if levels else None))
-    return Answered(found.effect, found.low, found.high)
+    levels = table.columns[table.names.index(treatment)].levels
+    question = Question(treatment, outcome, between=(levels[0], levels[1]) if levels else None)
+    found = by_dowhy(Arrow().fit(table).answer_, table, question)
+    return Answered(note="no path") if found is None else Answered(found.effect, found.low, found.high)
 
 
 METHODS: Mapping[str, EffectMethod] = {
@@ -450,8 +400,8 @@ METHODS: Mapping[str, EffectMethod] = {
     "regression": regression,
     "doubleml": doubleml,
     "arrow": arrow,
-    "arrow-network": arrow_network,
-    "arrow-tiers": arrow_tiers,
+    "arrow-network": partial(arrow, directions="network"),
+    "arrow-tiers": partial(arrow, tiers=True),
     "arrow-earlier": arrow_earlier,
     "arrow-declared": arrow_declared,
     "dowhy": dowhy,
@@ -460,28 +410,22 @@ METHODS: Mapping[str, EffectMethod] = {
 
 def _least_squares(frame: pd.DataFrame, treatment: str, outcome: str, adjusted: Sequence[str]) -> Answered:
     """The coefficient of the treatment with its HC2 interval."""
+    import scipy.linalg
     import scipy.stats
 
     y = frame[outcome].to_numpy(dtype=float)
-    design = np.column_stack([frame[treatment].to_numpy(dtype=float), np.ones(len(y)), _design(frame, adjusted)])
-    # Columns that others determine are left out, so that the inverse exists; the treatment comes first and stays.
-    kept: list[int] = []
-    basis = np.zeros((len(y), 0))
-    for place in range(design.shape[1]):
-        column = design[:, place]
-        rest = column - basis @ (basis.T @ column)
-        size = float(np.linalg.norm(rest))
-        if size > 1e-8 * float(np.linalg.norm(column)):
-            kept.append(place)
-            basis = np.column_stack([basis, rest / size])
-    design = design[:, kept]
-    inverse = np.linalg.inv(design.T @ design)
-    coefficients = inverse @ design.T @ y
-    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
-    weighted = np.square(y - design @ coefficients) / np.maximum(1 - leverage, 1e-6)
-    error = math.sqrt((inverse @ (design.T * weighted) @ design @ inverse)[0, 0])
-    reach = float(scipy.stats.t.ppf((1 + LEVEL) / 2, len(y) - design.shape[1])) * error
-    return Answered(float(coefficients[0]), float(coefficients[0] - reach), float(coefficients[0] + reach))
+    t = frame[treatment].to_numpy(dtype=float)
+    design = np.column_stack([t, np.ones(len(y)), _design(frame, adjusted)])
+    lengths = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
+    # Columns may determine each other: their coefficients then do not matter, only the rank does.
+    inverse, rank = scipy.linalg.pinv(design / lengths, rtol=1e-8, return_rank=True)
+    leverage = np.einsum("nk,kn->n", design / lengths, inverse)
+    left = y - (design / lengths) @ (inverse @ y)
+    of_treatment = inverse[0] / lengths[0]
+    slope = float(of_treatment @ y)
+    error = math.sqrt(float(np.square(of_treatment) @ (np.square(left) / np.maximum(1 - leverage, 1e-6))))
+    reach = float(scipy.stats.t.ppf((1 + LEVEL) / 2, len(y) - rank)) * error
+    return Answered(slope, slope - reach, slope + reach)
 
 
 def _design(frame: pd.DataFrame, names: Sequence[str]) -> Floats:

@@ -18,7 +18,7 @@ from causal_arrow._version import __version__
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import skeleton_of
 from causal_arrow.tables.table import Table
-from causal_arrow_lab.benchmarks.effects import UNKNOWN, EffectEstimates, EffectTask, EstimatedEffect, Question
+from causal_arrow_lab.benchmarks.effects import NOTHING, UNKNOWN, EffectEstimates, EffectTask, EstimatedEffect, Question
 from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads
 from causal_arrow_lab.benchmarks.methods.packages import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
 from causal_arrow_lab.benchmarks.methods.protocol import (
@@ -164,25 +164,23 @@ def _start_best_graph(source: str, settings: Mapping[str, Any]) -> Any:
     model = _ready(source)
 
     def with_graph(task: EffectTask) -> Estimator:
-        import networkx as nx
-
         answer, _ = _answer(model, task.table)
-        graph = nx.DiGraph()
-        graph.add_nodes_from(answer.names)
-        graph.add_edges_from((answer.names[j], answer.names[k]) for j, k in np.argwhere(answer.adjacency))
-        return lambda task, question, generator: by_dowhy(graph, task.table, question)
+        return lambda task, question, generator: by_dowhy(answer, task.table, question) or NOTHING
 
     return _each(with_graph, codes=True)
 
 
-def by_dowhy(graph: Any, table: Table, question: Question) -> EstimatedEffect:
-    """The effect by DoWhy; zero if the graph has no path."""
+def by_dowhy(answer: Answer, table: Table, question: Question) -> EstimatedEffect | None:
+    """The effect by DoWhy, given the most probable graph; None if that has no path."""
     import networkx as nx
     import pandas as pd
     from dowhy import CausalModel
 
+    graph = nx.DiGraph()
+    graph.add_nodes_from(answer.names)
+    graph.add_edges_from((answer.names[j], answer.names[k]) for j, k in np.argwhere(answer.adjacency))
     if not nx.has_path(graph, question.treatment, question.outcome):
-        return EstimatedEffect(0.0, 0.0, 0.0)
+        return None
     frame = pd.DataFrame(table.values, columns=list(table.names))
     for column in table.columns:
         if column.kind == "category" and column.name not in (question.treatment, question.outcome):
@@ -197,7 +195,7 @@ def by_dowhy(graph: Any, table: Table, question: Question) -> EstimatedEffect:
         frame[question.outcome] = (frame[question.outcome] == code).astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = CausalModel(frame, treatment=question.treatment, outcome=question.outcome, graph=graph.copy())
+        model = CausalModel(frame, treatment=question.treatment, outcome=question.outcome, graph=graph)
         estimand = model.identify_effect(method_name=DOWHY_SETTINGS["identification"])
         estimate = model.estimate_effect(
             estimand, method_name=DOWHY_SETTINGS["estimate"], control_value=0, treatment_value=1, effect_modifiers=[]
@@ -285,7 +283,7 @@ def by_sets(design: Design, treatment: int, outcome: int, sets: Sequence[Set | N
 
     wanted = [members for members in sets if members is not None]
     estimates = linear_estimates(design, treatment, outcome, wanted)
-    found = [EstimatedEffect(0.0, 0.0, 0.0)] * (len(sets) - len(wanted))
+    found = [NOTHING] * (len(sets) - len(wanted))
     for members in wanted:
         if (estimate := estimates.get(members)) is not None and math.isfinite(estimate.effect):
             part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [estimate.freedom])
