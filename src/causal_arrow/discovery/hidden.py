@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, hashes_of_ranks, mixed
+from causal_arrow.discovery.arranged import Arranged, hashes_of_ranks, mixed
 from causal_arrow.discovery.inference import infer
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.arrays import quantile_table
 from causal_arrow.network.protocol import Network
-from causal_arrow.tables.table import Column, Finding
+from causal_arrow.tables.table import Column, Finding, Table
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Hashes = NDArray[np.uint64]
 
 HIDDEN_CAUSE = 0.5
 """Above this probability, two variables are shown to share a hidden cause, unless another threshold is given."""
@@ -64,9 +65,6 @@ def log_odds(probabilities: Floats) -> Floats:
 
 # A second reading
 
-
-Hashes = NDArray[np.uint64]
-
 MAX_FLAGGED = 0.2
 """Share of flagged pairs beyond which a table is read again."""
 MIN_FLAGGED = 3
@@ -75,7 +73,7 @@ MIN_FLAGGED = 3
 
 def read_again(
     network: Network,
-    arranged: ArrangedTable | ArrangedLongTable,
+    arranged: Arranged,
     found: GraphDistribution,
     observations_per_chunk: int | None = None,
 ) -> tuple[GraphDistribution, tuple[Finding, ...]]:
@@ -96,47 +94,33 @@ def read_again(
         f"{before:,} of {pairs:,} pairs seemed to share a hidden cause. The table was read again with normal scores in "
         f"place of its numbers, which leaves {after:,} of them."
     )
-    return replace(found, confounding_logits=logits.astype(np.float32)), (
-        Finding("second_reading", "note", (), message),
-    )
+    note = Finding("second_reading", "note", (), message)
+    return replace(found, confounding_logits=logits.astype(np.float32)), (note,)
 
 
-def on_normal_scores(arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable:
+def on_normal_scores(arranged: Arranged) -> Arranged:
     """Replace columns that have an order by normal scores; ties are broken at random, always the same way.
 
-    A long table is reduced to the observations that are read one by one. Signs, units, names of levels and the order of
-    rows and columns do not matter.
+    A long table is reduced to the observations that are read one by one. Signs, units and orders do not matter.
     """
-    if isinstance(arranged, ArrangedTable):
-        values, intervened = arranged.values.copy(), arranged.intervened
-    else:
-        values = np.stack([arranged.column(index)[arranged.drawn] for index in range(len(arranged.columns))], axis=1)
-        marks = arranged.table.intervened
-        intervened = None if marks is None else marks[arranged.drawn][:, list(arranged.arrangement)]
+    import pandas as pd
+
+    values = arranged.values
     ordered = [
         index for index, column in enumerate(arranged.columns) if column.kind != "category" or len(column.levels) == 2
     ]
     ranks = np.stack([hashes_of_ranks(column) for column in values.T], axis=1)
     with np.errstate(over="ignore"):
         rows = mixed(ranks[:, arranged.read]).sum(axis=1, dtype=np.uint64)
-        rows = mixed(rows + mixed(_repeated(rows)))
+        rows = mixed(rows + mixed(pd.Series(rows).groupby(rows).cumcount().to_numpy(np.uint64)))  # the same row again
         columns = list(arranged.columns)
         for index in ordered:
             key = mixed(rows ^ ranks[:, index]).sum(dtype=np.uint64)
             values[:, index] = _normal_scores(values[:, index], mixed(rows + key), rows)
             columns[index] = Column(columns[index].name)
-    return ArrangedTable(tuple(columns), arranged.arrangement, values, intervened, copies=arranged.copies)
-
-
-def _repeated(rows: Hashes) -> Hashes:
-    """Count how often each number occurs earlier in the array.  (N,)"""
-    order = np.argsort(rows, kind="stable")
-    in_order = rows[order]
-    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
-    lengths = np.diff(np.append(starts, len(rows)))
-    earlier = np.empty(len(rows), dtype=np.uint64)
-    earlier[order] = np.arange(len(rows)) - np.repeat(starts, lengths)
-    return earlier
+    table = Table(values, tuple(columns), intervened=arranged.intervened)
+    order, rows = tuple(range(len(columns))), np.arange(len(values))
+    return Arranged(table, table.columns, order, {}, rows, is_long=False, checksum="", copies=arranged.copies)
 
 
 def _normal_scores(column: Floats, noise: Hashes, rows: Hashes) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from causal_arrow import storage
 from causal_arrow.batches import LongTable, TableBatch, concatenated
-from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, levels_of
+from causal_arrow.discovery.arranged import Arranged, levels_of
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
@@ -85,22 +85,13 @@ def chunk_size(network: Network, observations: int, variables: int) -> int | Non
 
 def infer(
     network: Network,
-    arranged: ArrangedTable | ArrangedLongTable,
+    arranged: Arranged,
     observations_per_chunk: int | None = None,
     progress: Progress = ignore,
 ) -> GraphDistribution:
     """The network's distribution over graphs, for the variables as they are arranged."""
-    if isinstance(arranged, ArrangedLongTable):
-        distribution = _infer_long(network, arranged, observations_per_chunk, progress)
-    else:
-        distribution = _infer_pass(network, _batch(network, arranged), observations_per_chunk)
-    return distribution[0].with_copies(arranged.read_as)
-
-
-def _infer_long(
-    network: Network, arranged: ArrangedLongTable, observations_per_chunk: int | None, progress: Progress
-) -> GraphDistribution:
-    """The distribution for a long table, in a batch of one; a table with bystanders is read again without them."""
+    if not arranged.is_long:
+        return infer_rows(network, arranged, np.arange(len(arranged.rows))[None], observations_per_chunk)[0]
 
     def one_pass(table: LongTable, progress: Progress) -> GraphDistribution:
         step = observations_per_chunk or chunk_size(network, len(table.drawn), table.variables)
@@ -109,11 +100,11 @@ def _infer_long(
     def again(stage: str, share: float) -> None:
         progress(READING_AGAIN, (share + (stage == READING_CELLS)) / 2)
 
-    table = arranged.for_network(network.reads)
+    table = arranged.long_table(network.reads)
     distribution = one_pass(table, progress)
     if network.reads:
         distribution = read_without(distribution, lambda _, kept: one_pass(table.with_columns(kept[0]), again))
-    return distribution
+    return distribution[0].with_copies(arranged.read_as)
 
 
 # Many tables
@@ -126,46 +117,44 @@ def tables_per_pass(network: Network, observations: int, variables: int) -> int:
 
 
 def infer_together(
-    network: Network, tables: Sequence[ArrangedTable | ArrangedLongTable], observations_per_chunk: int | None = None
+    network: Network, tables: Sequence[Arranged], observations_per_chunk: int | None = None
 ) -> Iterator[dict[int, GraphDistribution]]:
     """Yield the answers of `infer`, up to rounding, by the indices of the tables, pass by pass.
 
     Tables with the same shape and parts share a pass; a long table has one to itself.
     """
     alike: dict[tuple[object, ...], list[int]] = {}
-    short: dict[int, ArrangedTable] = {}
+    short: dict[int, Arranged] = {}
     for index, table in enumerate(tables):
-        if isinstance(table, ArrangedLongTable):
+        if table.is_long:
             yield {index: infer(network, table, observations_per_chunk)}
             continue
         short[index] = table
-        parts = np.isnan(table.values).any(), table.intervened is None, any(column.levels for column in table.columns)
-        alike.setdefault((len(table.values), len(table.read), *parts), []).append(index)
+        some_missing = bool(np.isnan(table.table.values).any())
+        parts = some_missing, table.table.intervened is None, any(column.levels for column in table.columns)
+        alike.setdefault((len(table.rows), len(table.read), *parts), []).append(index)
     for indices in alike.values():
         any_one = short[indices[0]]
-        most = tables_per_pass(network, len(any_one.values), len(any_one.read))
+        most = tables_per_pass(network, len(any_one.rows), len(any_one.read))
         for start in range(0, len(indices), most):
             together = indices[start : start + most]
             batches = [_batch(network, short[index]) for index in together]
             distributions = _infer_pass(network, concatenated(batches), observations_per_chunk)
-            yield {
-                index: distributions[number].with_copies(short[index].read_as) for number, index in enumerate(together)
-            }
+            yield {index: distributions[n].with_copies(short[index].read_as) for n, index in enumerate(together)}
 
 
 def resampled_rows(
     network: Network,
-    arranged: ArrangedTable | ArrangedLongTable,
+    arranged: Arranged,
     count: int,
     random: np.random.Generator,
     passes: int = 1,
 ) -> Iterator[Indices]:
-    """Observations of `count` tables drawn with replacement, those of one pass together, in at least so many passes.
+    """Observations of `count` tables drawn with replacement, (B, N) per pass, in at least so many passes.
 
-    (B, N) each. The draws do not depend on the number of passes.
+    The draws do not depend on the number of passes.
     """
-    whole = arranged.table if isinstance(arranged, ArrangedLongTable) else arranged
-    observations, variables = whole.values.shape
+    observations, variables = arranged.table.values.shape
     most = min(tables_per_pass(network, observations, variables), -(-count // passes))
     for start in range(0, count, most):
         yield random.integers(observations, size=(min(most, count - start), observations))
@@ -173,12 +162,12 @@ def resampled_rows(
 
 def infer_rows(
     network: Network,
-    arranged: ArrangedTable | ArrangedLongTable,
+    arranged: Arranged,
     rows: Indices,
     observations_per_chunk: int | None = None,
 ) -> list[GraphDistribution]:
     """The distribution for each table made of these observations (B, N), in one pass; one pass for each long table."""
-    if isinstance(arranged, ArrangedLongTable):
+    if arranged.is_long:
         return [infer(network, arranged.with_rows(some), observations_per_chunk) for some in rows]
     distributions = _infer_pass(network, _batch(network, arranged, rows), observations_per_chunk)
     return [distributions[table].with_copies(arranged.read_as) for table in range(len(rows))]
@@ -197,17 +186,15 @@ def _infer_pass(network: Network, tables: TableBatch, observations_per_chunk: in
     return distributions
 
 
-def _batch(network: Network, arranged: ArrangedTable, rows: Indices | None = None) -> TableBatch:
+def _batch(network: Network, arranged: Arranged, rows: Indices | None = None) -> TableBatch:
     """The table, or tables made of these observations (B, N), with the parts that the network reads."""
-    rows = np.arange(len(arranged.values))[None] if rows is None else rows
-    read = arranged.read
-    columns = [arranged.columns[index] for index in read]
-    values, intervened = arranged.values, arranged.intervened
+    rows = np.arange(len(arranged.rows))[None] if rows is None else rows
+    read, values, intervened = arranged.read, arranged.values, arranged.intervened
     if arranged.copies:
         values, intervened = values[:, read], None if intervened is None else intervened[:, read]
     values = values[rows]  # (B, N, P)
     holes = np.isnan(values)
-    levels = levels_of(columns)
+    levels = levels_of([arranged.columns[index] for index in read])
     read_levels = "levels" in network.reads and bool(levels.any())
     return TableBatch(
         np.where(holes, 0.0, values),
