@@ -19,8 +19,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Set = tuple[int, ...]
 
-MAX_TRIED = 60
-"""Graphs without a valid set that are searched for the pairs that block it."""
+MAX_TRIED = 60  # graphs without a valid set that are searched for the pairs that block it
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,9 @@ class AdjustmentCounts:
 
     sets: dict[Set, int]  # the most frequent first
     graphs: int
-    with_path: int
-    """Graphs with a causal path from treatment to outcome."""
-    reversed: int = 0
-    """Graphs with a causal path from outcome to treatment, which ask for no set."""
-    not_identified: int = 0
-    """Graphs whose set is not valid, because no set closes a path through a hidden cause."""
+    with_path: int  # graphs with a causal path from treatment to outcome
+    reversed: int = 0  # graphs with a causal path from outcome to treatment, which ask for no set
+    not_identified: int = 0  # graphs whose set is not valid, because no set closes a path through a hidden cause
     blocking: tuple[Set, ...] = ()
     """Pairs whose hidden cause leaves these graphs without a valid set, the most frequent first."""
 

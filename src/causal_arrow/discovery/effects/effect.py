@@ -34,18 +34,13 @@ Verdict = Literal["effect", "no effect", "conflict", "unclear", "not identified"
 Order = Literal["assumed", "known", "free"]
 """Whether the treatment comes before the outcome by assumption, by knowledge, or only where a graph says so."""
 
-LEVEL = 0.9
-"""Probability of the interval."""
+LEVEL = 0.9  # probability of the interval
 SIGNIFICANT = 1 - LEVEL
 """A smaller p value rejects that treatment and outcome do not depend on each other after adjustment."""
-MIN_MENTIONED = 0.01
-"""Share of the graphs that do not identify an effect, above which a ranking says so."""
-EQUAL_DIGITS = 9
-"""Decimal places that decide a ranking: processors round the last ones differently."""
-MAX_NAMED = 8
-"""Members of an adjustment set that a sentence names."""
-MAX_AVERAGED = 40
-"""Adjustment sets of each half that enter the mean of two halves, the most frequent first."""
+MIN_MENTIONED = 0.01  # share of the graphs that do not identify an effect, above which a ranking says so
+EQUAL_DIGITS = 9  # decimal places that decide a ranking: processors round the last ones differently
+MAX_NAMED = 8  # members of an adjustment set that a sentence names
+MAX_AVERAGED = 40  # adjustment sets of each half that enter the mean of two halves, the most frequent first
 
 
 WORDS = ("treatment", "outcome", "level", "change", "estimator", "estimand", "design", "order", "split")
@@ -67,10 +62,8 @@ class SetEffect:
     adjustment_set: tuple[str, ...]
     frequency: float
     estimate: SetEstimate
-    observations: int = 0
-    """Number of observations that are complete for the set: the estimate is from these."""
-    straight: bool = True
-    """Whether the estimate is a straight line's."""
+    observations: int = 0  # number of observations that are complete for the set: the estimate is from these
+    straight: bool = True  # whether the estimate is a straight line's
 
     @property
     def p_value(self) -> float:

@@ -70,16 +70,12 @@ Bools = NDArray[np.bool_]
 MAX_FLEXIBLE_SETS = 20
 MAX_FLEXIBLE_WORK = 6e4
 """Observations times sets for which flexible models are fitted, those of the most frequent sets first."""
-CLEARLY_FEWER = 0.9
-"""Share of the observations below which an answer says how many it uses."""
+CLEARLY_FEWER = 0.9  # share of the observations below which an answer says how many it uses
 MAX_SPOILED = 0.5
 """Share of graphs in which a chosen column is affected by the treatment, above which that is mentioned."""
-MIN_LOST = 0.1
-"""Share of graphs without a valid adjustment set from which possible instruments are mentioned."""
-MIN_INSTRUMENT = 0.5
-"""Share of graphs that must allow an instrument to be mentioned."""
-MIN_CLUSTERS = 20
-"""Clusters below which their standard errors are too small."""
+MIN_LOST = 0.1  # share of graphs without a valid adjustment set from which possible instruments are mentioned
+MIN_INSTRUMENT = 0.5  # share of graphs that must allow an instrument to be mentioned
+MIN_CLUSTERS = 20  # clusters below which their standard errors are too small
 
 # Why a set has no estimate
 TOO_FEW = f"fewer than {MIN_OBSERVATIONS} observations are complete for it"
@@ -431,8 +427,7 @@ def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[T
 class _Found:
     """Estimates by adjustment set, the observations that each is from, and why other sets have none."""
 
-    with_both_ends: int
-    """Observations that have a treatment and an outcome."""
+    with_both_ends: int  # observations that have a treatment and an outcome
     standard_unit: float
     """Standard deviation of the treatment over that of the outcome in these; NaN if they are too few."""
     estimand: str = LEAST_SQUARES
@@ -440,8 +435,7 @@ class _Found:
     observations: dict[Set, int] = field(default_factory=dict)
     rows: dict[Set, Bools] = field(default_factory=dict)  # (N,) each
     why_not: dict[Set, str] = field(default_factory=dict)
-    flexible: frozenset[Set] = frozenset()
-    """The sets that were estimated without straight lines."""
+    flexible: frozenset[Set] = frozenset()  # the sets that were estimated without straight lines
     extreme: float = 0.0
     """Share of the observations whose probability of treatment is near 0 or 1, by the set where it is largest."""
     instrument: InstrumentEstimate | None = None

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-LITTLE = 0.005
-"""Gains below this, in bits or as a share, are not worth an experiment."""
+LITTLE = 0.005  # gains below this, in bits or as a share, are not worth an experiment
 MAX_SHOWN = 10
 MAX_BARS = 30
 SUBJECTS = ("the graph", "the causes of {}", "the effect of {} on {}")

@@ -43,16 +43,12 @@ LEVEL = 0.05
 RIDGE = 1e-9
 MAX_NAMED = 5
 
-PERMUTATIONS = 100
-"""Shuffled graphs that a graph is compared with."""
-FEW_VARIABLES = 20
-"""Variables up to which that takes a fraction of a second: the report card then runs the same test."""
+PERMUTATIONS = 100  # shuffled graphs that a graph is compared with
+FEW_VARIABLES = 20  # variables up to which that takes a fraction of a second: the report card then runs the same test
 REPORTED_PERMUTATIONS = 20
 """The number for more variables: the fewest with which a graph can do better than 95% of them."""
-MAX_REPORTED = 60
-"""Variables up to which these take a fraction of a second."""
-MIN_COMPLETE = 50
-"""Complete observations that the report card asks for."""
+MAX_REPORTED = 60  # variables up to which these take a fraction of a second
+MIN_COMPLETE = 50  # complete observations that the report card asks for
 
 
 @dataclass(frozen=True, eq=False, repr=False)

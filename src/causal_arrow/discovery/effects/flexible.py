@@ -22,25 +22,18 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FOLDS = 5
-MIN_ROWS = 100
-"""Observations below which straight lines are used."""
-MIN_ARM = 25
-"""Treated and untreated observations below which straight lines are used."""
+MIN_ROWS = 100  # observations below which straight lines are used
+MIN_ARM = 25  # treated and untreated observations below which straight lines are used
 MAX_COLUMNS = 120
 ROWS_PER_COLUMN = 8
-KNOTS = (0.1, 0.4, 0.6, 0.9)
-"""Quantiles at which curves bend."""
-MIN_SHARED = 0.2
-"""Share of the observations with the same value from which a curve may jump there."""
+KNOTS = (0.1, 0.4, 0.6, 0.9)  # quantiles at which curves bend
+MIN_SHARED = 0.2  # share of the observations with the same value from which a curve may jump there
 PENALTIES = 10.0 ** np.arange(-4.0, 1.6, 0.5)
 """Ridge penalties to choose from, in units of the variance of a standardized column."""
 MAX_NEWTON_STEPS = 30
-CLIP = 0.01
-"""Probabilities of being treated are kept this far from 0 and 1."""
-EXTREME = 0.05
-"""Probabilities of being treated this near to 0 or 1 show poor overlap."""
-MIN_OVERLAP = 0.9
-"""Share of those an average is about that must have a probability of treatment that is not extreme."""
+CLIP = 0.01  # probabilities of being treated are kept this far from 0 and 1
+EXTREME = 0.05  # probabilities of being treated this near to 0 or 1 show poor overlap
+MIN_OVERLAP = 0.9  # share of those an average is about that must have a probability of treatment that is not extreme
 MIN_EFFECTIVE = 0.1
 """Effective number of observations after weighting, as a share of their number, below which few carry the estimate."""
 

@@ -25,8 +25,7 @@ from causal_arrow.discovery.effects.adjustment import Set
 from causal_arrow.tables.table import Column, in_safe_units
 
 Floats = NDArray[np.float64]
-Clusters = NDArray[np.intp] | None
-"""The cluster of each observation, numbered from 0."""
+Clusters = NDArray[np.intp] | None  # the cluster of each observation, numbered from 0
 
 MIN_LEFT = 1e-9
 """Share of the treatment's variance that the adjustment set must leave: below it the two are one variable."""
@@ -35,10 +34,8 @@ RIDGE = 1e-12
 ROWS_PER_COLUMN = 200
 """With more observations than this per column, leverages are taken to be equal: they hardly matter."""
 
-ROWS_PER_TERM = 10
-"""Observations of the smaller arm per column from which columns interact with the treatment."""
-WEAK = 10.0
-"""An F statistic of the first stage below this shows a weak instrument (Staiger and Stock 1997)."""
+ROWS_PER_TERM = 10  # observations of the smaller arm per column from which columns interact with the treatment
+WEAK = 10.0  # an F statistic of the first stage below this shows a weak instrument (Staiger and Stock 1997)
 
 
 class Moments(NamedTuple):
@@ -53,12 +50,10 @@ class SetEstimate(NamedTuple):
 
     effect: float
     standard_error: float
-    freedom: float
-    """Degrees of freedom of the Student distribution that the estimate follows around the truth."""
+    freedom: float  # degrees of freedom of the Student distribution that the estimate follows around the truth
     partial_correlation: float
     """Partial correlation of treatment and outcome given the set; NaN for an estimator that is not linear."""
-    moments: Moments | None = None
-    """For effects within groups, where they were asked for."""
+    moments: Moments | None = None  # for effects within groups, where they were asked for
 
 
 def estimate_from(

@@ -24,10 +24,8 @@ Floats = NDArray[np.float64]
 
 HALVINGS = 100
 POINTS = 400
-SHOWN_SETS = 6
-"""Adjustment sets with a color of their own; the others share a gray."""
-MIN_PEAK = 0.25
-"""Height of a peak, of the highest one, from which it counts."""
+SHOWN_SETS = 6  # adjustment sets with a color of their own; the others share a gray
+MIN_PEAK = 0.25  # height of a peak, of the highest one, from which it counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,27 +43,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Target = str | tuple[str, str] | None
 
-MIN_DOUBT = 0.01
-"""Bits; pairs with less uncertainty are ignored."""
-MAX_THINGS = 1500
-"""Maximum number of pairs considered, the most uncertain first."""
-MAX_MEASURED = 20
-"""Maximum number of pairs whose hidden common cause may be measured, the most uncertain first."""
-STEPS = 11
-"""Limits between which the size of an effect is read off an experiment."""
+MIN_DOUBT = 0.01  # bits; pairs with less uncertainty are ignored
+MAX_THINGS = 1500  # maximum number of pairs considered, the most uncertain first
+MAX_MEASURED = 20  # maximum number of pairs whose hidden common cause may be measured, the most uncertain first
+STEPS = 11  # limits between which the size of an effect is read off an experiment
 MAX_CELLS = 4 * 10**7
-MIN_GRAPHS = 50
-"""With very many variables, fewer graphs are looked at, so that their responses fit into memory."""
-MIN_VARIANCE = 1e-12
-"""Variance of a standardized effect between graphs, below which they agree."""
-MAX_STATES = 33
-"""Maximum number of distinct joint outcomes of several experiments; nearly equal ones are merged."""
-MAX_SETTLED = 3
-"""Pairs that a plan names for each experiment."""
-RULED_OUT = 0.05
-"""An edge that is less probable than this after an experiment is taken to be ruled out by it."""
-DETECTION = 2.5758
-"""Standard errors from which on a response counts as seen: a test at the level of 1%."""
+MIN_GRAPHS = 50  # with very many variables, fewer graphs are looked at, so that their responses fit into memory
+MIN_VARIANCE = 1e-12  # variance of a standardized effect between graphs, below which they agree
+MAX_STATES = 33  # maximum number of distinct joint outcomes of several experiments; nearly equal ones are merged
+MAX_SETTLED = 3  # pairs that a plan names for each experiment
+RULED_OUT = 0.05  # an edge that is less probable than this after an experiment is taken to be ruled out by it
+DETECTION = 2.5758  # standard errors from which on a response counts as seen: a test at the level of 1%
 RIDGE = 1e-6
 
 
@@ -231,8 +221,7 @@ def measurable(shared: Floats) -> list[tuple[int, int]]:
     return [(int(j), int(k)) for j, k in indices[order][:MAX_MEASURED]]
 
 
-Key = tuple[str, tuple[int, ...]]
-"""An action, and the variables it is about."""
+Key = tuple[str, tuple[int, ...]]  # an action, and the variables it is about
 
 
 class Move(NamedTuple):

@@ -36,22 +36,16 @@ class EffectQuestion:
 
     estimator: str = "flexible"
     adjustment: str = "optimal"
-    level: str | None = None
-    """For an outcome with levels, the one whose share is asked about."""
+    level: str | None = None  # for an outcome with levels, the one whose share is asked about
     order: str = "assumed"
     """Whether the graphs are conditioned on the treatment coming before the outcome ("assumed") or not ("free")."""
     adjust_for: Sequence[str] | str | None = None
     """Columns to adjust for instead of the graphs' sets; "earlier" for all that the knowledge puts before it."""
-    randomized: bool = False
-    """Whether the treatment was randomized; also where the knowledge says so."""
-    randomized_rows: str | None = None
-    """A yes or no column that marks the rows in which it was."""
-    strata: Sequence[str] = ()
-    """Columns within whose levels it was randomized."""
-    cluster: str | None = None
-    """A column whose levels are the groups of dependent observations."""
-    instrument: str | None = None
-    """A column that affects the outcome through the treatment alone."""
+    randomized: bool = False  # whether the treatment was randomized; also where the knowledge says so
+    randomized_rows: str | None = None  # a yes or no column that marks the rows in which it was
+    strata: Sequence[str] = ()  # columns within whose levels it was randomized
+    cluster: str | None = None  # a column whose levels are the groups of dependent observations
+    instrument: str | None = None  # a column that affects the outcome through the treatment alone
 
     def __post_init__(self) -> None:
         check_choice("estimator", self.estimator, ESTIMATORS)
@@ -271,12 +265,9 @@ def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set
 
 TIMES = re.compile(r"(^|[_\W])(time|days?|weeks?|months?|years?|duration|tenure|futime|followup|surv\w*|stop)([_\W]|$)")
 EVENTS = re.compile(r"(^|[_\W])(event|status|died|dead|death|cens\w*|fustat|relapsed?|fail\w*|churn\w*)([_\W]|$)")
-MIN_CENSORED = 0.05
-"""Share of the rows with the longest time from which a study may have ended there."""
-MIN_ALIKE = 0.98
-"""Share of the rows in which a column must be yes or no as the time is the longest or not."""
-MAX_DIFFERENCE = 0.02
-"""Difference between the arms in the share of missing outcomes, from which it is mentioned."""
+MIN_CENSORED = 0.05  # share of the rows with the longest time from which a study may have ended there
+MIN_ALIKE = 0.98  # share of the rows in which a column must be yes or no as the time is the longest or not
+MAX_DIFFERENCE = 0.02  # difference between the arms in the share of missing outcomes, from which it is mentioned
 
 
 def event_column(table: Table, y: int) -> str | None:

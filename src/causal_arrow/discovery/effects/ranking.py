@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-MAX_REASONS = 3
-"""Reasons for having no estimate that a sentence gives."""
-MIN_COMPARED = 3
-"""Causes from which a ranking says that many were compared."""
+MAX_REASONS = 3  # reasons for having no estimate that a sentence gives
+MIN_COMPARED = 3  # causes from which a ranking says that many were compared
 MAX_BARS = 30
 
 
