@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow import Settings, discover
-from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
+from causal_arrow.discovery.arranged import arrange
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network import paper
@@ -197,9 +197,8 @@ def test_an_encoder_without_statistics_reads_the_drawn_observations() -> None:
     values = np.random.default_rng(0).laplace(size=(400, 5)) @ np.triu(np.full((5, 5), 0.7))
     found = discover(values, Settings(network, max_rows=100))
     arranged = arrange(found.table, 100)
-    assert isinstance(arranged, ArrangedLongTable)
-    drawn = np.stack([arranged.column(index)[arranged.drawn] for index in range(5)], axis=1)
-    expected = network(torch.from_numpy(drawn)[None]).numpy()
+    assert arranged.is_long
+    expected = network(torch.from_numpy(arranged.values)[None]).numpy()
     scores = found.answer.distribution.order_scores
     np.testing.assert_allclose(scores, expected.order_scores[0], atol=1e-5)
     assert any("100 of the 400 observations are read" in finding.message for finding in found.answer.findings)

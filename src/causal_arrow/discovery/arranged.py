@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +24,11 @@ from numpy.typing import NDArray
 from causal_arrow.batches import LongTable
 from causal_arrow.network.threads import each
 from causal_arrow.storage import room_for
-from causal_arrow.tables.scales import with_logarithms
-from causal_arrow.tables.table import Column, Table
+from causal_arrow.tables.scales import logarithms
+from causal_arrow.tables.table import Bools, Column, Floats, Table
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
-AnyArranged = TypeVar("AnyArranged", bound="Arranged")
+Indices = NDArray[np.intp]
 
 OBSERVATIONS_READ = 20_000
 """Observations that the network reads one by one, at most: with more, answers hardly improve (docs/evidence/scale.md).
@@ -46,12 +43,23 @@ two numbers differ by less than this share of the variables, observations are le
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """The columns of a table in canonical order: column i is the column `arrangement[i]` of the table."""
+    """A table in canonical order, without a copy of it: column i is the column `arrangement[i]` of the table."""
 
-    columns: tuple[Column, ...]  # (P,)
+    table: Table
+    columns: tuple[Column, ...]  # (P,), with levels in the order of their new codes
     arrangement: tuple[int, ...]  # (P,)
-    copies: Mapping[int, int] = field(default_factory=dict, kw_only=True)
+    recoded: Mapping[int, Floats]  # by the index of a category in the table: the new code of each level
+    rows: Indices  # (M,) the observations that are read one by one
+    is_long: bool  # whether statistics use the other observations too
+    checksum: str
+    """Digits that change with any name or value, but not with the order of rows or columns."""
+    logarithms: Bools | None = None  # (P,) the columns on a log scale
+    copies: Mapping[int, int] = field(default_factory=dict)
     """Indices of columns that the network does not read, and of the column that each is a copy of."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
 
     @property
     def read(self) -> list[int]:
@@ -63,7 +71,7 @@ class Arranged:
         """For each column the index of the one that is read for it.  (P,)"""
         return [self.copies.get(index, index) for index in range(len(self.columns))]
 
-    def reading_once(self: AnyArranged, groups: Iterable[Sequence[str]]) -> AnyArranged:
+    def reading_once(self, groups: Iterable[Sequence[str]]) -> Arranged:
         """Read only the first of each group of columns, by name: the others are its copies.
 
         If only one column is left, a second one is read: networks need two.
@@ -74,83 +82,54 @@ class Arranged:
             copies.pop(min(copies))
         return replace(self, copies=copies)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
+    def with_logarithms(self, columns: Bools) -> Arranged:
+        """The table with some columns replaced by their logarithms."""
+        return replace(self, logarithms=columns)
 
     def names_of(self, columns: Bools) -> tuple[str, ...]:
         """The names that a mask of columns chooses, in the order of the table."""
         chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda index: self.arrangement[index])
         return tuple(self.columns[index].name for index in chosen)
 
-
-@dataclass(frozen=True, eq=False)
-class ArrangedTable(Arranged):
-    """A table with its columns and observations in canonical order."""
-
-    values: Floats  # (N, P), NaN where nothing was observed
-    intervened: Bools | None = None  # (N, P)
-
-    @cached_property
-    def checksum(self) -> str:
-        """Digits that change with any name or value, but not with the order of rows or columns."""
-        digest = hashlib.sha256(repr(self.names).encode("utf-8", "surrogatepass"))
-        digest.update(np.ascontiguousarray(self.values).tobytes())
-        if levels := [column.levels for column in self.columns if column.kind == "category"]:
-            digest.update(repr(levels).encode("utf-8", "surrogatepass"))
-        if self.intervened is not None:
-            digest.update(np.ascontiguousarray(self.intervened).tobytes())
-        return digest.hexdigest()[:16]
-
-    def with_logarithms(self, columns: Bools) -> ArrangedTable:
-        """The table with some columns replaced by their logarithms."""
-        return replace(self, values=with_logarithms(self.values, columns))
-
-
-@dataclass(frozen=True, eq=False)
-class ArrangedLongTable(Arranged):
-    """A long table with its columns in canonical order, and the observations to read one by one."""
-
-    table: Table
-    drawn: NDArray[np.intp]  # (M,)
-    renumbered: dict[int, Floats]  # by the index of a category in the table: the new code of each level
-    checksum: str
-    logarithms: Bools  # (P,) as arranged
-
-    def with_logarithms(self, columns: Bools) -> ArrangedLongTable:
-        """The table with some columns replaced by their logarithms."""
-        return replace(self, logarithms=columns)
-
     def column(self, index: int) -> Floats:
         """The values of a column, with new codes of levels and on the scale that is analyzed.  (N,)"""
         origin = self.arrangement[index]
-        values = _renumber(_plain(self.table.values[:, origin]), self.renumbered.get(origin))
-        if not self.logarithms[index]:
-            return values
-        return with_logarithms(values[:, None], np.array([True]))[:, 0]
+        values = _recoded(self.table.values[:, origin], self.recoded.get(origin))
+        return values if self.logarithms is None or not self.logarithms[index] else logarithms(values)
 
-    def for_network(self, reads: frozenset[str]) -> LongTable:
-        """The table with the parts that a network reads."""
-        intervened, read = self.table.intervened, self.read
+    @property
+    def values(self) -> Floats:
+        """The values of the observations that are read one by one.  (M, P)"""
+        return np.stack([self.column(index)[self.rows] for index in range(len(self.columns))], axis=1)
+
+    @property
+    def intervened(self) -> Bools | None:
+        """Mask of values that an experiment has set.  (M, P)"""
+        marks = self.table.intervened
+        return None if marks is None else marks[self.rows][:, list(self.arrangement)]
+
+    def long_table(self, reads: frozenset[str]) -> LongTable:
+        """All observations, with the parts that a network reads."""
+        marks, read = self.table.intervened, self.read
         levels = levels_of([self.columns[index] for index in read])
         return LongTable(
             self.table.observations,
             lambda index: self.column(read[index]),
-            self.drawn,
+            self.rows,
             levels if "levels" in reads else np.zeros_like(levels),
             all(not np.isnan(column).any() for column in self.table.values.T),
-            None if intervened is None else intervened[:, [self.arrangement[index] for index in read]],
+            None if marks is None else marks[:, [self.arrangement[index] for index in read]],
         )
 
-    def with_rows(self, rows: NDArray[np.intp]) -> ArrangedLongTable:
-        """A table of observations that were drawn at random."""
+    def with_rows(self, rows: Indices) -> Arranged:
+        """A long table of observations that were drawn at random."""
         values = room_for(self.table.values.shape, np.float64)
         for index in range(self.table.variables):
             values[:, index] = self.table.values[:, index][rows]
         intervened = None if self.table.intervened is None else self.table.intervened[rows]
         # They are in random order, so the first ones will do.
         again = replace(self.table, values=values, intervened=intervened)
-        return replace(self, table=again, drawn=np.arange(len(self.drawn)))
+        return replace(self, table=again, rows=np.arange(len(self.rows)))
 
 
 def levels_of(columns: Sequence[Column]) -> NDArray[np.int64]:
@@ -158,7 +137,7 @@ def levels_of(columns: Sequence[Column]) -> NDArray[np.int64]:
     return np.array([len(column.levels) for column in columns], dtype=np.int64)
 
 
-def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLongTable:
+def arrange(table: Table, most: int | None = None) -> Arranged:
     """Sort columns and observations by their values alone; equal columns by name.
 
     From more than `most` observations (OBSERVATIONS_READ by default) that many are drawn. If `most` is not given, a
@@ -173,91 +152,91 @@ def arrange(table: Table, most: int | None = None) -> ArrangedTable | ArrangedLo
         drawn = np.sort(_drawn(hashes, int((1 - NEARLY_AS_MANY) * p)))
         intervened = None if table.intervened is None else table.intervened[drawn]
         table = replace(table, values=table.values[drawn], intervened=intervened)
-    return _arrange_whole(table)
+    return _arrange_short(table)
 
 
-def _arrange_whole(table: Table) -> ArrangedTable:
-    values = _plain(table.values)
-    columns = _number_levels_by_frequency(values, table.columns)
+def _arrange_short(table: Table) -> Arranged:
+    values = _recoded(table.values, None)
     in_order = np.sort(values, axis=0)
+    numbers = [index for index, column in enumerate(table.columns) if column.kind != "category"]
+    numbers.sort(key=lambda index: in_order[:, index].tobytes())
+
+    def values_of(rows: Bools) -> bytes:
+        return np.sort(values[rows][:, numbers], axis=0).tobytes()
+
+    recoded, columns = _levels_by_frequency(table, values_of)
+    for index, codes in recoded.items():
+        values[:, index] = _recoded(values[:, index], codes)
+        in_order[:, index] = np.sort(values[:, index])
 
     def key(column: int) -> tuple[bytes, str]:
         return in_order[:, column].tobytes(), table.names[column]
 
     arrangement = tuple(sorted(range(table.variables), key=key))
-    arranged = values[:, arrangement]
-    intervened = None if table.intervened is None else table.intervened[:, arrangement]
-    rows = np.lexsort(arranged.T if intervened is None else np.concatenate([intervened.T, arranged.T]))
-    return ArrangedTable(
-        tuple(columns[index] for index in arrangement),
-        arrangement,
-        arranged[rows],
-        None if intervened is None else intervened[rows],
-    )
+    values = values[:, arrangement]
+    marks = None if table.intervened is None else table.intervened[:, arrangement]
+    rows = np.lexsort(values.T if marks is None else np.concatenate([marks.T, values.T]))
+    columns = tuple(columns[index] for index in arrangement)
+    digest = hashlib.sha256(repr(tuple(column.name for column in columns)).encode("utf-8", "surrogatepass"))
+    digest.update(np.ascontiguousarray(values[rows]).tobytes())
+    if levels := [column.levels for column in columns if column.kind == "category"]:
+        digest.update(repr(levels).encode("utf-8", "surrogatepass"))
+    if marks is not None:
+        digest.update(np.ascontiguousarray(marks[rows]).tobytes())
+    return Arranged(table, columns, arrangement, recoded, rows, False, digest.hexdigest()[:16])
 
 
-def _plain(values: Floats) -> Floats:
-    """A copy in which equal numbers have equal bytes."""
-    values = values + 0.0  # turns −0 into 0
-    values[np.isnan(values)] = np.nan  # and every NaN into the same one
-    return values
+def _levels_by_frequency(table: Table, key: Callable[[Bools], Any]) -> tuple[dict[int, Floats], tuple[Column, ...]]:
+    """New codes for the levels of each category, by its index, and the columns with their levels in that order.
 
-
-def _number_levels_by_frequency(values: Floats, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Recode categories in place: frequent levels first, equally frequent ones by the values in their rows."""
-    changed = list(columns)
-    if all(column.kind != "category" for column in columns):
-        return columns
-    indices = [index for index, column in enumerate(columns) if column.kind != "category"]
-    numbers = values[:, sorted(indices, key=lambda index: np.sort(values[:, index]).tobytes())]
-    for index, column in enumerate(columns):
+    Frequent levels come first, equally frequent ones by the `key` of their observations.
+    """
+    recoded, columns = {}, list(table.columns)
+    for index, column in enumerate(table.columns):
         if column.kind != "category":
             continue
-        codes = values[:, index]
-        rows = [codes == code for code in range(len(column.levels))]
-        counts = [int(each.sum()) for each in rows]
+        members = [table.values[:, index] == code for code in range(len(column.levels))]
+        counts = [int(each.sum()) for each in members]
+        keys = [
+            (-count, key(each) if counts.count(count) > 1 else None)
+            for count, each in zip(counts, members, strict=True)
+        ]
+        order = sorted(range(len(members)), key=keys.__getitem__)
+        recoded[index] = np.empty(len(order))
+        recoded[index][order] = np.arange(len(order))
+        columns[index] = replace(column, levels=tuple(column.levels[old] for old in order))
+    return recoded, tuple(columns)
 
-        def key(code: int, rows: list[Bools] = rows, counts: list[int] = counts) -> tuple[int, bytes]:
-            tied = counts.count(counts[code]) > 1
-            return -counts[code], np.sort(numbers[rows[code]], axis=0).tobytes() if tied else b""
 
-        order = sorted(range(len(rows)), key=key)
-        for new, old in enumerate(order):
-            values[rows[old], index] = new
-        changed[index] = replace(column, levels=tuple(column.levels[old] for old in order))
-    return tuple(changed)
+def _recoded(values: Floats, codes: Floats | None) -> Floats:
+    """A copy in which equal numbers have equal bytes, with new codes of levels."""
+    values = values + 0.0  # turns −0 into 0
+    values[np.isnan(values)] = np.nan  # and every NaN into the same one
+    if codes is None:
+        return values
+    return np.append(codes, np.nan)[np.where(np.isnan(values), len(codes), values).astype(np.intp)]
 
 
 # Long tables
 
 
-def _arrange_long(table: Table, most: int) -> ArrangedLongTable:
-    rows = _hashes_of_numbers(table)
-    renumbered: dict[int, Floats] = {}
-    columns = list(table.columns)
-    for index, column in enumerate(table.columns):
-        if column.kind == "category":
-            renumbered[index], columns[index] = _by_frequency(table.values[:, index], column, rows)
-    rows += _hashes_of_the_rest(table)
+def _arrange_long(table: Table, most: int) -> Arranged:
+    hashes = _hashes_of_numbers(table)
+    recoded, columns = _levels_by_frequency(table, lambda rows: int(hashes[rows].sum(dtype=np.uint64)))
+    hashes += _hashes_of_the_rest(table)
 
     def digits(index: int) -> int:
-        values = _renumber(_plain(table.values[:, index]), renumbered.get(index))
+        values = _recoded(table.values[:, index], recoded.get(index))
         return int(mixed(values.view(np.uint64)).sum(dtype=np.uint64))
 
     keys = each(digits, range(table.variables))
     arrangement = tuple(sorted(range(table.variables), key=lambda index: (keys[index], table.names[index])))
-    levels = [columns[index].levels for index in arrangement if columns[index].kind == "category"]
-    together = int(mixed(rows).sum(dtype=np.uint64)), table.observations, [keys[index] for index in arrangement]
-    content = repr(([table.names[index] for index in arrangement], levels, together))
-    return ArrangedLongTable(
-        tuple(columns[index] for index in arrangement),
-        arrangement,
-        table,
-        _drawn(rows, most),
-        renumbered,
-        hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16],
-        np.zeros(table.variables, dtype=bool),
-    )
+    columns = tuple(columns[index] for index in arrangement)
+    levels = [column.levels for column in columns if column.kind == "category"]
+    together = int(mixed(hashes).sum(dtype=np.uint64)), table.observations, [keys[index] for index in arrangement]
+    content = repr(([column.name for column in columns], levels, together))
+    checksum = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return Arranged(table, columns, arrangement, recoded, _drawn(hashes, most), True, checksum)
 
 
 def _hashes_of_numbers(table: Table) -> Hashes:
@@ -288,7 +267,7 @@ def _hashes_of_the_rest(table: Table) -> Hashes:
     return rows
 
 
-def _drawn(hashes: Hashes, count: int) -> NDArray[np.intp]:
+def _drawn(hashes: Hashes, count: int) -> Indices:
     """The indices of `count` observations, drawn evenly by the order of their hashes.  (M,)"""
     chosen = np.sort(np.random.default_rng(0).choice(len(hashes), size=count, replace=False))
     return np.argsort(hashes, kind="stable")[chosen]
@@ -317,22 +296,3 @@ def mixed(numbers: Hashes) -> Hashes:
         numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray(numbers ^ (numbers >> np.uint64(31)))
-
-
-def _by_frequency(codes: Floats, column: Column, rows: Hashes) -> tuple[Floats, Column]:
-    """New codes for the levels of a category, and the column with its levels in their order.
-
-    Frequent levels come first, equally frequent ones by the hashes of their observations.
-    """
-    members = [codes == code for code in range(len(column.levels))]
-    keys = [(-int(each.sum()), int(rows[each].sum(dtype=np.uint64))) for each in members]
-    order = sorted(range(len(members)), key=keys.__getitem__)
-    renumbered = np.empty(len(order))
-    renumbered[order] = np.arange(len(order))
-    return renumbered, replace(column, levels=tuple(column.levels[old] for old in order))
-
-
-def _renumber(codes: Floats, renumbered: Floats | None) -> Floats:
-    if renumbered is None:
-        return codes
-    return np.append(renumbered, np.nan)[np.where(np.isnan(codes), len(renumbered), codes).astype(np.intp)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, constraints_on, set_in_every
-from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.arranged import Arranged, arrange
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.hidden import read_again
 from causal_arrow.discovery.inference import (
@@ -121,8 +121,8 @@ class ReadyTable:
 
     table: Table
     report: TableReport
-    arranged: ArrangedTable | ArrangedLongTable
-    ways: tuple[ArrangedTable | ArrangedLongTable, ...]  # each with other columns on a log scale
+    arranged: Arranged
+    ways: tuple[Arranged, ...]  # each with other columns on a log scale
     log_columns: tuple[tuple[str, ...], ...]  # these columns
     knowledge: Knowledge
     constraints: Constraints
@@ -168,16 +168,16 @@ class ReadyTable:
     def _observations_finding(self) -> tuple[Finding, ...]:
         """A note on the rows that were read: those of a long table read one by one, or of a wide one at all."""
         observations, count = self.table.observations, counted(self.table.observations, "observation")
-        if isinstance(self.arranged, ArrangedLongTable):
-            drawn = f"{len(self.arranged.drawn):,}"
+        if self.arranged.is_long:
+            drawn = f"{len(self.arranged.rows):,}"
             message = (
                 f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
                 if self.network.has_statistics
                 else f"{drawn} of the {count} are read, drawn evenly."
             )
-        elif len(self.arranged.values) < observations:
+        elif len(self.arranged.rows) < observations:
             message = (
-                f"{len(self.arranged.values):,} of the {count} are read, drawn evenly: accuracy drops where there are "
+                f"{len(self.arranged.rows):,} of the {count} are read, drawn evenly: accuracy drops where there are "
                 "about as many rows as variables."
             )
         else:
@@ -195,8 +195,7 @@ def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> Rea
     able = abilities(settings.model, network)
     table = read_for(able, source, settings.reading, progress)
     arranged = arrange(table, settings.max_rows)
-    read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
-    work = workload(network, read, table.variables, settings.observations_per_chunk)
+    work = workload(network, len(arranged.rows), table.variables, settings.observations_per_chunk)
     check_memory(work, network)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     always_set = set_in_every(table.observations, table.experiments)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
-from causal_arrow.discovery.arranged import ArrangedLongTable, ArrangedTable, arrange
+from causal_arrow.discovery.arranged import Arranged, arrange
 from causal_arrow.discovery.hidden import read_again
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ConfigurationError, TableError
@@ -252,7 +252,7 @@ def answer_of_rows(answer: Answer, model: Network, rows: Table, settings: Settin
     )
 
 
-def as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedTable | ArrangedLongTable:
+def as_answered(answer: Answer, table: Table, max_rows: int | None) -> Arranged:
     """The table as the network read it for the answer; a TableError for another table."""
     arranged = arrange(table, max_rows)
     if arranged.checksum != answer.table_checksum:
@@ -260,7 +260,7 @@ def as_answered(answer: Answer, table: Table, max_rows: int | None) -> ArrangedT
     return _read_alike(answer, arranged)
 
 
-def _read_alike(answer: Answer, arranged: ArrangedTable | ArrangedLongTable) -> ArrangedTable | ArrangedLongTable:
+def _read_alike(answer: Answer, arranged: Arranged) -> Arranged:
     """The table on the scales on which the network read it for the answer."""
     on_log_scale = np.array([name in answer.log_columns for name in arranged.names])
     return arranged.with_logarithms(on_log_scale).reading_once(groups_of_copies(answer.findings))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import set_in_every
-from causal_arrow.discovery.arranged import ArrangedLongTable, arrange
+from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.inference import Workload, check_memory, infer, model_name, workload
 from causal_arrow.discovery.pipeline import direction_temperature
 from causal_arrow.discovery.settings import Settings, as_knowledge
@@ -35,16 +35,11 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-ABOUT_ROWS = ("time_order", "index", "few_observations")
-"""Kinds of findings about tables that do not apply to series."""
-MAX_LAGS = 8
-"""The most that lags="auto" tries."""
-ROWS_PER_COLUMN = 5
-"""With fewer rows per column of the window, the last lag is hardly seen."""
-LEVEL = 0.05
-"""Significance level of all tests together."""
-MAX_ROWS = 20_000
-"""More rows are thinned out evenly."""
+ABOUT_ROWS = ("time_order", "index", "few_observations")  # kinds of findings about tables that do not apply to series
+MAX_LAGS = 8  # the most that lags="auto" tries
+ROWS_PER_COLUMN = 5  # with fewer rows per column of the window, the last lag is hardly seen
+LEVEL = 0.05  # significance level of all tests together
+MAX_ROWS = 20_000  # more rows are thinned out evenly
 
 
 def answer_series(
@@ -134,8 +129,7 @@ def _read(
     """The distribution over window graphs for one way of reading the scales, and a checksum of the window."""
     table = _readable(network, way.table(series))
     arranged = arrange(table, settings.max_rows)
-    read = len(arranged.drawn) if isinstance(arranged, ArrangedLongTable) else table.observations
-    work = workload(network, read, table.variables, settings.observations_per_chunk)
+    work = workload(network, len(arranged.rows), table.variables, settings.observations_per_chunk)
     check_memory(work, network)
     if before is not None:
         before(work)
