@@ -14,7 +14,7 @@ from causal_arrow.errors import KnowledgeError
 from causal_arrow.graphs.beliefs import Belief
 from causal_arrow.graphs.decoding import decode, edge_probabilities, probabilities_of, sample_graphs
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
-from causal_arrow.graphs.races import log_weight
+from causal_arrow.graphs.orders import log_weight
 
 NAMES = ("a", "b", "c", "d")
 STATEMENTS = ("a -> b", "b -> a", "a before c", "root b", "leaf a", "a ~> d", "d ~> a")

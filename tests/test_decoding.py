@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError, KnowledgeError
-from causal_arrow.graphs import races
+from causal_arrow.graphs import orders as causal_orders
 from causal_arrow.graphs.dag import is_acyclic, transitive_closure
 from causal_arrow.graphs.decoding import (
-    DECODING_RULES,
+    DECODERS,
     decode,
     edge_probabilities,
     expected_f1,
@@ -25,8 +25,13 @@ from causal_arrow.graphs.decoding import (
 )
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.graphs.orders import most_probable_order
-from causal_arrow.graphs.races import log_weight, moved_after, precedence_probabilities, sample_orders
+from causal_arrow.graphs.orders import (
+    log_weight,
+    most_probable_order,
+    moved_after,
+    precedence_probabilities,
+    sample_orders,
+)
 
 
 def random_distribution(p: int, seed: int, edge_scale: float = 2.0, order_scale: float = 2.0) -> GraphDistribution:
@@ -90,10 +95,10 @@ def best_by_brute_force(distribution: GraphDistribution, constraints: Constraint
 
 
 @settings(max_examples=100, deadline=None)
-@given(p=st.integers(1, 9), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODING_RULES))
+@given(p=st.integers(1, 9), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODERS))
 def test_answers_and_samples_are_always_dags_that_contradict_nothing(p, seed, rule):
     distribution, constraints = random_distribution(p, seed), random_constraints(p, seed + 1)
-    answer = decode(distribution, constraints, rule=rule)
+    answer = decode(distribution, constraints, decode=rule)
     assert is_acyclic(answer.adjacency)
     assert constraints.allows(answer.adjacency)
     assert sorted(answer.order) == list(range(p))
@@ -107,7 +112,7 @@ def test_answers_and_samples_are_always_dags_that_contradict_nothing(p, seed, ru
 def test_approximate_answers_and_samples_contradict_nothing_either(seed):
     distribution, constraints = random_distribution(7, seed), random_constraints(7, seed + 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(races, "EXACT_SETS", 0)
+        patch.setattr(causal_orders, "EXACT_SETS", 0)
         answer = decode(distribution, constraints)
         drawn = sample_graphs(distribution, constraints, 20, np.random.default_rng(seed)).graphs
     assert constraints.allows(answer.adjacency)
@@ -169,7 +174,7 @@ def test_a_forbidden_edge_is_turned_around_or_dropped_whichever_is_more_probable
 
 @pytest.mark.parametrize("exact_sets", [8192, 0])
 def test_shuffling_the_variables_relabels_the_answer(exact_sets, monkeypatch):
-    monkeypatch.setattr(races, "EXACT_SETS", exact_sets)
+    monkeypatch.setattr(causal_orders, "EXACT_SETS", exact_sets)
     distribution, constraints = random_distribution(10, 5, order_scale=1.0), random_constraints(10, 7)
     place = np.random.default_rng(0).permutation(10)
     shuffled = distribution.rearranged(place)
@@ -177,8 +182,8 @@ def test_shuffling_the_variables_relabels_the_answer(exact_sets, monkeypatch):
         tuple(np.array(constraints.names)[place]),
         *(getattr(constraints, name)[np.ix_(place, place)] for name in ("required", "forbidden", "precedence")),
     )
-    for rule in DECODING_RULES:
-        here, there = decode(distribution, constraints, rule=rule), decode(shuffled, moved, rule=rule)
+    for rule in DECODERS:
+        here, there = decode(distribution, constraints, decode=rule), decode(shuffled, moved, decode=rule)
         assert np.array_equal(here.adjacency[np.ix_(place, place)], there.adjacency)
         assert here.exact == there.exact == (exact_sets > 0)
 
@@ -188,7 +193,7 @@ def test_the_approximate_search_finds_the_best_order_where_that_is_known():
         distribution, constraints = random_distribution(10, seed, 3.0, 1.0), random_constraints(10, seed)
         exact = decode(distribution, constraints)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(races, "EXACT_SETS", 0)
+            patch.setattr(causal_orders, "EXACT_SETS", 0)
             approximate = decode(distribution, constraints)
         assert np.array_equal(exact.adjacency, approximate.adjacency)
 
@@ -221,12 +226,12 @@ def ranks(knowledge: Knowledge) -> dict[str, int]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(p=st.integers(2, 12), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODING_RULES))
+@given(p=st.integers(2, 12), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODERS))
 def test_every_order_has_earlier_tiers_first_and_causes_before_effects(p, seed, rule):
     names = [f"v{j}" for j in range(p)]
     knowledge = tiered_knowledge(p, seed, names)
     rank = ranks(knowledge)
-    answer = decode(random_distribution(p, seed), knowledge.compile(names), rule=rule)
+    answer = decode(random_distribution(p, seed), knowledge.compile(names), decode=rule)
     assert sorted(answer.order) == list(range(p))
     assert follows(answer.order, answer.adjacency)
     shown = [rank[names[j]] for j in answer.order if names[j] in rank]
@@ -333,7 +338,7 @@ def test_the_shd_rule_minimizes_expected_mistakes_among_all_dags():
         distribution = random_distribution(3, seed, 1.0, 1.0)
         probability = np.array([probability_of(distribution, dag) for dag in dags])
         expected = mistakes @ probability
-        shown = decode(distribution, rule="shd").adjacency
+        shown = decode(distribution, decode="shd").adjacency
         assert expected[(dags == shown).all(axis=(1, 2))] == pytest.approx(expected.min())
 
 
@@ -363,7 +368,7 @@ def test_the_f1_rule_maximizes_the_expected_f1_by_brute_force(mean_logit):
         distribution = GraphDistribution(distribution.skeleton_logits + mean_logit, distribution.order_scores)
         probability = np.array([probability_of(distribution, dag) for dag in dags])
         worth = [float(f1_of(shown, dags) @ probability) for shown in sets_to_show(distribution)]
-        shown = decode(distribution, rule="f1").adjacency
+        shown = decode(distribution, decode="f1").adjacency
         assert float(f1_of(shown, dags) @ probability) == pytest.approx(max(worth), abs=1e-9)
 
 
@@ -383,9 +388,9 @@ def test_independent_variables_have_no_edges_by_the_f1_rule():
     for p, nu in ((2, 0.45), (8, 0.003), (8, 0.03), (300, 1e-6)):
         logits = np.full((p, p), np.log(nu / (1 - nu)))
         distribution = GraphDistribution(logits, np.arange(float(p)))
-        assert not decode(distribution, rule="f1").adjacency.any()
+        assert not decode(distribution, decode="f1").adjacency.any()
     surer = GraphDistribution(np.full((2, 2), np.log(0.55 / 0.45)), np.array([9.0, 0.0]))
-    assert decode(surer, rule="f1").adjacency.sum() == 1
+    assert decode(surer, decode="f1").adjacency.sum() == 1
 
 
 def test_the_f1_rule_keeps_what_was_best_where_many_edges_are_expected():
@@ -402,7 +407,7 @@ def test_the_f1_rule_keeps_what_was_best_where_many_edges_are_expected():
         ratio = np.append(0, 2 * np.cumsum(shares) / (np.arange(1, len(shares) + 1) + probabilities.sum()))
         worth = expected_f1(probabilities, candidates)
         assert np.abs(ratio - worth).max() < 0.01
-        before, now = sets[np.argmax(ratio)], decode(distribution, rule="f1").adjacency
+        before, now = sets[np.argmax(ratio)], decode(distribution, decode="f1").adjacency
         if np.argmax(worth) == np.argmax(ratio):
             assert np.array_equal(before, now)
             same += 1
@@ -413,7 +418,7 @@ def test_the_f1_rule_keeps_what_was_best_where_many_edges_are_expected():
 def test_required_edges_are_shown_by_the_f1_rule_and_the_rest_only_if_worth_it():
     distribution = GraphDistribution(np.full((4, 4), -5.0), np.array([3.0, 2.0, 1.0, 0.0]))
     constraints = Knowledge(required=["d -> a"]).compile("abcd")
-    assert np.argwhere(decode(distribution, constraints, rule="f1").adjacency).tolist() == [[3, 0]]
+    assert np.argwhere(decode(distribution, constraints, decode="f1").adjacency).tolist() == [[3, 0]]
 
 
 # What knowledge takes away
@@ -436,11 +441,11 @@ def test_a_vanished_adjacency_is_named_with_its_reason():
 
 
 @settings(max_examples=100, deadline=None)
-@given(p=st.integers(1, 9), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODING_RULES))
+@given(p=st.integers(1, 9), seed=st.integers(0, 10**6), rule=st.sampled_from(DECODERS))
 def test_vanished_adjacencies_are_those_that_only_the_answer_without_knowledge_has(p, seed, rule):
     distribution, constraints = random_distribution(p, seed), random_constraints(p, seed + 1)
-    informed, free = decode(distribution, constraints, rule=rule), decode(distribution, rule=rule)
-    vanished = vanished_adjacencies(distribution, constraints, informed, rule=rule)
+    informed, free = decode(distribution, constraints, decode=rule), decode(distribution, decode=rule)
+    vanished = vanished_adjacencies(distribution, constraints, informed)
     names = constraints.names
     lost = {(names[j], names[k]) for j, k in np.argwhere(free.adjacency & ~(informed.adjacency | informed.adjacency.T))}
     assert {(pair.first, pair.second) for pair in vanished} == lost
@@ -448,7 +453,7 @@ def test_vanished_adjacencies_are_those_that_only_the_answer_without_knowledge_h
         for pair in vanished:
             assert pair.probability > 0.5
             assert "rules out" in pair.reason
-    assert vanished_adjacencies(distribution, Knowledge().compile(names), free, rule=rule) == []
+    assert vanished_adjacencies(distribution, Knowledge().compile(names), free) == []
 
 
 # Probabilities and samples
@@ -481,9 +486,9 @@ def conditional_marginals(distribution: GraphDistribution, constraints: Constrai
 @pytest.mark.parametrize("way", ["dynamic programming", "races", "sweeps"])
 def test_samples_follow_the_distribution_given_the_knowledge(way, monkeypatch):
     if way != "dynamic programming":
-        monkeypatch.setattr(races, "EXACT_SETS", 0)
+        monkeypatch.setattr(causal_orders, "EXACT_SETS", 0)
     if way == "sweeps":
-        monkeypatch.setattr(races._Approximate, "_races_that_obey", lambda *_: None)
+        monkeypatch.setattr(causal_orders._Approximate, "_races_that_obey", lambda *_: None)
     names = [f"v{j}" for j in range(5)]
     mild = Knowledge(required=["v4 -> v1"], forbidden=["v0 -> v1"]).compile(names)
     hard = Knowledge(required=["v4 -> v1", "v1 -> v0"], tiers=[["v3", "v4"], ["v0", "v2"]]).compile(names)
@@ -506,8 +511,8 @@ def test_edge_probabilities_under_knowledge_are_conditional_marginals():
 
 @pytest.mark.parametrize(("way", "tolerance"), [("times", 0.03), ("moves", 0.02)])
 def test_approximate_edge_probabilities_are_near_the_conditional_marginals(way, tolerance, monkeypatch):
-    monkeypatch.setattr(races, "EXACT_SETS", 0)
-    monkeypatch.setattr(races, "MAX_TIMED", 8 if way == "times" else 0)
+    monkeypatch.setattr(causal_orders, "EXACT_SETS", 0)
+    monkeypatch.setattr(causal_orders, "MAX_TIMED", 8 if way == "times" else 0)
     for seed in range(10):
         distribution, constraints = random_distribution(5, seed, 2.0, 1.0), random_constraints(5, seed + 40)
         exact = conditional_marginals(distribution, constraints)
@@ -520,7 +525,7 @@ def test_probabilities_with_one_root_are_exact_among_any_number_of_variables():
         distribution, constraints = random_distribution(8, seed), Knowledge(roots=["v0"]).compile(names)
         exact = edge_probabilities(distribution, constraints)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(races, "EXACT_SETS", 0)
+            patch.setattr(causal_orders, "EXACT_SETS", 0)
             assert edge_probabilities(distribution, constraints) == pytest.approx(exact, abs=1e-5)
 
 
@@ -561,8 +566,8 @@ def test_a_race_that_must_be_over_before_others_come_is_the_same_as_an_integral_
     for seed in range(10):
         random = np.random.default_rng(seed)
         s, later, clocks = scale * random.normal(size=6), scale * random.normal(), scale * random.normal(size=3)
-        layers = races.lattice(s, np.zeros((6, 6)), np.zeros((6, 6), dtype=bool), later)
-        integral, total = races._Free(s, later), races._Exact(layers)
+        layers = causal_orders.lattice(s, np.zeros((6, 6)), np.zeros((6, 6), dtype=bool), later)
+        integral, total = causal_orders._Free(s, later), causal_orders._Exact(layers)
         assert integral.before == pytest.approx(total.before, abs=1e-6)
         for one, other in zip(integral.ahead_of(clocks), total.ahead_of(clocks), strict=True):
             assert one == pytest.approx(other, abs=1e-6)
@@ -729,10 +734,11 @@ def test_a_thousand_graphs_of_fifty_variables_under_tiers_take_about_a_second():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"rule": "mean"},
+        {"decode": "mean"},
+        {"rule": "f1"},
         {"threshold": 0.0},
         {"threshold": 1.5},
-        {"rule": "f1", "threshold": 0.4},
+        {"decode": "f1", "threshold": 0.4},
         {"constraints": Knowledge().compile("ab")},
     ],
 )

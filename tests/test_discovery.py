@@ -31,7 +31,7 @@ from causal_arrow.errors import (
     KnowledgeError,
 )
 from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
-from causal_arrow.graphs.decoding import DECODING_RULES
+from causal_arrow.graphs.decoding import DECODERS
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.config import PairwiseConfig
@@ -506,7 +506,7 @@ def test_former_names_say_what_they_are_called_now(arrow: Arrow) -> None:
 @pytest.mark.parametrize(
     ("name", "choices"),
     [
-        ("decode", DECODING_RULES),
+        ("decode", DECODERS),
         ("scale", SCALES),
         ("precision", PRECISIONS),
     ],

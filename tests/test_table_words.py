@@ -36,7 +36,7 @@ from causal_arrow.errors import (
     TableError,
     advice,
 )
-from causal_arrow.graphs.decoding import DECODING_RULES
+from causal_arrow.graphs.decoding import DECODERS
 from causal_arrow.tables.options import MISSING_CHOICES, READ_OPTIONS, ReadOptions
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import TrainingRange, inspect_table
@@ -220,7 +220,7 @@ def test_settings_on_the_command_line_are_those_of_the_pipeline() -> None:
 
 def test_choices_on_the_command_line_are_those_of_the_package() -> None:
     parameters = inspect.signature(discover_module.discover).parameters
-    for name, choices in (("missing", MISSING_CHOICES), ("scale", SCALES), ("decode", DECODING_RULES)):
+    for name, choices in (("missing", MISSING_CHOICES), ("scale", SCALES), ("decode", DECODERS)):
         assert get_args(get_args(parameters[name].annotation)[0]) == tuple(choices)
 
 

@@ -266,7 +266,7 @@ class Answer:
     @cached_property
     def decoding(self) -> Decoding:
         """The graph `adjacency` (P, P), the `order` (P,) of its edges, and whether it is certainly the best one."""
-        decoded = decode(self.believed, self.constraints_as_arranged, rule=self.decode, threshold=self.threshold)
+        decoded = decode(self.believed, self.constraints_as_arranged, decode=self.decode, threshold=self.threshold)
         return replace(decoded, adjacency=self._put_back(decoded.adjacency), order=self._variables_read[decoded.order])
 
     @property
@@ -504,9 +504,7 @@ class Answer:
         Pairs for which the knowledge rules out both directions are not among them: that is what was asked for.
         """
         decoding = replace(self.decoding, adjacency=self.adjacency[np.ix_(self._variables_read, self._variables_read)])
-        pairs = vanished_adjacencies(
-            self.believed, self.constraints_as_arranged, decoding, rule=self.decode, threshold=self.threshold
-        )
+        pairs = vanished_adjacencies(self.believed, self.constraints_as_arranged, decoding)
         return tuple(pair for pair in pairs if len(pair.ruled_out) < 2)
 
     @property

@@ -1,15 +1,12 @@
 """From a distribution over graphs and knowledge to one graph or many, all of which obey the knowledge.
 
 The network gives skeleton probabilities ν and order scores s once; everything here starts from those, so a change of
-knowledge, rule or threshold is a new decoding and never a new pass through the network.
+knowledge, decoder or threshold never means a new pass through the network.
 
 What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k does not fix the
 order of j and k; it only makes the two not adjacent if j comes before k, which multiplies the probability by 1 − ν. A
 required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
-is in the order (`orders.py`, `races.py`).
-
-Forbidding a direction can therefore cost the adjacency itself: where the network is surer of the order than of the
-edge, the most probable graph that obeys has no edge between the two (`vanished_adjacencies` finds such pairs).
+is in the order (`orders.py`). Forbidding a direction can therefore cost the adjacency itself (`vanished_adjacencies`).
 
 Beliefs (`beliefs.py`) about a pair add their log-odds to the edge j -> k, which then also weigh the order, or to the
 order itself: exact. Those about a whole variable or a path weigh drawn graphs: draws are exact, by rejection;
@@ -33,8 +30,13 @@ from causal_arrow.graphs.beliefs import Belief, holds
 from causal_arrow.graphs.dag import positions_in, skeleton_of
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Constraints, unconstrained
-from causal_arrow.graphs.orders import most_probable_order, rearranged_order
-from causal_arrow.graphs.races import moved_after, precedence_probabilities, sample_orders
+from causal_arrow.graphs.orders import (
+    most_probable_order,
+    moved_after,
+    precedence_probabilities,
+    rearranged_order,
+    sample_orders,
+)
 from causal_arrow.text import shown
 
 # P variables
@@ -45,36 +47,33 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """One graph, a causal order its edges follow, and whether that is certainly the graph of the most probable order.
+    """One graph that obeys the knowledge, a causal order its edges follow, and how it was found.
 
     The order has earlier tiers before later ones, roots early and leaves late, wherever the edges leave the choice.
-    `exact` is false only where knowledge leaves too many orders to go through (`orders.most_probable_order`). The graph
-    obeys the knowledge either way.
     """
 
     adjacency: Bools  # (P, P)
     order: NDArray[np.intp]  # (P,) causes first
-    exact: bool
+    exact: bool  # false where knowledge leaves too many orders to be certain that this is the most probable one
+    decode: str = "map"
+    threshold: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnGraphs:
-    """Graphs drawn independently, and whether their distribution is exactly the model's given the knowledge.
-
-    `exact` is false only where knowledge leaves too many orders to go through (`races.sample_orders`). Every graph
-    obeys the knowledge either way.
-    """
+    """Graphs drawn independently, all of which obey the knowledge."""
 
     graphs: Bools  # (count, P, P)
-    exact: bool
+    exact: bool  # false where knowledge leaves too many orders to draw from exactly the model's distribution
 
 
 def decode(
     distribution: GraphDistribution,
     constraints: Constraints | None = None,
     *,
-    rule: str = "map",
+    decode: str = "map",
     threshold: float = 0.5,
+    rule: None = None,
 ) -> Decoding:
     """One graph from the distribution, along the most probable causal order that the knowledge allows.
 
@@ -88,20 +87,23 @@ def decode(
     The last two keep the order of `map` and weigh edges by `edge_probabilities`. Without knowledge that makes them the
     best graphs for their aims.
     """
-    if rule not in DECODING_RULES:
-        raise ConfigurationError(f"Unknown decoding rule {rule!r}: expected one of {', '.join(DECODING_RULES)}.")
+    if rule is not None:
+        raise ConfigurationError(f"The argument `rule` is now called `decode`: decode={shown(rule)}.")
+    if decode not in DECODERS:
+        raise ConfigurationError(f"Unknown decoding rule {decode!r}: expected one of {', '.join(DECODERS)}.")
     check_threshold(threshold)
-    if rule != "map" and threshold != 0.5:
-        raise ConfigurationError(f"The rule {rule!r} sets its own threshold: leave it at 0.5, or use the rule 'map'.")
+    if decode != "map" and threshold != 0.5:
+        raise ConfigurationError(f"The rule {decode!r} sets its own threshold: leave it at 0.5, or use the rule 'map'.")
     logits, scores, known = _as_arrays(distribution, constraints)
     known = _following(logits, scores, known)
-    evidence = _believed(logits, known) - np.log(threshold / (1 - threshold))
+    evidence = logits - np.log(threshold / (1 - threshold))
     order, exact = most_probable_order(scores, _order_penalties(np.maximum(evidence, 0), known))
     position = positions_in(order)
     allowed = (position[:, None] < position[None, :]) & ~known.forbidden
-    keep = evidence > 0 if rule == "map" else _RULES[rule](_edge_probabilities(logits, scores, known), allowed)
+    keep = evidence > 0 if decode == "map" else _KEEP[decode](edge_probabilities(distribution, known), allowed)
     adjacency = allowed & keep | known.required
-    return Decoding(adjacency, rearranged_order(order, adjacency | known.precedence, known.wishes), exact)
+    order = rearranged_order(order, adjacency | known.precedence, known.wishes)
+    return Decoding(adjacency, order, exact, decode, threshold)
 
 
 def check_threshold(value: Any, name: str = "a threshold") -> None:
@@ -117,11 +119,10 @@ def sample_graphs(
     generator: np.random.Generator,
     question: tuple[int, int] | None = None,
 ) -> DrawnGraphs:
-    """`count` graphs from the distribution given that they contradict nothing.  (count, P, P)
+    """Graphs from the distribution given the knowledge: drawn orders, then edges given each.  (count, P, P)
 
-    The order is drawn with its probability given the knowledge, then the edges: required ones are there, forbidden ones
-    are not, and every other pair is adjacent with probability ν. A `question` is a treatment and an outcome: the
-    outcome then takes a place after the treatment, and the order of the others is that without the question.
+    A `question` is a treatment and an outcome: the outcome then takes a place after the treatment, and the order of the
+    others is that without the question.
     """
     logits, scores, known = _as_arrays(distribution, constraints)
     drawn, exact, _ = _drawn_by_pairs(logits, scores, known, count, generator, question)
@@ -150,8 +151,7 @@ def _drawn_by_pairs(
     question: tuple[int, int] | None = None,
 ) -> tuple[Bools, bool, NDArray[np.intp]]:
     """Graphs without the beliefs that are not about pairs, whether they are exact, and positions in their orders."""
-    logits = _believed(logits, known)
-    penalty = _order_penalties(_price_of_no_edge(logits), known)
+    penalty = _order_penalties(np.logaddexp(0.0, logits), known)
     orders, exact = sample_orders(scores, penalty, count, generator)
     if question is not None:
         orders = moved_after(orders, scores, penalty, *question, generator)
@@ -170,25 +170,15 @@ def edge_probabilities(distribution: GraphDistribution, constraints: Constraints
 
     1 if required, 0 if forbidden, otherwise ν · P(j before k).
     """
-    return _edge_probabilities(*_as_arrays(distribution, constraints))
-
-
-def _edge_probabilities(logits: Floats, scores: Floats, known: Constraints) -> Floats:
-    exact = _by_pairs(logits, scores, known)
+    logits, scores, known = _as_arrays(distribution, constraints)
+    before = precedence_probabilities(scores, _order_penalties(np.logaddexp(0.0, logits), known))
+    exact = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, sigmoid(logits) * before))
+    np.fill_diagonal(exact, 0.0)
     if known.evidence is None or not known.evidence.wholes:
         return exact
     graphs, _, weights = _weighed(logits, scores, known)
     moved = np.tensordot(weights - 1 / len(weights), graphs.astype(np.float64), 1)
     return np.asarray(np.where((exact > 0) & (exact < 1), np.clip(exact + moved, 0.0, 1.0), exact))
-
-
-def _by_pairs(logits: Floats, scores: Floats, known: Constraints) -> Floats:
-    """Probability of each directed edge without the beliefs that are not about pairs.  (P, P)"""
-    logits = _believed(logits, known)
-    before = precedence_probabilities(scores, _order_penalties(_price_of_no_edge(logits), known))
-    probabilities = np.where(known.required, 1.0, np.where(known.forbidden, 0.0, sigmoid(logits) * before))
-    np.fill_diagonal(probabilities, 0.0)
-    return probabilities
 
 
 # Which edges to keep for an aim, from the probabilities r of directed edges and the edges that are allowed  (P, P) each
@@ -221,8 +211,7 @@ def expected_f1(probabilities: Floats, candidates: NDArray[np.intp]) -> Floats:
         E[2 TP / (k + M)] = 2 Σ_shown r_e E[1 / (k + 1 + M_others)] = 2 ∫₀¹ t^k G(t) Σ_shown r_e / (1 − ν_e + ν_e t) dt
 
     where G(t) = Π (1 − ν + ν t) is the generating function of M, and E[1 / (k + 1 + M)] = ∫ t^k G(t) dt. That is exact
-    without knowledge. The better known ratio of expectations, 2 Σ r / (k + Σ ν), agrees where many edges are expected;
-    where fewer than one is, it promises up to twice the truth.
+    without knowledge. (A ratio of expectations promises up to twice the truth where fewer than one edge is expected.)
     """
     pairs = np.clip((probabilities + probabilities.T)[np.triu_indices(len(probabilities), k=1)], 0.0, 1.0)
     edge = probabilities[tuple(candidates.T)]
@@ -238,31 +227,24 @@ def expected_f1(probabilities: Floats, candidates: NDArray[np.intp]) -> Floats:
 
 @lru_cache(maxsize=1)
 def _points_towards_zero() -> tuple[Floats, Floats]:
-    """Points in (0, 1) and their weights in an integral: 8 of Gauss and Legendre's between neighboring powers of 1/2.
-
-    With k edges shown and M expected the integrand lives where s is about 1 / (k + M) or less, whatever that is.
-    """
+    """Points in (0, 1) and their weights in an integral: Gauss and Legendre's, 8 between neighboring powers of 1/2."""
+    # With k edges shown and M expected the integrand lives where s is about 1 / (k + M) or less, whatever that is.
     nodes, weights = np.polynomial.legendre.leggauss(8)
     ends = np.append(0.0, 0.5 ** np.arange(20, -1, -1))
     middle, half = (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
     return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
 
 
-_RULES: dict[str, Callable[[Floats, Bools], Bools]] = {"shd": _keep_for_shd, "f1": _keep_for_f1}
-DECODING_RULES = ("map", *_RULES)
+_KEEP: dict[str, Callable[[Floats, Bools], Bools]] = {"shd": _keep_for_shd, "f1": _keep_for_f1}
+DECODERS = ("map", *_KEEP)
 
 
 # What knowledge takes away
 
-RANKED_DIGITS = 3
-
 
 def most_probable_first(probability: float, *names: str) -> tuple[float, tuple[str, ...]]:
-    """A key for sorting: by the probability to three decimal places, then by name.
-
-    More digits of probabilities near 1 depend on the processor.
-    """
-    return -round(probability, RANKED_DIGITS), names
+    """A key for sorting: by the probability to three decimal places, then by name."""
+    return -round(probability, 3), names  # more digits of probabilities near 1 depend on the processor
 
 
 @dataclass(frozen=True)
@@ -285,28 +267,18 @@ class VanishedAdjacency:
 
 
 def vanished_adjacencies(
-    distribution: GraphDistribution,
-    constraints: Constraints,
-    decoding: Decoding,
-    *,
-    rule: str = "map",
-    threshold: float = 0.5,
+    distribution: GraphDistribution, constraints: Constraints, decoding: Decoding
 ) -> list[VanishedAdjacency]:
-    """The pairs without an edge in `decoding` that would have one if nothing were known, the most probable first.
-
-    `rule` and `threshold` are those of the decoding.
-    """
+    """The pairs without an edge in `decoding` that would have one if nothing were known, the most probable first."""
     if constraints.is_empty():
         return []
-    logits, scores, known = _as_arrays(distribution, constraints)
-    free = decode(distribution, rule=rule, threshold=threshold).adjacency
+    free = decode(distribution, decode=decoding.decode, threshold=decoding.threshold).adjacency
     lost = np.argwhere(free & ~skeleton_of(decoding.adjacency))  # as the network has them, cause first
-    adjacent = sigmoid(logits)
-    before = sigmoid(scores[:, None] - scores)
+    adjacent, before = distribution.skeleton_probabilities(), distribution.precedence_probabilities()
     found = []
     for j, k in lost.tolist():
-        pair = known.names[j], known.names[k]
-        edges = ((pair, known.forbidden[j, k]), (pair[::-1], known.forbidden[k, j]))
+        pair = constraints.names[j], constraints.names[k]
+        edges = ((pair, constraints.forbidden[j, k]), (pair[::-1], constraints.forbidden[k, j]))
         ruled_out = tuple(edge for edge, forbidden in edges if forbidden)
         reason = _why_vanished(pair, ruled_out, before[j, k])
         found.append(VanishedAdjacency(*pair, float(adjacent[j, k]), ruled_out, reason))
@@ -331,12 +303,8 @@ def _why_vanished(pair: tuple[str, str], ruled_out: tuple[tuple[str, str], ...],
 # Beliefs
 
 
-MAX_ROUNDS = 64
-"""Times that graphs are drawn again where beliefs reject most of them."""
-WEIGHED_GRAPHS = 4000
-WEIGHED_CELLS = 2 * 10**7
-MIN_WEIGHED = 200
-"""Number of graphs that are weighed: fewer for many variables, but at least MIN_WEIGHED."""
+MAX_ROUNDS = 64  # in which graphs are drawn again where beliefs reject most of them
+WEIGHED_GRAPHS, WEIGHED_CELLS, MIN_WEIGHED = 4000, 2 * 10**7, 200  # graphs that are weighed: fewer of many variables
 
 
 def probabilities_of(
@@ -344,7 +312,7 @@ def probabilities_of(
 ) -> list[float]:
     """Probability of each statement given all that is known and believed; those about hidden causes are left at nan."""
     logits, scores, known = _as_arrays(distribution, constraints)
-    edges = _edge_probabilities(logits, scores, known)
+    edges = edge_probabilities(distribution, constraints)
     graphs, positions, weights = _weighed(logits, scores, known)
     found = []
     for belief in beliefs:
@@ -389,20 +357,9 @@ def _following(logits: Floats, scores: Floats, known: Constraints) -> Constraint
     return replace(known, forbidden=forbidden)
 
 
-def _believed(logits: Floats, known: Constraints) -> Floats:
-    """Log-odds of each edge given that its cause comes first: those of the network, and what is believed.  (P, P)"""
-    return logits if known.evidence is None else np.asarray(logits + known.evidence.edges)
-
-
-# What the functions above share
-
-
 def _order_penalties(price_of_no_edge: Floats, known: Constraints) -> Floats:
-    """The price of j before k: infinite against required edges, that of losing the edge where only j -> k is forbidden.
-
-    Where both directions are forbidden the pair is apart in any order, and the price makes no difference. Beliefs make
-    one order of a pair worth more than the other.
-    """
+    """The price of j before k: infinite against required edges, −log(1 − ν) where only j -> k is forbidden."""
+    # Beliefs make one order of a pair worth more than the other.
     one_way = known.forbidden & ~known.forbidden.T
     price = np.where(one_way, price_of_no_edge, 0.0)
     if known.evidence is not None:
@@ -411,13 +368,8 @@ def _order_penalties(price_of_no_edge: Floats, known: Constraints) -> Floats:
     return np.where(known.precedence.T, np.inf, price)
 
 
-def _price_of_no_edge(logits: Floats) -> Floats:
-    """−log(1 − ν)"""
-    return np.logaddexp(0.0, logits)
-
-
 def _as_arrays(distribution: GraphDistribution, constraints: Constraints | None) -> tuple[Floats, Floats, Constraints]:
-    """Skeleton logits (P, P), order scores (P,), and constraints that fit them."""
+    """Skeleton logits with what is believed of edges (P, P), order scores (P,), and constraints that fit them."""
     if distribution.order_scores.ndim != 1:
         raise ConfigurationError(
             "Expected the distribution for one table, got order scores of shape "
@@ -431,4 +383,5 @@ def _as_arrays(distribution: GraphDistribution, constraints: Constraints | None)
     if len(known.names) != len(scores):
         raise KnowledgeError(f"Knowledge about {len(known.names)} variables does not fit a graph of {len(scores)}.")
     # Beyond this an edge is certain for all purposes; an infinite price would pass for a compulsory order.
-    return np.clip(logits, -500.0, 500.0), scores, known
+    logits = np.clip(logits, -500.0, 500.0)
+    return logits if known.evidence is None else logits + known.evidence.edges, scores, known

@@ -187,7 +187,7 @@ class SeriesAnswer:
     def order(self) -> tuple[str, ...]:
         """The variables in their causal order at lag 0."""
         rule = "map" if self.decode == "f1" else self.decode
-        found = decode(self.distribution.now, self.known.now, rule=rule, threshold=self.threshold)
+        found = decode(self.distribution.now, self.known.now, decode=rule, threshold=self.threshold)
         return tuple(self.names[index] for index in found.order)
 
     @cached_property

@@ -95,7 +95,7 @@ class WindowDistribution:
         """
         check_threshold(threshold)
         constraints, past = self._given(known)
-        now = decode(self.now, constraints, rule="map" if rule == "f1" else rule, threshold=threshold)
+        now = decode(self.now, constraints, decode="map" if rule == "f1" else rule, threshold=threshold)
         if rule == "f1":
             return _best_f1(self.probabilities(known), now.order)
         return np.concatenate([now.adjacency[None], past > np.log(threshold / (1 - threshold))])
