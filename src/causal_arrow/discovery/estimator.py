@@ -241,12 +241,15 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         _refuse_sparse_and_complex(table)
         if y is not None:
             warn("y is ignored: put the outcome into the table, as a column.")
+        settings = Settings().changed(**self.get_params(deep=False))
         labels = {"interventions": interventions, "environments": environments}
-        given = {name: label for name, label in labels.items() if label is not None}
-        if randomized:
-            given["randomized"] = randomized
-        self.discovery_ = discover(table, Settings().changed(**self.get_params(deep=False)), **given)
-        self._remember_names(table, self.discovery_.names)
+        self.discovery_ = discover(table, settings, randomized=randomized, **labels)
+        names = self.discovery_.names
+        self.n_features_in_ = len(names)
+        if hasattr(type(table), "columns") or isinstance(table, str | Path):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         for warning in self.answer_.warnings:
             warn(warning)
         return self
@@ -273,10 +276,7 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     @property
     def hidden_causes_(self) -> list[HiddenCause]:
-        """The pairs that probably share a hidden cause, the most probable first.
-
-        Empty as well if the model has no probabilities of hidden causes.
-        """
+        """The pairs shown to share a hidden cause, the most probable first."""
         return list(self.answer_.hidden_causes)
 
     @property
@@ -312,12 +312,6 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """Estimate what happens to a variable of a time series 0, 1, 2, ... steps after another was raised by one.
 
         `options` are `kind`, `n_graphs` and `random_state`, as in `SeriesDiscovery.response`.
-
-        Examples
-        --------
-        >>> days = Arrow(lags=2, time="day").fit(load_example("greenhouse"))
-        >>> days.response("watering", "soil", steps=3).to_frame().shape
-        (4, 4)
         """
         if not hasattr(self._fitted, "response"):
             raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
@@ -379,13 +373,6 @@ class Arrow(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         other.__dict__.update({name: value for name, value in vars(self).items() if name.endswith("_")})
         other.discovery_ = discovery
         return other
-
-    def _remember_names(self, table: Any, names: Sequence[str]) -> None:
-        self.n_features_in_ = len(names)
-        if hasattr(type(table), "columns") or isinstance(table, str | Path):
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
 
 def _refuse_sparse_and_complex(table: Any) -> None:
