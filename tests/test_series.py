@@ -16,8 +16,8 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, tied
 from causal_arrow.series.findings import (
     critical_value,
-    finding_of_sampling,
     findings_of_columns,
+    findings_of_graph,
     findings_of_series,
     season,
     unit_root,
@@ -436,9 +436,9 @@ def test_changes_that_wander_are_not_to_be_differenced_again() -> None:
 def test_edges_at_lag_0_alone_point_to_slow_sampling() -> None:
     graph = np.zeros((2, 3, 3), dtype=bool)
     graph[0, 0, 1] = graph[0, 1, 2] = graph[1, 0, 0] = True
-    assert finding_of_sampling(graph) is not None
+    assert findings_of_graph(graph)
     graph[1, 2, 0] = True
-    assert finding_of_sampling(graph) is None
+    assert not findings_of_graph(graph)
 
 
 # Effects over time

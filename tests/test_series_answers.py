@@ -462,7 +462,7 @@ def test_a_causal_file_answers_every_question(found: SeriesDiscovery, tmp_path: 
     with pytest.raises(ArrowError, match="overwrite"):
         found.save(tmp_path / "work.causal")
     (tmp_path / "other.causal").write_text("no")
-    with pytest.raises(ConfigurationError, match="file of a series, or is damaged"):
+    with pytest.raises(ConfigurationError, match="SeriesDiscovery.save wrote, got .* damaged"):
         SeriesDiscovery.load(tmp_path / "other.causal")
 
 

@@ -318,19 +318,16 @@ def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
 
 def _print_series(answer: SeriesAnswer, extras: Extras, file: str, show: int) -> None:
     """The summary of a window graph: edges with their lags, then sentences and warnings."""
-    from causal_arrow.series.exports import COLUMNS, NO_EDGES, cells, sentences, title
+    from causal_arrow.series.exports import summarize
 
-    screen = console()
-    screen.print(f"{file}: {title(answer)}\n", style="bold")
-    if answer.edges[:show]:
-        print_table(COLUMNS, map(cells, answer.edges[:show]), numbers=("lag", "probability"))
-    print_rest(len(answer.edges), show)
-    if not answer.edges:
-        screen.print(NO_EDGES)
-    screen.print()
-    for sentence in sentences(answer):
-        screen.print(sentence)
-    print_warnings(answer.worded_warnings(COMMAND_LINE))
+    said, screen = summarize(answer, COMMAND_LINE, show), console()
+    screen.print(f"{file}: {said.title}\n", style="bold")
+    if said.rows:
+        print_table(said.headings, said.rows, numbers=("lag", "probability"))
+    print_rest(said.edges, show)
+    for line in (*([said.no_edges] if said.no_edges else []), "", *said.sentences):
+        screen.print(line)
+    print_warnings(said.warnings)
 
 
 def _print_footer(destination: Destination, answer: Any, seconds: float) -> None:

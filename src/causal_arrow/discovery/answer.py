@@ -687,8 +687,8 @@ def _swapped(matrices: Bools, one: int, others: Indices) -> Bools:
     return np.asarray(matrices[each[:, None, None], indices[:, :, None], indices[:, None, :]])
 
 
-def edge_record(edge: DirectedEdge) -> dict[str, Any]:
-    """An edge as files hold it."""
+def edge_record(edge: Any) -> dict[str, Any]:
+    """An edge of a table or of a series as files hold it."""
     facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
     facts["direction"] = edge.direction
     return facts

@@ -59,11 +59,11 @@ MAX_KEPT_BYTES = 2**28
 """Size up to which drawn graphs are kept for the next question."""
 
 
-def _of_answer(export: Callable[[Answer], Given]) -> Callable[[Discovery], Given]:
+def of_answer(export: Callable[[Any], Given]) -> Callable[[Any], Given]:
     """The method that hands the answer to an export; it has the name and the documentation of the export."""
 
     @wraps(export)
-    def method(self: Discovery, /) -> Given:
+    def method(self: Any, /) -> Given:
         return export(self.answer)
 
     del method.__wrapped__  # the signature is its own
@@ -247,14 +247,7 @@ class Discovery:
         >>> found.refine(leaves=["drug"]).path_probability("drug", "stay")
         0.0
         """
-        refuse_former_names(changes)
-        check_names(changes, [*REFINABLE, *STATEMENTS])
-        given = {name: value for name, value in changes.items() if value is not None}
-        if given.keys() & {"knowledge", *STATEMENTS}:
-            given["knowledge"] = as_knowledge(given.get("knowledge", self.answer.knowledge))
-        settings = self.settings.changed(**given)
-        answer = self.answer.refine(**{name: getattr(settings, name) for name in REFINABLE if name in given})
-        return self.with_answer(answer, settings)
+        return self.with_answer(*refined(self.answer, self.settings, changes))
 
     def with_answer(self, answer: Answer, settings: Settings | None = None) -> Discovery:
         """The discovery with another answer about the same table, by the same network."""
@@ -679,16 +672,16 @@ class Discovery:
         discovery._model_is_known = parts.names_model or model is not None
         return discovery
 
-    to_json = _of_answer(exports.to_json)
-    to_networkx = _of_answer(exports.to_networkx)
-    to_dot = _of_answer(exports.to_dot)
-    to_gml = _of_answer(exports.to_gml)
-    to_graphml = _of_answer(exports.to_graphml)
-    to_dagitty = _of_answer(exports.to_dagitty)
-    to_dowhy = _of_answer(exports.to_dowhy)
-    to_pgmpy = _of_answer(exports.to_pgmpy)
-    to_causallearn = _of_answer(exports.to_causallearn)
-    to_lingam = _of_answer(exports.to_lingam)
+    to_json = of_answer(exports.to_json)
+    to_networkx = of_answer(exports.to_networkx)
+    to_dot = of_answer(exports.to_dot)
+    to_gml = of_answer(exports.to_gml)
+    to_graphml = of_answer(exports.to_graphml)
+    to_dagitty = of_answer(exports.to_dagitty)
+    to_dowhy = of_answer(exports.to_dowhy)
+    to_pgmpy = of_answer(exports.to_pgmpy)
+    to_causallearn = of_answer(exports.to_causallearn)
+    to_lingam = of_answer(exports.to_lingam)
 
     # Inside
 
@@ -732,6 +725,17 @@ class Discovery:
     def _framed(self, frame: pd.DataFrame, rows: str | None = None) -> Any:
         """The frame in the library of the settings; without an index there, `rows` is the column of row labels."""
         return in_library(frame, self.settings.frames, rows)
+
+
+def refined(answer: Any, settings: Settings, changes: Mapping[str, Any]) -> tuple[Any, Settings]:
+    """An answer about a table or a series, and its settings, with other knowledge, decoding or display."""
+    refuse_former_names(changes)
+    check_names(changes, [*REFINABLE, *STATEMENTS])
+    given = {name: value for name, value in changes.items() if value is not None}
+    if given.keys() & {"knowledge", *STATEMENTS}:
+        given["knowledge"] = as_knowledge(given.get("knowledge", answer.knowledge))
+    settings = settings.changed(**given)
+    return answer.refine(**{name: getattr(settings, name) for name in REFINABLE if name in given}), settings
 
 
 def _warn_if(sentence: str | None) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import DIGITS, Answer, DirectedEdge, edge_record
+from causal_arrow.discovery.answer import DIGITS, Answer, DirectedEdge, HiddenCause, edge_record
 from causal_arrow.discovery.pictures import layout_of
 from causal_arrow.errors import ConfigurationError, warn
 from causal_arrow.text import MISLEADING, UNPRINTABLE, counted, first_few, visible
@@ -54,11 +54,16 @@ EDGE_COLUMNS = (*_FACTS[:5], "direction", *_FACTS[5:])
 
 def to_csv(answer: Answer) -> str:
     """The edges as CSV, the most probable first, with a header."""
-    names = written_names(answer.names, NOT_IN_CSV)
-    lines = [",".join(EDGE_COLUMNS)]
-    for edge in answer.edges:
-        facts = {**edge_record(edge), "source": names[edge.source], "target": names[edge.target]}
-        lines.append(",".join(_csv_cell(str(facts[column])) for column in EDGE_COLUMNS))
+    return csv_of(EDGE_COLUMNS, map(edge_record, answer.edges), answer.names)
+
+
+def csv_of(columns: Sequence[str], edges: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """Records of edges between variables of these names as CSV."""
+    written = written_names(names, NOT_IN_CSV)
+    lines = [",".join(columns)]
+    for edge in edges:
+        facts = {**edge, "source": written[edge["source"]], "target": written[edge["target"]]}
+        lines.append(",".join(_csv_cell(str(facts[column])) for column in columns))
     return "\n".join(lines) + "\n"
 
 
@@ -111,36 +116,39 @@ def to_networkx(answer: Answer) -> nx.DiGraph[str]:
         facts = edge_record(edge)
         graph.add_edge(facts.pop("source"), facts.pop("target"), **facts)
     if answer.hidden_causes:
-        graph.graph["hidden_causes"] = [
-            (pair.first, pair.second, round(pair.probability, DIGITS)) for pair in answer.hidden_causes
-        ]
+        graph.graph["hidden_causes"] = hidden_records(answer.hidden_causes)
     return graph
+
+
+def hidden_records(pairs: Iterable[HiddenCause]) -> list[tuple[str, str, float]]:
+    """Pairs that probably share a hidden cause, as graphs of networkx have them."""
+    return [(pair.first, pair.second, round(pair.probability, DIGITS)) for pair in pairs]
 
 
 def to_gml(answer: Answer) -> str:
     """Write the graph as GML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     import networkx as nx
 
-    return "\n".join(nx.generate_gml(_writable_networkx(answer))) + "\n"
+    return "\n".join(nx.generate_gml(writable(to_networkx(answer)))) + "\n"
 
 
 def to_graphml(answer: Answer) -> str:
     """Write the graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     import networkx as nx
 
-    return "\n".join(nx.generate_graphml(_writable_networkx(answer))) + "\n"
+    return "\n".join(nx.generate_graphml(writable(to_networkx(answer)))) + "\n"
 
 
-def _writable_networkx(answer: Answer) -> nx.DiGraph[str]:
-    """The graph for networkx with names that a text format can hold."""
+def writable(graph: nx.Graph[str]) -> nx.Graph[str]:
+    """A graph with names that a text format can hold, and pairs with a hidden cause as JSON text."""
     import networkx as nx
 
-    names = written_names(answer.names)
-    graph: nx.DiGraph[str] = nx.relabel_nodes(to_networkx(answer), names)
-    if answer.hidden_causes:
-        pairs = [[names[a], names[b], probability] for a, b, probability in graph.graph["hidden_causes"]]
-        graph.graph["hidden_causes"] = json.dumps(pairs, ensure_ascii=False)
-    return graph
+    names = written_names(list(graph))
+    renamed: nx.Graph[str] = nx.relabel_nodes(graph, names)
+    if pairs := graph.graph.get("hidden_causes"):
+        pairs = [[names[a], names[b], probability] for a, b, probability in pairs]
+        renamed.graph["hidden_causes"] = json.dumps(pairs, ensure_ascii=False)
+    return renamed
 
 
 def to_dot(answer: Answer) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,6 @@ def write(
 
     `work` is the data of the page, such as questions and answers that were kept.
     """
-    if path.suffix.lower() != ENDING:
-        raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -64,16 +63,24 @@ def write(
         "answer": answer.to_dict(),
     }
     tensors: dict[str, Any] = {} if table is None else {"values": table.values, "intervened": table.intervened}
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if tensor is not None}
+    parts = {CONTENT: json_text(content).encode()}
+    if work is not None:
+        parts[WORK] = json_text(dict(work)).encode()
+    if tensors := {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if tensor is not None}:
+        parts[TABLE] = save(tensors)
+    write_parts(path, parts, overwrite)
+
+
+def write_parts(path: Path, parts: Mapping[str, bytes], overwrite: bool) -> None:
+    """Write named parts to a .causal file."""
+    if path.suffix.lower() != ENDING:
+        raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
     with (
         written_together(path.parent, [path.name], overwrite) as folder,
         zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        archive.writestr(CONTENT, json_text(content).encode())
-        if work is not None:
-            archive.writestr(WORK, json_text(dict(work)).encode())
-        if tensors:
-            archive.writestr(TABLE, save(tensors), compresslevel=1)
+        for name, part in parts.items():
+            archive.writestr(name, part, compresslevel=None if name.endswith(".json") else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +99,24 @@ class Parts:
 
 def read(path: Path) -> Parts:
     """Read the parts of a discovery; ConfigurationError for a damaged file or any other."""
+    with archive_at(path, "Discovery.save") as archive:
+        return _parts(archive)
+
+
+@contextmanager
+def archive_at(path: Path, writer: str) -> Iterator[zipfile.ZipFile]:
+    """Open a .causal file; ConfigurationError if it, or what is read from it, is not what its writer wrote."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return _parts(archive)
+            yield archive
     except OSError as error:
         raise ConfigurationError(f"Cannot open '{path}': {error.strerror or error}.") from error
     except zipfile.BadZipFile as error:
-        raise _damaged(path, reason(error)) from error
+        raise _damaged(path, writer, reason(error)) from error
     except ConfigurationError as error:
         raise ConfigurationError(f"In '{path.name}': {error.message}") from error
     except _DAMAGE as error:
-        raise _damaged(path, f"{type(error).__name__}: {reason(error)}") from error
+        raise _damaged(path, writer, f"{type(error).__name__}: {reason(error)}") from error
 
 
 _DAMAGE = (
@@ -118,10 +132,9 @@ _DAMAGE = (
 """Exceptions that a damaged archive may raise."""
 
 
-def _damaged(path: Path, why: str) -> ConfigurationError:
+def _damaged(path: Path, writer: str, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"Expected a {ENDING} file that Discovery.save wrote, got '{path.name}', which is damaged or something else "
-        f"({why})."
+        f"Expected a {ENDING} file that {writer} wrote, got '{path.name}', which is damaged or something else ({why})."
     )
 
 

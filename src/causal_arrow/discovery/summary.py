@@ -179,7 +179,9 @@ class Summary:
     rows: tuple[tuple[str, ...], ...]
     """The edges, the most probable first; the first few of many."""
     edges: int
-    """The number of edges, in words."""
+    """The number of edges."""
+    count: str
+    """The same in a sentence."""
     order: str
     """The causal order, in a sentence."""
     remarks: tuple[str, ...]
@@ -190,11 +192,13 @@ class Summary:
     """Whether they do."""
     warnings: tuple[str, ...]
     """Reasons to be careful."""
+    if_none: str = "No two variables are adjacent with enough probability to show an edge."
+    """The sentence instead of an empty table."""
 
     @property
-    def count(self) -> str:
-        """The number of edges, in a sentence."""
-        return f"{counted(self.edges, 'edge')}."
+    def sentences(self) -> list[str]:
+        """The sentences that follow the edges."""
+        return [f"{self.count} {self.order}", *self.remarks, *([self.test] if self.test else [])]
 
     @property
     def title_with_model(self) -> str:
@@ -204,7 +208,7 @@ class Summary:
     @property
     def no_edges(self) -> str:
         """The sentence instead of an empty table; empty if there are edges."""
-        return "" if self.edges else "No two variables are adjacent with enough probability to show an edge."
+        return "" if self.edges else self.if_none
 
     @property
     def more(self) -> str:
@@ -226,6 +230,7 @@ def summarize(
         headings=COLUMNS,
         rows=tuple(_cells(answer, edge) for edge in answer.edges[:most]),
         edges=len(answer.edges),
+        count=f"{counted(len(answer.edges), 'edge')}.",
         order=f"Causal order: {', '.join(answer.order)}",
         remarks=tuple(remarks(answer, wording)),
         test=not_tested if test is None else str(test),
@@ -243,16 +248,13 @@ def to_text(summary: Summary) -> str:
         for row in rows:
             lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     lines += [line for line in (summary.more, summary.no_edges) if line]
-    lines += ["", f"{summary.count} {summary.order}", *summary.remarks]
-    lines += [summary.test] if summary.test else []
-    return "\n".join([*lines, *(f"Careful: {warning}" for warning in summary.warnings)])
+    return "\n".join([*lines, "", *summary.sentences, *(f"Careful: {warning}" for warning in summary.warnings)])
 
 
 def to_html(summary: Summary, picture: str = "") -> str:
     """The summary for a notebook or a report: picture, edges, order, test, warnings."""
-    sentences = [f"{summary.count} {summary.order}", *summary.remarks, *([summary.test] if summary.test else [])]
     careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in summary.warnings]
-    paragraphs = [line for line in (summary.more, summary.no_edges, *sentences) if line]
+    paragraphs = [line for line in (summary.more, summary.no_edges, *summary.sentences) if line]
     return "".join(
         [
             f"<div><p><b>{html.escape(summary.title_with_model)}</b></p>{picture}",

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, hidden_cause_record
+from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, edge_record, hidden_cause_record
 from causal_arrow.discovery.hidden import HIDDEN_CAUSE, is_flagged, level_of
 from causal_arrow.discovery.settings import HIDDEN
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choice
@@ -22,7 +22,7 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import check_content, checked
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, window_knowledge
-from causal_arrow.series.findings import finding_of_sampling
+from causal_arrow.series.findings import findings_of_graph
 from causal_arrow.tables.table import Column, Finding
 from causal_arrow.text import closest, listed
 
@@ -37,14 +37,7 @@ AS_THEY_ARE = ("steps", "observations", "units", "model", "decode", "threshold",
 
 @dataclass(frozen=True)
 class LaggedEdge:
-    """An edge of a window graph: the source, so many steps before, is a cause of the target.
-
-    Examples
-    --------
-    >>> from causal_arrow.series.answer import LaggedEdge
-    >>> print(LaggedEdge("heating", "temperature", 1, 0.97, 1.0, False))
-    heating t-1 → temperature (0.97)
-    """
+    """An edge of a window graph: the source, so many steps before, is a cause of the target."""
 
     source: str
     """The cause."""
@@ -73,10 +66,11 @@ def at_lag(name: str, lag: int) -> str:
     return f"{name} t-{lag}" if lag else name
 
 
-def edge_record(edge: LaggedEdge) -> dict[str, Any]:
-    """An edge as files have it."""
-    facts = {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in asdict(edge).items()}
-    return {**facts, "direction": edge.direction}
+def _sorted(edges: Iterable[LaggedEdge]) -> tuple[LaggedEdge, ...]:
+    """Edges, the most probable first."""
+    return tuple(
+        sorted(edges, key=lambda edge: (*most_probable_first(edge.probability, edge.source, edge.target), edge.lag))
+    )
 
 
 def by_pair(edges: tuple[LaggedEdge, ...]) -> dict[tuple[str, str], list[LaggedEdge]]:
@@ -193,18 +187,12 @@ class SeriesAnswer:
     @cached_property
     def edges(self) -> tuple[LaggedEdge, ...]:
         """The edges between different variables, the most probable first."""
-        return self._edges(own=False)
+        return _sorted(self._facts(lag, j, k) for lag, j, k in np.argwhere(self.graph).tolist() if j != k)
 
     @cached_property
     def own_past(self) -> tuple[LaggedEdge, ...]:
         """The edges from the past of a variable to itself, the most probable first."""
-        return self._edges(own=True)
-
-    def _edges(self, own: bool) -> tuple[LaggedEdge, ...]:
-        found = [self._facts(*where) for where in np.argwhere(self.graph).tolist() if (where[1] == where[2]) == own]
-        return tuple(
-            sorted(found, key=lambda edge: (*most_probable_first(edge.probability, edge.source, edge.target), edge.lag))
-        )
+        return _sorted(self._facts(lag, j, k) for lag, j, k in np.argwhere(self.graph).tolist() if j == k)
 
     def _facts(self, lag: int, j: int, k: int) -> LaggedEdge:
         probability = float(self.edge_probabilities[lag, j, k])
@@ -240,11 +228,10 @@ class SeriesAnswer:
     @cached_property
     def context_edges(self) -> tuple[LaggedEdge, ...]:
         """The edges from the context, the most probable first."""
-        found = [
+        return _sorted(
             LaggedEdge(self.context[c], self.names[k], 0, float(self.context_probabilities[c, k]), 1.0, False)
             for c, k in np.argwhere(self.context_probabilities > self.threshold)
-        ]
-        return tuple(sorted(found, key=lambda edge: most_probable_first(edge.probability, edge.source, edge.target)))
+        )
 
     @cached_property
     def confounding_probabilities(self) -> Floats | None:
@@ -280,12 +267,6 @@ class SeriesAnswer:
         """Draw window graphs that agree with the knowledge.  (count, L + 1, P, P)"""
         return self.distribution.sample(count, generator, self.known)
 
-    @cached_property
-    def all_findings(self) -> tuple[Finding, ...]:
-        """Findings about the series and about this graph."""
-        sampling = finding_of_sampling(self.graph)
-        return self.findings if sampling is None else (*self.findings, sampling)
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, in the words of Python."""
@@ -293,7 +274,8 @@ class SeriesAnswer:
 
     def worded_warnings(self, wording: Wording) -> tuple[str, ...]:
         """The warnings with advice in the words of a surface; an empty mapping leaves the advice out."""
-        return tuple(finding.worded(wording) for finding in self.all_findings if finding.severity != "note")
+        findings = (*self.findings, *findings_of_graph(self.graph))
+        return tuple(finding.worded(wording) for finding in findings if finding.severity != "note")
 
     def index_of(self, variable: str) -> int:
         """The index of a variable in `names`; an unknown name is a ConfigurationError."""
@@ -320,9 +302,7 @@ class SeriesAnswer:
             "format": SERIES_FORMAT,
             "version": SERIES_VERSION,
             "causal_arrow": __version__,
-            **{name: getattr(self, name) for name in AS_THEY_ARE},
-            "hidden": self.hidden,
-            "hidden_threshold": self.hidden_threshold,
+            **{name: getattr(self, name) for name in (*AS_THEY_ARE, "hidden", "hidden_threshold")},
             "lags": self.lags,
             "variables": list(self.names),
             "context": list(self.context),

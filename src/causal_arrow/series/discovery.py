@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.discovery import RandomState, random_generator
+from causal_arrow.discovery import summary
+from causal_arrow.discovery.answer import edge_record
+from causal_arrow.discovery.discovery import RandomState, of_answer, random_generator, refined
 from causal_arrow.discovery.inference import abilities, ready_model, training_range
-from causal_arrow.discovery.settings import Settings, as_knowledge, check_count
+from causal_arrow.discovery.settings import REFINABLE, Settings, check_count
 from causal_arrow.errors import ConfigurationError, check_choice
-from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import checked
 from causal_arrow.network.protocol import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.series import SeriesOptions, exports
-from causal_arrow.series.answer import SeriesAnswer
+from causal_arrow.series.answer import EDGE_COLUMNS, SeriesAnswer
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series, read_series
 from causal_arrow.series.responses import CHANGES, Curve, Curves, Steps, response
@@ -40,16 +41,14 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
-GRAPHS = 1000
-HORIZON = 10
-
 
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesDiscovery:
     """An answer about a series, the series it is about, its report card, and the network that gave it.
 
-    `discover` and `Arrow` make it where lags are given.
+    `discover` and `Arrow` make it where lags are given. Questions about many possible graphs draw `n_graphs` window
+    graphs; `random_state` is a seed or a numpy generator.
 
     Parameters
     ----------
@@ -99,7 +98,10 @@ class SeriesDiscovery:
     @property
     def edges(self) -> pd.DataFrame:
         """The edges of the window graph with their lags, then each variable's own past; the most probable first."""
-        return in_library(exports.edges_frame(self.answer), self.settings.frames)
+        import pandas as pd
+
+        records = [edge_record(edge) for edge in exports.all_edges(self.answer)]
+        return in_library(pd.DataFrame(records, columns=list(EDGE_COLUMNS)), self.settings.frames)
 
     @property
     def window_graph(self) -> pd.DataFrame:
@@ -112,7 +114,12 @@ class SeriesDiscovery:
         return self._window(self.answer.edge_probabilities)
 
     def _window(self, matrix: NDArray[Any]) -> Any:
-        frame, library = exports.window_frame(self.answer, matrix), self.settings.frames
+        """A matrix [lag, j, k] with a row for each cause at each lag."""
+        import pandas as pd
+
+        names, library = list(self.names), self.settings.frames
+        rows = pd.MultiIndex.from_tuples([(name, lag) for lag in range(len(matrix)) for name in names])
+        frame = pd.DataFrame(matrix.reshape(len(rows), -1), index=rows.rename(["cause", "lag"]), columns=names)
         return frame if library in ("auto", "pandas") else in_library(frame.reset_index(), library)
 
     @property
@@ -134,19 +141,10 @@ class SeriesDiscovery:
     def _square(self, matrix: NDArray[Any]) -> pd.DataFrame:
         import pandas as pd
 
-        names = list(self.answer.names)
+        names = list(self.names)
         return in_library(pd.DataFrame(matrix, index=names, columns=names), self.settings.frames, "variable")
 
-    def refine(
-        self,
-        *,
-        knowledge: Any = None,
-        decode: str | None = None,
-        threshold: float | None = None,
-        hidden: str | None = None,
-        hidden_threshold: float | None = None,
-        **statements: Any,
-    ) -> SeriesDiscovery:
+    def refine(self, /, *, knowledge: Any = None, **changes: Any) -> SeriesDiscovery:
         """A new discovery with other knowledge, rules or thresholds; the network does not run again.
 
         Parameters
@@ -154,16 +152,9 @@ class SeriesDiscovery:
         knowledge
             What is known now, in place of what was known before: a `Knowledge`, a mapping or a file. Edges may name
             lags: "x -> y at lag 0", "x -> y at lags 1 to 3", "x -> y except at lag 1".
-        decode
-            The new decoding rule: "map", "shd" or "f1".
-        threshold
-            The new threshold, from 0 to 1.
-        hidden
-            Which hidden causes to show: "none", "standing-out" or "all".
-        hidden_threshold
-            The probability above which a hidden cause is shown.
-        **statements
-            Arguments of `Knowledge`, such as `roots` or `tiers`; they add to what is known.
+        **changes
+            `decode`, `threshold`, `hidden` and `hidden_threshold`, as in `Arrow`; and arguments of `Knowledge`, such as
+            `roots` or `tiers`, which add to what is known.
 
         Examples
         --------
@@ -171,31 +162,13 @@ class SeriesDiscovery:
         >>> float(informed.answer.edge_probabilities[0, 4].max())
         0.0
         """
-        if "directions" in statements:
+        if "directions" in changes:
             raise ConfigurationError("For a series, directions is a setting of discover and Arrow, not of refine.")
-        known = None if knowledge is None else as_knowledge(knowledge)
-        if statements:
-            known = (self.answer.knowledge if known is None else known) | Knowledge(**statements)
-        changes: dict[str, Any] = {
-            "knowledge": known,
-            "decode": decode,
-            "threshold": threshold,
-            "hidden": hidden,
-            "hidden_threshold": hidden_threshold,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
-        settings = self.settings.changed(**given)  # refuses invalid values
-        return replace(self, answer=self.answer.refine(**given), settings=settings)
+        answer, settings = refined(self.answer, self.settings, {"knowledge": knowledge, **changes})
+        return replace(self, answer=answer, settings=settings)
 
-    def sample(self, n_graphs: int = GRAPHS, random_state: RandomState = 0) -> Bools:
+    def sample(self, n_graphs: int = 1000, random_state: RandomState = 0) -> Bools:
         """Window graphs drawn from the distribution, which agree with the knowledge.  (n, L + 1, P, P)
-
-        Parameters
-        ----------
-        n_graphs
-            How many.
-        random_state
-            A seed or a numpy generator.
 
         Examples
         --------
@@ -207,10 +180,7 @@ class SeriesDiscovery:
     def second_opinion(self, methods: Sequence[str] | str | None = None) -> SecondOpinion:
         """Run PCMCI+ on the same series and compare: where it agrees with the answer, where not, and what it assumes.
 
-        Parameters
-        ----------
-        methods
-            "pcmci+", the only one for series. `pip install "causal-arrow[opinion]"` installs it.
+        "pcmci+" is the only method for series. `pip install "causal-arrow[opinion]"` installs it.
 
         Examples
         --------
@@ -227,10 +197,10 @@ class SeriesDiscovery:
         self,
         cause: str,
         effect: str,
-        steps: int = HORIZON,
+        steps: int = 10,
         *,
         kind: str = "pulse",
-        n_graphs: int = GRAPHS,
+        n_graphs: int = 1000,
         random_state: RandomState = 0,
     ) -> Curve:
         """Estimate the change of one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
@@ -240,18 +210,10 @@ class SeriesDiscovery:
 
         Parameters
         ----------
-        cause
-            The variable that is raised.
-        effect
-            The variable that may change.
         steps
             How far to look ahead.
         kind
             "pulse": the cause is raised once and then follows its own course. "step": it stays higher.
-        n_graphs
-            How many graphs to sample.
-        random_state
-            A seed or a numpy generator.
 
         Examples
         --------
@@ -262,7 +224,7 @@ class SeriesDiscovery:
         answer = self.answer
         j, k = answer.index_of(cause), answer.index_of(effect)
         check_choice("kind", kind, tuple(CHANGES))
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= 10_000:
+        if not 0 <= steps <= 10_000:
             raise ConfigurationError(f"Expected steps to be a whole number from 0 to 10,000, got {steps!r}.")
         for name in (cause, effect):
             if not self._is_number(name):
@@ -271,26 +233,15 @@ class SeriesDiscovery:
                 )
         random, n_graphs = np.random.default_rng(random_state), check_count("n_graphs", n_graphs)
         graphs = _in_levels(answer.sample(n_graphs, random), answer)
-        curve = response(self._steps(k), graphs, j, k, int(steps), random, kind=kind)
+        curve = response(self._steps(k), graphs, j, k, steps, random, kind=kind)
         hidden = answer.confounding_probabilities
-        if hidden is None or round(shared := float(hidden[j, k]), 6) <= answer.hidden_threshold:
-            return curve.in_frames_of(self.settings.frames)
-        note = f"{cause} and {effect} probably share a hidden cause ({shared:.2f}), which no adjustment removes."
-        return replace(curve, notes=(note, *curve.notes)).in_frames_of(self.settings.frames)
+        if hidden is not None and round(shared := float(hidden[j, k]), 6) > answer.hidden_threshold:
+            note = f"{cause} and {effect} probably share a hidden cause ({shared:.2f}), which no adjustment removes."
+            curve = replace(curve, notes=(note, *curve.notes))
+        return curve.in_frames_of(self.settings.frames)
 
-    def responses(self, effect: str, steps: int = HORIZON, *, kind: str = "pulse", n_graphs: int = 200) -> Curves:
+    def responses(self, effect: str, steps: int = 10, *, kind: str = "pulse", n_graphs: int = 200) -> Curves:
         """The curves of all other variables on one, the largest effect first; variables with levels are left out.
-
-        Parameters
-        ----------
-        effect
-            The variable that may change.
-        steps
-            How far to look ahead.
-        kind
-            "pulse" or "step", as in `response`.
-        n_graphs
-            How many graphs to sample.
 
         Examples
         --------
@@ -299,26 +250,24 @@ class SeriesDiscovery:
         4
         """
         self.answer.index_of(effect)
-        causes = [name for name in self.answer.names if name != effect and self._is_number(name)]
-        table = self.series.table
-        spread = {name: float(np.nanstd(table.values[:, table.names.index(name)])) for name in causes}
+        causes = [name for name in self.names if name != effect and self._is_number(name)]
+        spread = {name: float(np.nanstd(self.table.values[:, self.table.names.index(name)])) for name in causes}
         curves = [self.response(cause, effect, steps, kind=kind, n_graphs=n_graphs) for cause in causes]
         curves.sort(key=lambda each: -round(float(np.abs(each.estimate).max()) * spread[each.cause], 9))
         return Curves(tuple(curves)).in_frames_of(self.settings.frames)
 
     def _steps(self, effect: int) -> Steps:
         """The series as regressions read it; cells that experiments set are not outcomes."""
-        answer, table, series = self.answer, self.series.table, self.series
-        columns = [table.names.index(name) for name in answer.names]
-        values = table.values[:, columns]
-        if table.intervened is not None and (marks := table.intervened[:, columns[effect]]).any():
-            values = values.copy()
-            values[marks, effect] = np.nan
+        answer, series = self.answer, self.series
+        columns = [self.table.names.index(name) for name in answer.names]
+        values = self.table.values[:, columns]  # a copy
+        if self.table.intervened is not None:
+            values[self.table.intervened[:, columns[effect]], effect] = np.nan
         unit = series.unit if series.units > 1 else None
         return Steps(values, series.tick, unit, series.environment, answer.prepared.get("season"), answer.names)
 
     def _is_number(self, name: str) -> bool:
-        column = self.series.table.columns[self.series.table.names.index(name)]
+        column = self.table.columns[self.table.names.index(name)]
         return column.kind == "number" or len(column.levels) == 2
 
     def next_experiment(
@@ -328,7 +277,7 @@ class SeriesDiscovery:
         *,
         candidates: Sequence[str] | None = None,
         rows: int | None = None,
-        n_graphs: int = GRAPHS,
+        n_graphs: int = 1000,
         random_state: RandomState = 0,
     ) -> ExperimentPlan:
         """Advise which variable to randomize at every step, or which hidden cause to measure, to learn most.
@@ -343,10 +292,6 @@ class SeriesDiscovery:
             The variables that can be set; by default all that experiments have not set yet.
         rows
             How many steps each experiment will have; by default as many as the series.
-        n_graphs
-            How many graphs to sample.
-        random_state
-            A seed or a numpy generator.
 
         Examples
         --------
@@ -367,17 +312,19 @@ class SeriesDiscovery:
 
     def summary(self) -> str:
         """The edges with their lags, the order within a step, and what to be careful about, as text."""
-        return exports.to_text(self.answer)
+        return summary.to_text(exports.summarize(self.answer))
 
     def __str__(self) -> str:
         return self.summary()
 
     def __repr__(self) -> str:
         edges = counted(len(self.answer.edges), "edge")
-        return f"<{type(self).__name__}: {edges} found in a series of {counted(len(self.answer.names), 'variable')}>"
+        return f"<{type(self).__name__}: {edges} found in a series of {counted(len(self.names), 'variable')}>"
 
     def _repr_html_(self) -> str:
-        return exports.to_html(self.answer)
+        from causal_arrow.series.pictures import as_svg
+
+        return summary.to_html(exports.summarize(self.answer), as_svg(self.answer, adapts=False))
 
     def draw(self, *paths: str | Path, what: str = "summary", ax: Axes | None = None) -> Axes | None:
         """Draw the summary graph with lags on its edges, or the window graph in columns of time.
@@ -388,8 +335,6 @@ class SeriesDiscovery:
             Files to write, by their endings: .png, .svg, .pdf; without any, axes are returned.
         what
             "summary" or "window".
-        ax
-            Axes to draw into.
 
         Examples
         --------
@@ -397,48 +342,24 @@ class SeriesDiscovery:
         """
         from causal_arrow.series.pictures import draw, save
 
-        if paths:
-            save(self.answer, *paths, what=what)
-            return None
-        return draw(self.answer, what=what, ax=ax)
+        if not paths:
+            return draw(self.answer, what=what, ax=ax)
+        save(self.answer, *paths, what=what)
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can hold it; `SeriesAnswer.from_dict` reads it."""
         return self.answer.to_dict()
 
-    def to_json(self) -> str:
-        """The answer as JSON text."""
-        return exports.to_json(self.answer)
-
-    def to_networkx(self) -> Any:
-        """The window graph as a networkx `MultiDiGraph`: one edge per lag, with its probability."""
-        return exports.to_networkx(self.answer)
-
-    def to_graphml(self) -> str:
-        """The window graph as GraphML."""
-        return exports.to_graphml(self.answer)
-
-    def to_dot(self) -> str:
-        """The summary graph in the language of Graphviz, with lags as labels of edges."""
-        return exports.to_dot(self.answer)
-
-    def to_tigramite(self) -> dict[str, NDArray[Any]]:
-        """The window graph as tigramite keeps it: `graph` and `val_matrix`, [cause, effect, lag]."""
-        return exports.to_tigramite(self.answer)
-
-    def to_statsmodels(self) -> NDArray[np.bool_]:
-        """The coefficients that a statsmodels VAR may have, [lag - 1, effect, cause] as in `VARResults.coefs`."""
-        return np.asarray(self.answer.graph[1:].transpose(0, 2, 1))
+    to_json = of_answer(exports.to_json)
+    to_networkx = of_answer(exports.to_networkx)
+    to_graphml = of_answer(exports.to_graphml)
+    to_dot = of_answer(exports.to_dot)
+    to_tigramite = of_answer(exports.to_tigramite)
+    to_statsmodels = of_answer(exports.to_statsmodels)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the answer and the series to a .causal file, which `SeriesDiscovery.load` reads.
-
-        Parameters
-        ----------
-        path
-            The file.
-        overwrite
-            Whether to replace a file of this name.
 
         Examples
         --------
@@ -451,29 +372,11 @@ class SeriesDiscovery:
 
     @classmethod
     def load(cls, path: str | Path) -> SeriesDiscovery:
-        """Read a file that `save` wrote; every question can be asked again.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Examples
-        --------
-        >>> SeriesDiscovery.load("greenhouse.causal").answer.lags
-        2
-        """
+        """Read a file that `save` wrote; every question can be asked again."""
         answer, series = exports.load(Path(path))
         report = TableReport(series.table.observations, series.table.columns, answer.findings)
-        settings = Settings(
-            decode=answer.decode,
-            threshold=answer.threshold,
-            knowledge=answer.knowledge,
-            hidden=answer.hidden,
-            hidden_threshold=answer.hidden_threshold,
-            series=SeriesOptions(lags=answer.lags),
-        )
-        return cls(series, report, answer, None, settings)
+        options = {name: getattr(answer, name) for name in REFINABLE if name != "directions"}
+        return cls(series, report, answer, None, Settings(**options, series=SeriesOptions(lags=answer.lags)))
 
 
 def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:

@@ -34,10 +34,8 @@ Bools = NDArray[np.bool_]
 
 FURTHER_SLICES = 1
 """The window reaches so many steps further back than edges do, so that the oldest causes have causes of their own."""
-WEIGHT_OF_OLDER = 0.3
-"""Weight of each occurrence of a pair relative to the next newer one."""
-POOLING = 1.0
-"""Weight of the share of edges among pairs of the same lag (own pasts apart) in the log-odds of each pair."""
+WEIGHT_OF_OLDER = 0.3  # weight of each occurrence of a pair relative to the next newer one
+POOLING = 1.0  # weight of the share of edges among pairs of the same lag (own pasts apart) in the log-odds of each pair
 WHEN = re.compile(r"(?P<name>.+?)(?<!\s)\s+(?P<how>except at|at)\s+lags?\s+(?P<lags>\d[\d\s,to–-]*(?:and\s+\d+)?)")
 SPAN = re.compile(r"(\d+)\s*(?:to|–|-)\s*(\d+)")
 

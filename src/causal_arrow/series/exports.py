@@ -4,42 +4,54 @@
 
 from __future__ import annotations
 
-import html
-import json
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from causal_arrow.discovery.exports import NOT_IN_CSV, _csv_cell, _quoted, json_text, written_names
-from causal_arrow.discovery.summary import MAX_HIDDEN_CAUSES, html_table
-from causal_arrow.errors import ConfigurationError
+from causal_arrow.discovery.answer import edge_record
+from causal_arrow.discovery.exports import _quoted, csv_of, hidden_records, json_text, writable, written_names
+from causal_arrow.discovery.saved import archive_at, write_parts
+from causal_arrow.discovery.summary import MAX_EDGES, MAX_HIDDEN_CAUSES, Summary
+from causal_arrow.errors import PYTHON, Wording
 from causal_arrow.inputs import parse_json
-from causal_arrow.output import written_together
-from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, by_pair, edge_record
+from causal_arrow.series.answer import EDGE_COLUMNS, LaggedEdge, SeriesAnswer, by_pair
 from causal_arrow.series.reading import Series
 from causal_arrow.tables.table import Table
-from causal_arrow.text import counted
+from causal_arrow.text import counted, first_few
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
 
-MAX_EDGES = 40
 COLUMNS = ("cause", "lag", "effect", "probability", "direction")
 NOTES = ("lags", "resampled", "trend", "short_panel", "constant_in_units")
 """Kinds of notes that a summary has; the others are about single columns."""
-NO_EDGES = "No variable acts on another with enough probability to show an edge."
 
 
 # Words
+
+
+def summarize(answer: SeriesAnswer, wording: Wording = PYTHON, most: int = MAX_EDGES) -> Summary:
+    """Put an answer into words, with up to `most` edges."""
+    expected = ", ".join(f"lag {lag}: {number:.1f}" for lag, number in enumerate(answer.edges_per_lag.tolist()))
+    return Summary(
+        title=title(answer),
+        model=answer.model,
+        headings=COLUMNS,
+        rows=tuple(_cells(edge) for edge in answer.edges[:most]),
+        edges=len(answer.edges),
+        count=f"{counted(len(answer.edges), 'edge')} between variables.",
+        order=f"Expected number at each lag: {expected}.",
+        remarks=tuple(_remarks(answer)),
+        test="",
+        contradicted=False,
+        warnings=answer.worded_warnings(wording),
+        if_none="No variable acts on another with enough probability to show an edge.",
+    )
 
 
 def title(answer: SeriesAnswer) -> str:
@@ -51,17 +63,16 @@ def title(answer: SeriesAnswer) -> str:
     return f"{counted(answer.steps, 'step')}{units}, {size}, {counted(answer.lags, 'lag')}"
 
 
-def cells(edge: LaggedEdge) -> tuple[str, ...]:
+def _cells(edge: LaggedEdge) -> tuple[str, ...]:
     """The cells of an edge in a table with COLUMNS."""
     direction = "time" if edge.lag else f"{edge.direction} ({edge.direction_probability:.2f})"
     probability = "required" if edge.required else f"{edge.probability:.2f}"
     return edge.source, str(edge.lag), edge.target, probability, "required" if edge.required else direction
 
 
-def sentences(answer: SeriesAnswer) -> list[str]:
-    """Sentences on lags, own pasts, order, context, hidden causes, experiments, and how the series was prepared."""
-    expected = ", ".join(f"lag {lag}: {number:.1f}" for lag, number in enumerate(answer.edges_per_lag.tolist()))
-    lines = [f"{counted(len(answer.edges), 'edge')} between variables. Expected number at each lag: {expected}."]
+def _remarks(answer: SeriesAnswer) -> list[str]:
+    """Sentences on order, own pasts, context, hidden causes, experiments, and how the series was prepared."""
+    lines = []
     if answer.graph[0].any():
         lines.append(f"Causal order within a step: {', '.join(answer.order)}")
     if answer.own_past:
@@ -71,9 +82,8 @@ def sentences(answer: SeriesAnswer) -> list[str]:
     if answer.context_edges:
         lines.append(f"From the context: {', '.join(map(str, answer.context_edges))}")
     if pairs := answer.hidden_causes:
-        more = f" and {len(pairs) - MAX_HIDDEN_CAUSES} more" if len(pairs) > MAX_HIDDEN_CAUSES else ""
-        shown = ", ".join(map(str, pairs[:MAX_HIDDEN_CAUSES]))
-        lines.append(f"Possible hidden common cause at lag 0: {shown}{more}")
+        shown = first_few(list(map(str, pairs)), MAX_HIDDEN_CAUSES)
+        lines.append(f"Possible hidden common cause at lag 0: {shown}")
     if others := answer.undistinguished:
         count, verb = counted(others, "further pair" if pairs else "pair"), "does" if others == 1 else "do"
         lines.append(
@@ -95,40 +105,6 @@ def sentences(answer: SeriesAnswer) -> list[str]:
     return [*lines, *(finding.message for finding in answer.findings if finding.kind in NOTES)]
 
 
-def to_text(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
-    """The whole summary as plain text, one line per edge."""
-    lines = [_title_with_model(answer), ""]
-    if answer.edges:
-        rows = [COLUMNS, *(cells(edge) for edge in answer.edges[:most])]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-        lines += [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
-        if len(answer.edges) > most:
-            lines.append(f"... and {len(answer.edges) - most} more")
-    else:
-        lines.append(NO_EDGES)
-    lines += ["", *sentences(answer)]
-    return "\n".join([*lines, *(f"Careful: {warning}" for warning in answer.warnings)])
-
-
-def to_html(answer: SeriesAnswer, most: int = MAX_EDGES) -> str:
-    """The whole summary for a notebook: picture, edges, sentences, warnings."""
-    from causal_arrow.series import pictures
-
-    table = html_table(COLUMNS, [cells(edge) for edge in answer.edges[:most]]) or f"<p>{NO_EDGES}</p>"
-    more = f"<p>... and {len(answer.edges) - most} more</p>" if len(answer.edges) > most else ""
-    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in answer.warnings]
-    paragraphs = "".join(f"<p>{line}</p>" for line in [*map(html.escape, sentences(answer)), *careful])
-    heading = html.escape(_title_with_model(answer))
-    picture = pictures.as_svg(answer, adapts=False)
-    return f"<div><p><b>{heading}</b></p>{picture}{table}{more}{paragraphs}</div>"
-
-
-def _title_with_model(answer: SeriesAnswer) -> str:
-    return f"{title(answer)}, read by {answer.model}" if answer.model else title(answer)
-
-
 # Other programs
 
 
@@ -142,34 +118,13 @@ def to_json(answer: SeriesAnswer) -> str:
     return json_text(answer.to_dict()) + "\n"
 
 
-def edges_frame(answer: SeriesAnswer) -> pd.DataFrame:
-    """The edges as a data frame with a column of lags."""
-    import pandas as pd
-
-    return pd.DataFrame([edge_record(edge) for edge in all_edges(answer)], columns=list(EDGE_COLUMNS))
-
-
-def window_frame(answer: SeriesAnswer, matrix: NDArray[Any]) -> pd.DataFrame:
-    """A matrix [lag, j, k] with a row for each cause at each lag.  ((L + 1) · P, P)"""
-    import pandas as pd
-
-    rows = [(name, lag) for lag in range(len(matrix)) for name in answer.names]
-    index = pd.MultiIndex.from_tuples(rows, names=["cause", "lag"])
-    return pd.DataFrame(matrix.reshape(len(rows), -1), index=index, columns=list(answer.names))
-
-
 def to_csv(answer: SeriesAnswer) -> str:
     """The edges as CSV with a header."""
-    names = written_names((*answer.names, *answer.context), NOT_IN_CSV)
-    lines = [",".join(EDGE_COLUMNS)]
-    for edge in all_edges(answer):
-        facts = {**edge_record(edge), "source": names[edge.source], "target": names[edge.target]}
-        lines.append(",".join(_csv_cell(str(facts[column])) for column in EDGE_COLUMNS))
-    return "\n".join(lines) + "\n"
+    return csv_of(EDGE_COLUMNS, map(edge_record, all_edges(answer)), (*answer.names, *answer.context))
 
 
 def to_networkx(answer: SeriesAnswer) -> nx.MultiDiGraph[str]:
-    """The window graph as a multigraph: one edge per lag, whose key is the lag, with its facts."""
+    """The window graph as a networkx `MultiDiGraph`: one edge per lag, whose key is the lag, with its facts."""
     import networkx as nx
 
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(lags=answer.lags)
@@ -179,8 +134,7 @@ def to_networkx(answer: SeriesAnswer) -> nx.MultiDiGraph[str]:
         facts = edge_record(edge)
         graph.add_edge(facts.pop("source"), facts.pop("target"), key=edge.lag, **facts)
     if answer.hidden_causes:
-        pairs = [(pair.first, pair.second, round(pair.probability, 6)) for pair in answer.hidden_causes]
-        graph.graph["hidden_causes"] = pairs
+        graph.graph["hidden_causes"] = hidden_records(answer.hidden_causes)
     return graph
 
 
@@ -188,11 +142,7 @@ def to_graphml(answer: SeriesAnswer) -> str:
     """The window graph as GraphML; pairs with a hidden cause are an attribute of the graph, as JSON text."""
     import networkx as nx
 
-    names = written_names((*answer.names, *answer.context))
-    graph = nx.relabel_nodes(to_networkx(answer), names)
-    if answer.hidden_causes:
-        graph.graph["hidden_causes"] = json.dumps(graph.graph["hidden_causes"], ensure_ascii=False)
-    return "\n".join(nx.generate_graphml(graph)) + "\n"
+    return "\n".join(nx.generate_graphml(writable(to_networkx(answer)))) + "\n"
 
 
 def to_dot(answer: SeriesAnswer) -> str:
@@ -229,6 +179,11 @@ def to_tigramite(answer: SeriesAnswer) -> dict[str, NDArray[Any]]:
     return {"graph": marks, "val_matrix": values}
 
 
+def to_statsmodels(answer: SeriesAnswer) -> NDArray[np.bool_]:
+    """The coefficients that a statsmodels VAR may have, [lag - 1, effect, cause] as in `VARResults.coefs`."""
+    return np.asarray(answer.graph[1:].transpose(0, 2, 1))
+
+
 TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
     "graph.json": to_json,
     "edges.csv": to_csv,
@@ -241,43 +196,28 @@ TEXT_FORMATS: dict[str, Callable[[SeriesAnswer], str]] = {
 # .causal files
 
 CONTENT, SERIES = "answer.json", "series.safetensors"
-MAX_BYTES = 2**34
-"""Largest unpacked part of a file."""
+MAX_BYTES = 2**34  # largest unpacked part of a file
 
 
 def save(answer: SeriesAnswer, series: Series, path: Path, overwrite: bool) -> None:
     """Write a discovery to a file: a zip archive of the answer as JSON and the series as arrays."""
-    if path.suffix.lower() != ".causal":
-        raise ConfigurationError(f"Expected a file that ends in .causal, got '{path.name}'.")
     tensors: dict[str, NDArray[Any]] = {"values": series.table.values, "tick": series.tick, "unit": series.unit}
     if series.table.intervened is not None:
         tensors["intervened"] = series.table.intervened
-    with (
-        written_together(path.parent, [path.name], overwrite) as folder,
-        zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
-    ):
-        archive.writestr(CONTENT, to_json(answer).encode())
-        archive.writestr(SERIES, save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}))
+    arrays = save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()})
+    write_parts(path, {CONTENT: to_json(answer).encode(), SERIES: arrays}, overwrite)
 
 
 def load(path: Path) -> tuple[SeriesAnswer, Series]:
     """Read the file that `save` wrote."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if max(archive.getinfo(name).file_size for name in (CONTENT, SERIES)) > MAX_BYTES:
-                raise ValueError("it is too large")
-            answer = SeriesAnswer.from_dict(parse_json(archive.read(CONTENT)))
-            arrays = load_tensors(archive.read(SERIES))
-        values, marks, rows = arrays["values"], arrays.get("intervened"), (len(arrays["values"]),)
-        if values.shape != (answer.steps, len(answer.columns)) or any(
-            arrays[each].shape != rows for each in ("tick", "unit")
-        ):
+    with archive_at(path, "SeriesDiscovery.save") as archive:
+        if max(archive.getinfo(name).file_size for name in (CONTENT, SERIES)) > MAX_BYTES:
+            raise ValueError("it is too large")
+        answer = SeriesAnswer.from_dict(parse_json(archive.read(CONTENT)))
+        arrays = load_tensors(archive.read(SERIES))
+        values, rows = arrays["values"], (len(arrays["values"]),)
+        of_rows = {rows, arrays["tick"].shape, arrays["unit"].shape}
+        if values.shape != (answer.steps, len(answer.columns)) or len(of_rows) > 1:
             raise ValueError("the series is not the one that the answer is about")
-    except ConfigurationError as error:
-        raise ConfigurationError(f"In '{path.name}': {error.message}") from error
-    except OSError as error:
-        raise ConfigurationError(f"Cannot open '{path}': {error.strerror or error}.") from error
-    except (LookupError, ValueError, TypeError, RuntimeError, SafetensorError, zipfile.BadZipFile, zlib.error) as error:
-        raise ConfigurationError(f"'{path.name}' is not a .causal file of a series, or is damaged: {error}.") from error
-    table = Table(values, answer.columns, answer.findings, marks, answer.environment)
+    table = Table(values, answer.columns, answer.findings, arrays.get("intervened"), answer.environment)
     return answer, Series(table, arrays["tick"], arrays["unit"])

@@ -18,18 +18,14 @@ from causal_arrow.text import counted, in_percent, listed
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-MIN_STEPS = 40
-"""Shorter series are not tested for random walks and seasons."""
+MIN_STEPS = 40  # shorter series are not tested for random walks and seasons
 SEASON_LEVEL = 0.001
-NEIGHBORS = 8
-"""Frequencies on either side with which a season is compared."""
+NEIGHBORS = 8  # frequencies on either side with which a season is compared
 MIN_EFFECTIVE_ROWS = 50
-MUCH_MEMORY = 0.8
-"""Share of the rows below which memory, and not the length of the series, makes effective rows few."""
+MUCH_MEMORY = 0.8  # share of the rows below which memory, and not the length of the series, makes effective rows few
 MUCH_IN_GAPS = 0.05
 MIN_UNITS_OF_CLUSTERS = 20
-MAX_PERIOD = 400
-"""Longest period, in steps, of a column that counts like a calendar."""
+MAX_PERIOD = 400  # longest period, in steps, of a column that counts like a calendar
 
 
 def findings_of_series(
@@ -113,17 +109,17 @@ def _verb(names: Sequence[str], one: str = "is", more: str = "are") -> str:
     return one if len(names) == 1 else more
 
 
-def finding_of_sampling(graph: Bools) -> Finding | None:
+def findings_of_graph(graph: Bools) -> list[Finding]:
     """A warning if all causes act within one step: the series may be sampled more slowly than effects act."""
     apart = ~np.eye(graph.shape[1], dtype=bool)
     now, later = int(graph[0].sum()), int((graph[1:] & apart).sum())
     if now < 2 or later:
-        return None
+        return []
     message = (
         f"All {now} edges between variables are at lag 0: effects act faster than the series is sampled, so time "
         "hardly helps with directions. Sample more often if you can."
     )
-    return Finding("slow_sampling", "warning", (), message)
+    return [Finding("slow_sampling", "warning", (), message)]
 
 
 # Tests

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 GRAPHS = ("summary", "window")
-MAX_EDGES = 120
-"""Edges drawn, the most probable first: with more, nothing can be seen."""
+MAX_EDGES = 120  # edges drawn, the most probable first: with more, nothing can be seen
 MAX_IN_ORDER = 12
 """In columns of time, rows of more variables are not in causal order: those that act on each other are close."""
 BOX_HEIGHT, BOX_PADDING = 34.0, 9.0

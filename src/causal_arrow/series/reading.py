@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MAX_STEPS_PER_ROW = 100
-"""Steps that resampling may make, nearly all of them empty."""
+MAX_STEPS_PER_ROW = 100  # steps that resampling may make, nearly all of them empty
 CONTINUES = re.compile(r"(\d+)\s*(\D.*)")
 PERIODS: Mapping[str, str] = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": "Y", "YE": "Y", "T": "min", "H": "h"}
 """Other names of periods."""

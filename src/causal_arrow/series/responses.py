@@ -40,17 +40,12 @@ Causes = tuple[tuple[int, int], ...]
 
 LEVEL = 0.9
 DRAWS = 2000
-MAX_SETS = 100
-"""Adjustment sets that are estimated: the most frequent ones."""
-MIN_SPARE_ROWS = 10
-"""Rows of a regression beyond its columns."""
-ROWS_PER_UNIT = 12
-"""With fewer rows per unit, the bias of a short panel is not fully corrected."""
+MAX_SETS = 100  # adjustment sets that are estimated: the most frequent ones
+MIN_SPARE_ROWS = 10  # rows of a regression beyond its columns
+ROWS_PER_UNIT = 12  # with fewer rows per unit, the bias of a short panel is not fully corrected
 MAX_LEVERAGE = 0.95
-MAX_SHOWN = 11
-"""Steps that a summary lists."""
-PANELS = 12
-"""Curves in one picture."""
+MAX_SHOWN = 11  # steps that a summary lists
+PANELS = 12  # curves in one picture
 CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
 
 

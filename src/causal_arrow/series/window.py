@@ -24,15 +24,11 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-TIME = -1
-"""The number of time itself where the columns of a window name their variables."""
+TIME = -1  # the number of time itself where the columns of a window name their variables
 MIN_ROWS = 10
-SHORT_PANEL = 100
-"""Steps per unit up to which the bias of short panels is corrected."""
-SAME_STEP = 1e-6
-"""Relative difference up to which two steps of time are equal."""
-TREND = 2.5
-"""Standard errors of a correlation with time, from which a variable may have a trend."""
+SHORT_PANEL = 100  # steps per unit up to which the bias of short panels is corrected
+SAME_STEP = 1e-6  # relative difference up to which two steps of time are equal
+TREND = 2.5  # standard errors of a correlation with time, from which a variable may have a trend
 
 
 @dataclass(frozen=True, eq=False)
