@@ -400,7 +400,7 @@ def test_a_cancelled_job_stops_in_the_middle_of_a_pass_through_the_network(small
 
     small_model.between_stages.append(cancel)
     try:
-        with stopped_when_unwanted(small_model, lambda: job), pytest.raises(UnwantedError):
+        with stopped_when_unwanted(small_model, job), pytest.raises(UnwantedError):
             read()
         assert len(reached) == 3
         read()  # afterwards it runs again
@@ -602,11 +602,11 @@ def test_what_an_experiment_rules_out_is_not_put_down_to_what_the_reader_knows()
         observations=50,
         experiments={"dose": 50},
     )
-    of_trial = edge_details(answer, table, "dose", "health").sentences
+    of_trial = edge_details(answer, table, "dose", "health")["sentences"]
     assert "Nothing in the table causes dose: it was set in every observation." in of_trial
     assert "They share no hidden cause: an experiment alone decided on one of them." in of_trial
     assert not any("You" in sentence for sentence in of_trial)
-    of_reader = edge_details(answer, table, "diet", "health").sentences
+    of_reader = edge_details(answer, table, "diet", "health")["sentences"]
     assert "Your knowledge rules out health → diet." in of_reader
     assert "You say that they share no hidden cause." in of_reader
 
@@ -626,7 +626,7 @@ def test_every_remedy_has_words_on_every_surface() -> None:
 def test_a_button_carries_out_its_remedy(action: str) -> None:
     setting = {"missing": "impute", "kind": "category", "na": "?"}.get(action, "")
     (offer,) = offers([Remedy(action, ("zip",), setting), Remedy("header")])
-    done = {"drop": offer.drop, "missing": offer.missing, "na": offer.na, "kind": offer.kinds}
+    done = {"drop": offer["drop"], "missing": offer["missing"], "na": offer["na"], "kind": offer["kinds"]}
     expected: dict[str, Any] = {"drop": ["zip"], "missing": "impute", "na": ["?"], "kind": {"zip": "category"}}
     assert done[action] == expected[action]
-    assert offer.label[0].isupper()
+    assert offer["label"][0].isupper()

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.web.messages import Places
-from causal_arrow.web.views import CANVAS, LINE_HEIGHT, MAX_ZOOM, PADDING, places_of
+from causal_arrow.web.graphs import CANVAS, LINE_HEIGHT, MAX_ZOOM, PADDING, places_of
+from causal_arrow.web.messages import Facts
 
 Drawing = tuple[list[tuple[float, float, float, float]], list[NDArray[np.float64]]]
 """Boxes (left, top, right, bottom), and of every edge the points it runs through."""
@@ -59,10 +59,13 @@ def random_edges(variables: int, edges: int, random: np.random.Generator) -> lis
     return [(int(source), int(target)) for source, target in pairs[random.choice(len(pairs), edges, replace=False)]]
 
 
-def ours(places: Places) -> Drawing:
+def ours(places: Facts) -> Drawing:
     """The drawing of the page."""
-    boxes = [(n.x - n.width / 2, n.y - n.height / 2, n.x + n.width / 2, n.y + n.height / 2) for n in places.nodes]
-    return boxes, [np.array(route.points) for route in places.routes]
+    boxes = []
+    for node in places["nodes"]:
+        right, down = node["width"] / 2, node["height"] / 2
+        boxes.append((node["x"] - right, node["y"] - down, node["x"] + right, node["y"] + down))
+    return boxes, [np.array(route["points"]) for route in places["routes"]]
 
 
 def measures(drawing: Drawing) -> list[float]:
@@ -108,7 +111,7 @@ def main() -> None:
             start = time.perf_counter()
             places = places_of(names, [(names[source], names[target]) for source, target in drawn])
             mine.append([*measures(ours(places)), time.perf_counter() - start])
-            boxes = [[node.width, LINE_HEIGHT + PADDING[1]] for node in places.nodes]
+            boxes = [[node["width"], LINE_HEIGHT + PADDING[1]] for node in places["nodes"]]
             graphs.append({"boxes": boxes, "edges": drawn})
         given_in = json.dumps([CANVAS[0] / CANVAS[1], graphs])
         command = ["node", "-e", ELK, str(given.elkjs.resolve())]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -12,11 +14,43 @@ from pydantic import ValidationError
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.effects.effect import Effect
 from causal_arrow.errors import ArrowError, ConfigurationError
-from causal_arrow.notebook.bundle import script, style
+from causal_arrow.web.graphs import argued, graph_of, places_of
 from causal_arrow.web.messages import Argument
-from causal_arrow.web.views import argued, graph_of, places_of
 
 MAX_UNDO = 100
+
+# The code and the style of the widget, joined from modules of the page and its own
+
+HERE, PAGE = Path(__file__).parent, Path(__file__).parents[1] / "web" / "static"
+JOINED = ("dom.js", "argument.js", "graph.js")
+"""Modules of the page that the widget uses."""
+DARK = ':is([data-jp-theme-light="false"], .dark, .vscode-dark, .vscode-high-contrast)'
+"""The body of a dark Jupyter, marimo or VS Code, whatever the browser prefers."""
+_STYLES = ((PAGE, "graph.css"), (HERE, "widget.css"))
+
+
+def script() -> str:
+    """The widget as one module: Cytoscape, the modules of the page that it uses, and itself."""
+    library = (PAGE / "vendor" / "cytoscape.esm.min.js").read_text(encoding="utf-8")
+    body, name = re.fullmatch(r"(?s)(.*)export\{(\w+) as default\};?\s*", library).groups()  # type: ignore[union-attr]
+    parts = [f"const cytoscape = (() => {{\n{body}\nreturn {name};\n}})();"]
+    for module in JOINED:
+        text = (PAGE / module).read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^import [^;]*;\n", "", text)
+        exported = re.findall(r"(?m)^export (?:async )?(?:const|function|class) (\w+)", text)
+        text = re.sub(r"(?m)^export ", "", text)
+        parts.append(
+            f"const {{ {', '.join(exported)} }} = (() => {{\n{text}\nreturn {{ {', '.join(exported)} }};\n}})();"
+        )
+    return "\n".join([*parts, (HERE / "widget.js").read_text(encoding="utf-8")])
+
+
+def style() -> str:
+    """The colors of the page, for the widget alone, and its own style."""
+    page = (PAGE / "style.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root (\{[^}]*\})", page[: page.index("* {")])
+    colors = f".causal-arrow-widget {light}\n{DARK} .causal-arrow-widget {dark}"
+    return "\n".join([colors, *((folder / name).read_text(encoding="utf-8") for folder, name in _STYLES)])
 
 
 class GraphWidget(anywidget.AnyWidget):
@@ -95,8 +129,8 @@ class GraphWidget(anywidget.AnyWidget):
     def _shown(self) -> dict[str, Any]:
         answer = self._found.answer
         return {
-            "graph": graph_of(answer).model_dump(),
-            "places": places_of(answer.order, [(each.source, each.target) for each in answer.edges]).model_dump(),
+            "graph": graph_of(answer),
+            "places": places_of(answer.order, [(each.source, each.target) for each in answer.edges]),
             "answer": {},
             "trouble": "",
             "can_undo": bool(self._before),

@@ -24,49 +24,36 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import model_name
 from causal_arrow.errors import ArrowError, ConfigurationError
+from causal_arrow.series import SeriesOptions
+from causal_arrow.series.pictures import curve_as_svg
 from causal_arrow.tables import FileInMemory
-from causal_arrow.web import messages
-from causal_arrow.web.comparison import NETWORK, NOW, answer_called, comparison, saved_answer
+from causal_arrow.web import messages, questions
 from causal_arrow.web.downloads import DOWNLOADS
-from causal_arrow.web.messages import Name
+from causal_arrow.web.graphs import NETWORK, NOW, answer_called, argued, comparison, graph_of, places_of, saved_answer
+from causal_arrow.web.messages import Facts, Name
 from causal_arrow.web.page import EXAMPLES, Page
-from causal_arrow.web.questions import (
-    causal_question,
-    edge_details,
-    effect_facts,
-    evidence,
-    experiments,
-    probabilities,
-)
 from causal_arrow.web.queue import TooBusyError
-from causal_arrow.web.series import series_routes
 from causal_arrow.web.server import UPLOADS, Guard
-from causal_arrow.web.sessions import (
-    EffectAsked,
-    NoAnswerError,
-    OutdatedError,
-    Session,
-    Sessions,
-    UnknownSessionError,
-)
+from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Session, Sessions, UnknownSessionError
 from causal_arrow.web.uploads import ENDINGS, Limits, warm_up
-from causal_arrow.web.views import (
-    argued,
-    failure,
-    graph_of,
-    kept_facts,
-    places_of,
-    stability_facts,
-)
+from causal_arrow.web.views import kept_facts, series_facts, session_facts, stability_facts
+from causal_arrow.web.wording import failure
 from causal_arrow.web.work import ENDING as WORK_ENDING
 from causal_arrow.web.work import table_of
 
 STATIC = Path(__file__).parent / "static"
 SWEEP_SECONDS = 60.0
+
+
+class TooLargeError(ArrowError):
+    """An upload is larger than it may be."""
+
+
 STATUSES: dict[type[Exception], int] = {
     UnknownSessionError: 404,
     NoAnswerError: 409,
     OutdatedError: 409,
+    TooLargeError: 413,
     TooBusyError: 503,
 }
 """Status codes of errors other than a bad request (400)."""
@@ -91,10 +78,6 @@ QueryName = Annotated[Name, Field()]
 OptionalName = Annotated[Name | None, Field()]
 Which = Annotated[str, Field(max_length=20)]
 Result = TypeVar("Result")
-
-
-class TooLargeError(ArrowError):
-    """An upload is larger than it may be."""
 
 
 def _page(request: Request) -> Page:
@@ -131,50 +114,50 @@ OCTETS: dict[str, Any] = {
 
 
 @api.get("/server")
-async def server(page: ThePage) -> messages.Server:
+async def server(page: ThePage) -> Facts:
     """Facts that the page needs: limits, the network, examples."""
-    return messages.Server(
-        version=__version__,
-        model=model_name(page.settings.model),
-        most_bytes=page.limits.most_bytes,
-        most_observations=page.limits.most_observations,
-        most_variables=page.limits.most_variables,
-        reads=sorted((await page.aside(page.abilities)).parts),
-        endings=[*ENDINGS, WORK_ENDING],
-        autosaves=page.store is not None,
-        examples=[
-            messages.Example(name=name, title=each.title, question=each.question, wording=each.wording)
+    return {
+        "version": __version__,
+        "model": model_name(page.settings.model),
+        "most_bytes": page.limits.most_bytes,
+        "most_observations": page.limits.most_observations,
+        "most_variables": page.limits.most_variables,
+        "reads": sorted((await page.aside(page.abilities)).parts),  # what the network reads besides numbers
+        "endings": [*ENDINGS, WORK_ENDING],
+        "autosaves": page.store is not None,
+        "examples": [
+            {"name": name, "title": each.title, "question": each.question, "wording": each.wording}
             for name, each in page.examples.items()
         ],
-        given=page.given,
-    )
+        "given": page.given,
+    }
 
 
 # Sessions
 
 
 @api.post(UPLOADS.removeprefix("/api"), status_code=201, openapi_extra=OCTETS)
-async def open_table(page: ThePage, request: Request, name: Name) -> messages.SessionFacts:
+async def open_table(page: ThePage, request: Request, name: Name) -> Facts:
     """Open a table or a work file: the file as the body, `name` with the ending of its format."""
     file = FileInMemory(_base_name(name), await _upload(request, page.limits))
-    return page.facts(await _while_waited_for(request, page.open(file)))
+    return session_facts(await _while_waited_for(request, page.open(file)), page.queue)
 
 
 @api.post("/examples/{example}", status_code=201)
-async def open_example(page: ThePage, example: Key) -> messages.SessionFacts:
+async def open_example(page: ThePage, example: Key) -> Facts:
     """Open one of the tables that come with the page."""
     if example not in page.examples:
         raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
     file = await page.aside(page.examples[example].file)
     opened = await page.open(file, trusted=example in EXAMPLES)
     opened.example = example
-    return page.facts(opened)
+    return session_facts(opened, page.queue)
 
 
 @api.get("/sessions/{session}")
-async def session_state(page: ThePage, here: Here) -> messages.SessionFacts:
+async def session_state(page: ThePage, here: Here) -> Facts:
     """The table, how far the network is, and the graph once there is one."""
-    return page.facts(here)
+    return session_facts(here, page.queue)
 
 
 @api.delete("/sessions/{session}", status_code=204)
@@ -184,37 +167,37 @@ async def close(page: ThePage, here: Here) -> None:
 
 
 @api.post("/sessions/{session}/discovery", status_code=202)
-async def start(page: ThePage, here: Here, choices: messages.ReadingChoices) -> messages.SessionFacts:
+async def start(page: ThePage, here: Here, choices: messages.ReadingChoices) -> Facts:
     """Let the network read the table. Ask for the session until its state is done or failed."""
     page.start(here, page.settings.changed(**choices.model_dump()))
-    return page.facts(here)
+    return session_facts(here, page.queue)
 
 
 @api.delete("/sessions/{session}/discovery")
-async def stop(page: ThePage, here: Here) -> messages.SessionFacts:
+async def stop(page: ThePage, here: Here) -> Facts:
     """Stop waiting for the network."""
     page.queue.cancel(here.job)
-    return page.facts(here)
+    return session_facts(here, page.queue)
 
 
 # Stability
 
 
 @api.post("/sessions/{session}/stability", status_code=202)
-async def resample(page: ThePage, here: Here, request: messages.StabilityRequest) -> messages.Stability:
+async def resample(page: ThePage, here: Here, request: messages.StabilityRequest) -> Facts:
     """Let the network read bootstrap resamples. Ask until its state is done or failed."""
     page.start_resampling(here, request.resamples)
     return stability_facts(here, page.queue)
 
 
 @api.get("/sessions/{session}/stability")
-async def stability(page: ThePage, here: Here, found: Found) -> messages.Stability:
+async def stability(page: ThePage, here: Here, found: Found) -> Facts:
     """Progress of the network with them, and the frequency of each edge of the graph."""
     return await page.aside(lambda: stability_facts(here, page.queue))
 
 
 @api.delete("/sessions/{session}/stability")
-async def stop_resampling(page: ThePage, here: Here) -> messages.Stability:
+async def stop_resampling(page: ThePage, here: Here) -> Facts:
     """Stop reading resampled tables."""
     page.queue.cancel(here.resampling)
     return await page.aside(lambda: stability_facts(here, page.queue))
@@ -224,23 +207,22 @@ async def stop_resampling(page: ThePage, here: Here) -> messages.Stability:
 
 
 @api.put("/sessions/{session}/graph")
-async def argue(here: Here, current: Found, argument: messages.Argument) -> messages.Graph:
+async def argue(here: Here, current: Found, argument: messages.Argument) -> Facts:
     """The graph under other knowledge, rule or threshold; the network does not run again."""
     here.check_version(argument.version)
     return await _take_over(here, argument.version, lambda: argued(current.answer, argument))
 
 
-async def _take_over(here: Session, version: int | None, work: Callable[[], Answer]) -> messages.Graph:
+async def _take_over(here: Session, version: int | None, work: Callable[[], Answer]) -> Facts:
     """The session's new graph; OutdatedError if another one came first."""
     found = here.found
     answer = await asyncio.to_thread(work)
     here.argue(found, answer, version)
-    facts = await asyncio.to_thread(graph_of, answer)
-    return facts.model_copy(update={"version": here.version})
+    return {**await asyncio.to_thread(graph_of, answer), "version": here.version}
 
 
 @api.post("/sessions/{session}/places")
-async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> messages.Places:
+async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> Facts:
     """Positions of boxes and edges of a drawing: those of a graph, of a part of it, or with groups as single boxes."""
     page.limits.check_used(len(drawing.names))
     if len({*drawing.names}) < len(drawing.names) or not {*chain(*drawing.edges)} <= {*drawing.names}:
@@ -255,15 +237,17 @@ async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> messag
 
 
 @api.get("/sessions/{session}/edge")
-async def edge(page: ThePage, here: Here, found: Found, source: QueryName, target: QueryName) -> messages.EdgeDetails:
+async def edge(page: ThePage, here: Here, found: Found, source: QueryName, target: QueryName) -> Facts:
     """The edge between two variables: its probabilities, what supports it, and their data."""
-    return await page.aside(lambda: edge_details(found.answer, table_of(found), source, target, here.stability()))
+    return await page.aside(
+        lambda: questions.edge_details(found.answer, table_of(found), source, target, here.stability())
+    )
 
 
 @api.get("/sessions/{session}/question")
-async def question(page: ThePage, found: Found, cause: QueryName, effect: QueryName) -> messages.CausalQuestion:
+async def question(page: ThePage, found: Found, cause: QueryName, effect: QueryName) -> Facts:
     """Whether one variable causes another, and along which paths."""
-    return await page.aside(lambda: causal_question(found, cause, effect))
+    return await page.aside(lambda: questions.causal_question(found, cause, effect))
 
 
 @api.get("/sessions/{session}/effect")
@@ -278,20 +262,20 @@ async def effect(
     estimator: Literal["flexible", "linear", "curved"] = "flexible",
     randomized: bool = False,
     level: OptionalName = None,
-) -> dict[str, Any]:
+) -> Facts:
     """The effect of one variable on another, per unit or from `first` to `second`: what `Effect.to_dict` gives, unit,
     cautions, curve, and the difference without adjustment."""
     if (first is None) != (second is None):
         raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
     between = None if first is None or second is None else (first, second)
     asked = EffectAsked(cause, effect, between, estimator, randomized, level)
-    facts = await page.aside(lambda: effect_facts(found, asked))
+    facts = await page.aside(lambda: questions.effect_facts(found, asked))
     here.remember_question(asked)
     return {**facts, "truth": page.truth(here, asked)}
 
 
 @api.get("/sessions/{session}/effects")
-async def effects(page: ThePage, found: Found, effect: QueryName, level: OptionalName = None) -> dict[str, Any]:
+async def effects(page: ThePage, found: Found, effect: QueryName, level: OptionalName = None) -> Facts:
     """The effects of all other variables on one, or on the share of one of its levels, the largest first
     (`Effects.to_dict`)."""
     return await page.aside(lambda: found.effects(effect, level=level).to_dict())
@@ -301,30 +285,26 @@ async def effects(page: ThePage, found: Found, effect: QueryName, level: Optiona
 
 
 @api.get("/sessions/{session}/evidence")
-async def speaks_against(page: ThePage, found: Found) -> messages.Evidence:
+async def speaks_against(page: ThePage, found: Found) -> Facts:
     """The independences that the graph implies, each tested, and the directions that no such test can decide."""
-    return await page.aside(lambda: evidence(found))
+    return await page.aside(lambda: questions.evidence(found))
 
 
 @api.get("/sessions/{session}/probabilities")
-async def matrix(page: ThePage, found: Found) -> messages.Probabilities:
+async def matrix(page: ThePage, found: Found) -> Facts:
     """The probability of every edge, along the causal order."""
-    return await page.aside(lambda: probabilities(found.answer))
+    return await page.aside(lambda: questions.probabilities(found.answer))
 
 
 @api.get("/sessions/{session}/experiments")
-async def advise(
-    page: ThePage, found: Found, cause: OptionalName = None, effect: OptionalName = None
-) -> dict[str, Any]:
+async def advise(page: ThePage, found: Found, cause: OptionalName = None, effect: OptionalName = None) -> Facts:
     """Rank what to randomize or to measure next to learn about the graph, the causes of a variable, or an effect, as
     `ExperimentPlan.to_dict` gives it."""
-    return await page.aside(lambda: experiments(found, cause, effect))
+    return await page.aside(lambda: questions.experiments(found, cause, effect))
 
 
 @api.post("/sessions/{session}/experiments", openapi_extra=OCTETS)
-async def learn(
-    page: ThePage, here: Here, current: Found, request: Request, name: Name, variable: QueryName
-) -> messages.Graph:
+async def learn(page: ThePage, here: Here, current: Found, request: Request, name: Name, variable: QueryName) -> Facts:
     """Learn from an experiment that randomized a variable: its table as the body. Edges that it makes improbable are
     forbidden."""
     current.answer.index_of(variable)
@@ -333,18 +313,53 @@ async def learn(
     return await _take_over(here, version, lambda: current.learn_from_experiment(variable, raw).answer)
 
 
+# Time series
+
+
+@api.post("/sessions/{session}/series", status_code=202)
+async def start_series(page: ThePage, here: Here, choices: messages.SeriesChoices) -> Facts:
+    """Let the network read the table as a time series. Ask until its state is done or failed."""
+    page.start_series(here, SeriesOptions(**choices.model_dump()))
+    return await page.aside(lambda: series_facts(here, page.queue))
+
+
+@api.get("/sessions/{session}/series")
+async def series(page: ThePage, here: Here) -> Facts:
+    """Progress of the network, and its graphs in words and as SVG."""
+    return await page.aside(lambda: series_facts(here, page.queue))
+
+
+@api.delete("/sessions/{session}/series")
+async def stop_series(page: ThePage, here: Here) -> Facts:
+    """Stop waiting for the network."""
+    page.queue.cancel(here.series)
+    return await page.aside(lambda: series_facts(here, page.queue))
+
+
+@api.get("/sessions/{session}/series/response")
+async def response(
+    page: ThePage, here: Here, cause: QueryName, effect: QueryName, kind: Literal["pulse", "step"] = "pulse"
+) -> Facts:
+    """Estimate what happens to one variable 0, 1, 2, ... steps after another was raised by one."""
+    found = None if here.series is None else here.series.result
+    if found is None:
+        raise NoAnswerError("This table was not read as a time series yet.")
+    curve = await page.aside(lambda: found.response(cause, effect, kind=kind))
+    return {"words": str(curve), "picture": await page.aside(lambda: curve_as_svg(curve))}
+
+
 # Comparison
 
 
 @api.post("/sessions/{session}/kept", status_code=201)
-async def keep(here: Here, found: Found, request: messages.KeepRequest) -> list[messages.KeptFacts]:
+async def keep(here: Here, found: Found, request: messages.KeepRequest) -> list[Facts]:
     """Keep the answer as it stands, to compare others with it."""
     here.keep(found.answer, request.name)
     return kept_facts(here)
 
 
 @api.post("/sessions/{session}/kept/file", status_code=201, openapi_extra=OCTETS)
-async def keep_file(page: ThePage, here: Here, found: Found, request: Request, name: Name) -> list[messages.KeptFacts]:
+async def keep_file(page: ThePage, here: Here, found: Found, request: Request, name: Name) -> list[Facts]:
     """Keep an answer that was saved as graph.json: its file as the body."""
     content = await request.body()
     answer = await page.aside(lambda: saved_answer(content))
@@ -354,14 +369,14 @@ async def keep_file(page: ThePage, here: Here, found: Found, request: Request, n
 
 
 @api.delete("/sessions/{session}/kept/{number}")
-async def forget(here: Here, number: int) -> list[messages.KeptFacts]:
+async def forget(here: Here, number: int) -> list[Facts]:
     """Forget an answer that was kept."""
     here.kept = [each for each in here.kept if each.number != number]
     return kept_facts(here)
 
 
 @api.get("/sessions/{session}/comparison")
-async def compare(page: ThePage, here: Here, left: Which = NETWORK, right: Which = NOW) -> messages.Comparison:
+async def compare(page: ThePage, here: Here, left: Which = NETWORK, right: Which = NOW) -> Facts:
     """Two answers side by side: `now` as it stands, `network` without any knowledge, or one that was kept."""
     one, other = (answer_called(here, which) for which in (left, right))
     return await page.aside(lambda: comparison(one, other))
@@ -446,7 +461,6 @@ def create_app(page: Page, token: str | None = None) -> Guard:
     )
     app.state.page = page
     app.include_router(api)
-    app.include_router(series_routes(page), prefix="/api", responses=TROUBLES, dependencies=[Depends(_session)])
     app.mount("/static", StaticFiles(directory=STATIC))
 
     @app.get("/", include_in_schema=False)
@@ -471,7 +485,7 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ArrowError)
     async def to_put_right(request: Request, error: ArrowError) -> JSONResponse:
-        return trouble(413 if isinstance(error, TooLargeError) else STATUSES.get(type(error), 400), failure(error))
+        return trouble(STATUSES.get(type(error), 400), failure(error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:

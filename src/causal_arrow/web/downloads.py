@@ -15,11 +15,14 @@ from pathlib import Path
 from causal_arrow._version import __version__
 from causal_arrow.discovery import exports, pictures, summary
 from causal_arrow.discovery.answer import Answer
+from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.text import counted_share, in_digits
+from causal_arrow.web.graphs import statements
 from causal_arrow.web.questions import MAX_LISTED, effect_of
-from causal_arrow.web.sessions import EffectAsked, Session
-from causal_arrow.web.views import failure, statements, table_facts
+from causal_arrow.web.sessions import EffectAsked, Session, read_off
+from causal_arrow.web.views import table_facts
+from causal_arrow.web.wording import failure
 from causal_arrow.web.work import work_file
 
 ESTIMATORS = {"flexible": "", "linear": " (estimated with straight lines)", "curved": " (estimated with curves)"}
@@ -66,11 +69,14 @@ def python_lines(session: Session) -> str:
     knowledge = answer.knowledge.to_dict()
     options = session.choices.reading.to_dict()
     reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
+    chosen = {"scale": session.choices.scale, **read_off(answer)}
+    usual = Settings()
     settings = [f"model={answer.model!r}", f"decode={answer.decode!r}", f"threshold={answer.threshold!r}"]
-    settings += [f"scale={session.choices.scale!r}"] if session.choices.scale != "auto" else []
-    settings += [f"directions={answer.directions!r}"] if answer.directions != "tempered" else []
-    settings += [f"hidden={answer.hidden!r}"] if answer.hidden != "standing-out" else []
-    settings += [f"hidden_threshold={answer.hidden_threshold!r}"] if answer.hidden_threshold != 0.5 else []
+    settings += [
+        f"{name}={value!r}"
+        for name, value in chosen.items()
+        if name not in ("decode", "threshold") and value != getattr(usual, name)
+    ]
     settings += [f"knowledge={knowledge!r}"] if knowledge else []
     return "\n".join(
         [
@@ -95,12 +101,8 @@ def _questions_in_python(session: Session) -> list[str]:
     """Lines for the effects and the stability that were asked for."""
     lines = []
     for asked in _questions(session):
-        options = [repr(asked.cause), repr(asked.effect)]
-        options += [f"between={asked.between!r}"] if asked.between is not None else []
-        options += [f"estimator={asked.estimator!r}"] if asked.estimator != "flexible" else []
-        options += ["randomized=True"] if asked.randomized else []
-        options += [f"level={asked.level!r}"] if asked.level is not None else []
-        lines.append(f"print(arrow.effect({', '.join(options)}))")
+        options = "".join(f", {name}={value!r}" for name, value in asked.options.items())
+        lines.append(f"print(arrow.effect({asked.cause!r}, {asked.effect!r}{options}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
     return lines
@@ -117,8 +119,9 @@ def report_page(session: Session) -> str:
     one HTML file that needs nothing else."""
     answer = session.current().answer
     facts = table_facts(session)
-    card = [facts.size, facts.against, facts.assumed]
-    findings = [f"{finding.severity}: {finding.message}" for finding in facts.findings]
+    name = html.escape(facts["name"])
+    card = [facts["size"], facts["against"], facts["assumed"]]
+    findings = [f"{finding['severity']}: {finding['message']}" for finding in facts["findings"]]
     with _PAINTING:
         # Without findings: the card above has them, in the words of the page.
         graph = summary.to_html(summary.summarize(replace(answer, findings=())), summary.picture_of(answer))
@@ -128,8 +131,8 @@ def report_page(session: Session) -> str:
             '<meta http-equiv="Content-Security-Policy" ',
             "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">",
             '<meta name="viewport" content="width=device-width">',
-            f"<title>{html.escape(facts.name)}: causal graph</title><style>{REPORT_STYLE}</style></head><body>",
-            f"<h1>{html.escape(facts.name)}</h1>",
+            f"<title>{name}: causal graph</title><style>{REPORT_STYLE}</style></head><body>",
+            f"<h1>{name}</h1>",
             _paragraphs(card),
             "<h2>Graph</h2>",
             graph,

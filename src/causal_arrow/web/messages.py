@@ -1,21 +1,23 @@
-"""The requests and responses of the API, as `/openapi.json` describes them."""
+"""The requests of the API, as `/openapi.json` describes them; it answers with JSON objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from causal_arrow.series import MAX_LAGS
 from causal_arrow.tables.options import READ_OPTIONS, Form, Kind, Missing
 
-Probability = Annotated[float, BeforeValidator(lambda value: min(max(float(value), 0.0), 1.0)), Field(ge=0, le=1)]
-"""Rounding may leave one a hair outside its range."""
-Name = Annotated[str, Field(min_length=1, max_length=10_000)]
-Pair = Annotated[list[Name], Field(min_length=2, max_length=2)]
-JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 MAX_STATEMENTS = 50_000
 MAX_COLUMNS = 5000
+Facts = dict[str, Any]
+"""A JSON object of an answer."""
+Name = Annotated[str, Field(min_length=1, max_length=10_000)]
+Names = Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
+Pairs = Annotated[list[Annotated[list[Name], Field(min_length=2, max_length=2)]], Field(max_length=MAX_STATEMENTS)]
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Message(BaseModel):
@@ -30,87 +32,16 @@ class Trouble(Message):
     message: str
 
 
-class Example(Message):
-    """A table that comes with the page, or that the server was started with."""
-
-    name: str
-    title: str
-    question: tuple[str, str] | None = Field(description="A cause and an effect to ask about first.")
-    wording: str = Field(description="That question as a person asks it.")
-
-
-class Server(Message):
-    """Facts about the server that the page needs."""
-
-    version: str
-    model: str
-    most_bytes: int
-    most_observations: int
-    most_variables: int
-    reads: list[str] = Field(
-        description="What the network reads besides numbers: levels, observed (missing cells), intervened."
-    )
-    endings: list[str]
-    autosaves: bool = Field(description="Whether sessions are kept on this machine's disk.")
-    examples: list[Example]
-    given: str | None = Field(description="The example that `causal-arrow serve TABLE` was started with.")
-
-
-# Tables
-
-
-class ColumnFacts(Message):
-    """A column of the file, used or not."""
-
-    name: str
-    detected: str | None = Field(description="The kind it is read as by default; null for one that cannot be read.")
-    kind: str | None = Field(description="The kind it is read as now; null for one that is not used.")
-    levels: list[str]
-    values: list[str] = Field(description="Its different values, sorted; none if there are many.")
-    missing: int = Field(description="How many of its cells are empty.")
-
-
-class Offer(Message):
-    """Something that the page can do about a finding."""
-
-    label: str
-    drop: list[str] = []
-    missing: Missing | None = None
-    na: list[str] = []
-    kinds: dict[str, Kind] = {}
-
-
-class FindingFacts(Message):
-    """Something noticed about the table."""
-
-    severity: Literal["problem", "warning", "note"]
-    message: str
-    offers: list[Offer]
-
-
-class TableFacts(Message):
-    """The report card of the table."""
-
-    name: str
-    size: str
-    usable: bool
-    missing: int = Field(description="How many cells of the columns in use are empty in the file.")
-    columns: list[ColumnFacts]
-    findings: list[FindingFacts]
-    against: str = Field(description="What speaks against trusting the answer, in a line.")
-    assumed: str = Field(description="What was assumed, in a line.")
-
-
 class ReadingChoices(Message):
     """Options for reading the table, before the network does."""
 
     scale: Literal["auto", "given", "log"] = "auto"
 
 
-NOT_ON_THE_PAGE = ("columns", "delimiter", "decimal", "sheet", "header")
+OF_FILES = ("delimiter", "decimal", "sheet", "header")
 """Reading options for which people change the file."""
-_TYPES: Mapping[Form, Any] = {
-    "names": Annotated[list[Name], Field(max_length=MAX_COLUMNS)],
+TYPES: Mapping[Form, Any] = {
+    "names": Names,
     "missing": Missing,
     "kinds": Annotated[dict[Name, Kind], Field(max_length=MAX_COLUMNS)],
     "orders": Annotated[dict[Name, list[Name]], Field(max_length=MAX_COLUMNS)],
@@ -123,14 +54,25 @@ ReadingChoices = create_model(  # type: ignore[misc, call-overload]
     __base__=ReadingChoices,
     __doc__=ReadingChoices.__doc__,
     **{
-        option.name: (_TYPES[option.form], Field(_EMPTY.get(option.form, option.default), description=option.help))
+        option.name: (TYPES[option.form], Field(_EMPTY.get(option.form, option.default), description=option.help))
         for option in READ_OPTIONS.values()
-        if option.name not in NOT_ON_THE_PAGE
+        if option.name not in (*OF_FILES, "columns")
     },
 )
 
 
-# Graphs
+class SeriesChoices(Message):
+    """Options for reading the table as a time series."""
+
+    lags: Annotated[int, Field(ge=1, le=MAX_LAGS)] | Literal["auto"] = "auto"
+    time: Name | None = Field(None, description="The column with the time of each row; else rows are in order.")
+    unit: Name | None = Field(None, description="The column with the unit of each row, in a panel.")
+    difference: Names | bool = Field(False, description="Columns whose changes are analyzed, or true for all numbers.")
+    season: Annotated[int, Field(ge=2, le=10**6)] | None = None
+    resample: Annotated[str, Field(max_length=20)] | None = Field(
+        None, description="Length of the equal steps to bring irregular times to, such as D, W, MS or a number."
+    )
+    contemporaneous: bool = True
 
 
 class BelievedStatement(Message):
@@ -145,13 +87,13 @@ class BelievedStatement(Message):
 class KnowledgeStatements(Message):
     """The person's knowledge about the graph."""
 
-    required: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
-    forbidden: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
+    required: Pairs = []
+    forbidden: Pairs = []
     tiers: Annotated[list[list[Name]], Field(max_length=1000)] = []
-    roots: Annotated[list[Name], Field(max_length=5000)] = []
-    leaves: Annotated[list[Name], Field(max_length=5000)] = []
-    no_hidden_cause: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)] = []
-    randomized: Annotated[list[Name], Field(max_length=5000)] = []
+    roots: Names = []
+    leaves: Names = []
+    no_hidden_cause: Pairs = []
+    randomized: Names = []
     beliefs: Annotated[list[BelievedStatement], Field(max_length=1000)] = []
 
 
@@ -160,54 +102,11 @@ class Argument(Message):
 
     knowledge: KnowledgeStatements = KnowledgeStatements()
     decode: Literal["map", "shd", "f1"] = "map"
-    threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
+    threshold: Share = 0.5
     directions: Literal["tempered", "network"] = "tempered"
     hidden: Literal["none", "standing-out", "all"] = "standing-out"
-    hidden_threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
+    hidden_threshold: Share = 0.5
     version: int | None = Field(default=None, description="That of the graph which it changes; another one is refused.")
-
-
-class EdgeFacts(Message):
-    """One edge of the graph."""
-
-    source: str
-    target: str
-    probability: Probability
-    adjacency_probability: Probability
-    direction: Literal["strong", "moderate", "weak"]
-    decided: Literal["required", "by knowledge", "by environment", "by experiment"] | None = Field(
-        description="What decides the direction in place of the network."
-    )
-    required: bool
-
-
-class ShownHiddenCause(Message):
-    """Two variables that probably share a cause outside the table."""
-
-    variables: list[str]
-    probability: Probability
-
-
-class Suggestion(Message):
-    """Knowledge that column names suggest and the graph contradicts."""
-
-    words: str
-    names: list[str]
-    kind: Literal["first tier", "roots"]
-
-
-class Graph(Message):
-    """The current graph, with the argument that led to it."""
-
-    argument: Argument
-    variables: list[str]
-    edges: list[EdgeFacts]
-    hidden_causes: list[ShownHiddenCause]
-    judges_hidden_causes: bool = Field(description="Whether the network gives probabilities of hidden causes.")
-    order: list[str]
-    remarks: list[str]
-    suggestion: Suggestion | None
-    version: int = Field(default=0, description="Goes up with every change of the session.")
 
 
 class StabilityRequest(Message):
@@ -216,219 +115,16 @@ class StabilityRequest(Message):
     resamples: Annotated[int, Field(ge=2, le=100)] = 50
 
 
-class StableEdge(Message):
-    """An edge of the graph, and the share of the resampled tables whose graph has it too."""
-
-    source: str
-    target: str
-    frequency: Probability
-
-
-class Stability(Message):
-    """Progress of the network with resampled tables, and the frequency of each edge in them."""
-
-    state: JobState | Literal["none"]
-    ahead: int
-    share: Probability = Field(description="How much is done.")
-    message: str | None = Field(description="Why it failed.")
-    resamples: int
-    edges: list[StableEdge]
-
-
-class KeptFacts(Message):
-    """An answer that is kept for comparison."""
-
-    number: int
-    name: str
-
-
-class SessionFacts(Message):
-    """A session: its table, how far the network is, and the graph once there is one."""
-
-    session: str
-    state: JobState | Literal["ready"]
-    ahead: int = Field(description="How many tables come first.")
-    seconds: float = Field(description="How long the network has been at it.")
-    message: str | None = Field(description="Why it failed.")
-    offers: list[Offer] = Field(description="What can be done about that.")
-    notice: str | None = Field(description="What to know about the last reading.")
-    table: TableFacts
-    choices: ReadingChoices = Field(description="The choices behind the graph.")
-    asked: ReadingChoices = Field(description="The choices of the last reading, which may have failed.")
-    graph: Graph | None
-    stability: JobState | Literal["none"]
-    kept: list[KeptFacts]
-
-
-class Node(Message):
-    """Position of a variable in pixels; y grows downwards."""
-
-    name: str
-    label: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class Drawing(Message):
-    """The graph to draw and the room for it in pixels; most edges follow the order of the names."""
-
-    names: Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
-    edges: Annotated[list[Pair], Field(max_length=MAX_STATEMENTS)]
-    width: Annotated[float, Field(ge=100, le=10_000)]
-    height: Annotated[float, Field(ge=100, le=10_000)]
-
-
-class DrawnEdge(Message):
-    """The points an edge runs through, from the box of its cause to that of its effect."""
-
-    source: str
-    target: str
-    points: list[list[float]]
-
-
-class Places(Message):
-    """The layout of the graph: causes on top."""
-
-    nodes: list[Node]
-    routes: list[DrawnEdge]
-
-
-# Questions
-
-
-class Axis(Message):
-    """A variable of a plot; the values of one with levels are codes 0, 1, 2, ..."""
-
-    name: str
-    levels: list[str]
-    log: bool = Field(default=False, description="Whether the network read it on a log scale.")
-
-
-class LevelSummary(Message):
-    """The observations with one level of a variable, and the values of a number among them."""
-
-    level: str
-    count: int
-    mean: float | None
-    deviation: float | None = Field(description="Standard deviation.")
-
-
-class Plot(Message):
-    """Two variables against each other: points (some of them if there are many), or how often levels meet."""
-
-    x: Axis
-    y: Axis
-    points: list[list[float]]
-    counts: list[list[int]] | None = Field(description="For two variables with levels: rows are levels of y.")
-    summaries: list[LevelSummary] = Field(description="For a variable with levels and a number: one per level.")
-    shown: int
-    observations: int
-
-
-class PairStability(Message):
-    """The edges between two variables in the graphs of resampled tables."""
-
-    resamples: int
-    frequency: Probability
-    reversed_frequency: Probability
-    words: str
-
-
-class EdgeDetails(Message):
-    """All there is to say about the edge between two variables."""
-
-    source: str
-    target: str
-    words: str
-    sentences: list[str]
-    probability: Probability
-    reversed_probability: Probability
-    no_edge_probability: Probability
-    in_graph: bool
-    hidden_cause_probability: Probability | None = Field(description="Null where the network gives none.")
-    stability: PairStability | None
-    plot: Plot | None = Field(description="Null for a work file without its table.")
-
-
-class CausalPath(Message):
-    """A path from cause to effect, and in which share of the graphs it is the shortest."""
-
-    variables: list[str]
-    share: Probability
-
-
-class CausalQuestion(Message):
-    """Does one variable cause another, and along which paths?"""
-
-    cause: str
-    effect: str
-    words: str
-    probability: Probability
-    reversed_probability: Probability
-    graphs: int
-    paths: list[CausalPath]
-    hidden_causes: str | None = Field(description="On probable hidden causes along the path, in a sentence.")
-
-
-# Comparison
-
-
-class Independence(Message):
-    """An independence that the graph implies: of two variables, given the direct causes of the first."""
-
-    variable: str
-    other: str
-    given: list[str]
-    p_value: Probability
-    contradicted: bool
-
-
-class Evidence(Message):
-    """Evidence against the current graph."""
-
-    words: str = Field(description="Whether the data contradict the graph, or why that was not tested.")
-    tests: int = Field(description="How many independences were tested.")
-    independences: list[Independence] = Field(description="The clearest contradictions first.")
-    reversible: list[list[str]] = Field(description="Edges that no test of independence can direct.")
-    equivalence: str
-
-
-class Probabilities(Message):
-    """The probability of every edge: a row per cause, a column per effect, along the causal order."""
-
-    names: list[str]
-    rows: list[list[Probability]]
-
-
 class KeepRequest(Message):
     """Keep the answer as it stands under a name."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class ComparedAnswer(Message):
-    """One of two answers that are compared."""
+class Drawing(Message):
+    """The graph to draw and the room for it in pixels; most edges follow the order of the names."""
 
-    name: str
-    words: str
-    graph: Graph
-
-
-class Difference(Message):
-    """One way in which two answers differ."""
-
-    kind: Literal["only_left", "only_right", "reversed", "probability", "variable", "statement", "hidden_cause"]
-    words: str
-    pair: list[str] | None = Field(description="The variables of the edge it is about.")
-
-
-class Comparison(Message):
-    """Two answers, where to draw both, and how they differ."""
-
-    left: ComparedAnswer
-    right: ComparedAnswer
-    places: Places
-    words: str
-    differences: list[Difference]
+    names: Names
+    edges: Pairs
+    width: Annotated[float, Field(ge=100, le=10_000)]
+    height: Annotated[float, Field(ge=100, le=10_000)]

@@ -9,30 +9,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
 from causal_arrow.discovery.pipeline import discover, read_for
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.errors import ArrowError
-from causal_arrow.examples import OBSERVATIONAL, load_sachs
+from causal_arrow.errors import ArrowError, TableError
+from causal_arrow.examples import load_example
 from causal_arrow.examples.equations import HOSPITAL_EFFECTS
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
+from causal_arrow.series import SeriesOptions
+from causal_arrow.series.discovery import SeriesDiscovery, discover_series
+from causal_arrow.series.distribution import replace_edges
 from causal_arrow.tables import FileInMemory, RawFrame
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
 from causal_arrow.text import in_digits, reason
-from causal_arrow.web import messages
+from causal_arrow.web.messages import Facts
 from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
-from causal_arrow.web.sessions import EffectAsked, Session, Sessions
+from causal_arrow.web.sessions import EffectAsked, Session, Sessions, about
 from causal_arrow.web.uploads import AbandonedError, Limits, OpenedFile, apart, open_file, read_apart
-from causal_arrow.web.views import session_facts
 from causal_arrow.web.work import ENDING, Store, StoredSession, read_work, session_of, take_up
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -49,28 +51,20 @@ class ExampleTable:
     """The effects by the equations behind a simulated table."""
 
 
-def _as_csv(name: str, values: NDArray[np.float64], names: tuple[str, ...]) -> FileInMemory:
-    lines = [",".join(names), *(",".join(f"{value:g}" for value in row) for row in values)]
-    return FileInMemory(name, ("\n".join(lines) + "\n").encode())
+def _as_csv(name: str, table: pd.DataFrame) -> FileInMemory:
+    return FileInMemory(name, table.to_csv(index=False, float_format="%g", lineterminator="\n").encode())
 
 
 def _hospital() -> FileInMemory:
     return FileInMemory("hospital.csv", (files("causal_arrow.examples") / "data" / "hospital.csv").read_bytes())
 
 
-def _sachs() -> FileInMemory:
-    values, names = load_sachs()
-    return _as_csv("sachs.csv", values[:OBSERVATIONAL], names)
-
-
 def _diabetes() -> FileInMemory:
     from sklearn.datasets import load_diabetes
 
-    table = load_diabetes(scaled=False)
     readable = {"s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "cholesterol/hdl", "s5": "log triglycerides"}
-    readable |= {"s6": "glucose", "bp": "blood pressure"}
-    names = (*(readable.get(name, name) for name in table.feature_names), "progression")
-    return _as_csv("diabetes.csv", np.column_stack([table.data, table.target]), names)
+    readable |= {"s6": "glucose", "bp": "blood pressure", "target": "progression"}
+    return _as_csv("diabetes.csv", load_diabetes(scaled=False, as_frame=True).frame.rename(columns=readable))
 
 
 EXAMPLES = {
@@ -81,7 +75,9 @@ EXAMPLES = {
         "Does the drug lengthen the stay?",
         HOSPITAL_EFFECTS,
     ),
-    "sachs": ExampleTable("Proteins in 853 immune cells (Sachs et al. 2005)", _sachs),
+    "sachs": ExampleTable(
+        "Proteins in 853 immune cells (Sachs et al. 2005)", lambda: _as_csv("sachs.csv", load_example("sachs"))
+    ),
     "diabetes": ExampleTable("442 patients with diabetes, a year on (Efron et al. 2004)", _diabetes),
 }
 
@@ -132,7 +128,7 @@ class Page:
             work = await self._apart(file, partial(read_work, file.content, file.name))
             self.limits.check_used(len(work.parts.answer.names))
             return self.sessions.add(session_of(work, self.settings))
-        return self._session(file, await self._opened(file, trusted))
+        return self.sessions.add(self._session_of(file, await self._opened(file, trusted)))
 
     async def read(self, file: FileInMemory) -> RawFrame:
         """The table in a file, before anything is decided about its columns."""
@@ -206,9 +202,6 @@ class Page:
         if self.store is not None:
             self.store.remove(session.key)
 
-    def _session(self, file: FileInMemory, opened: OpenedFile) -> Session:
-        return self.sessions.add(self._session_of(file, opened))
-
     def _session_of(self, file: FileInMemory, opened: OpenedFile) -> Session:
         session = Session(file, opened.report, opened.raw, opened.columns)
         if opened.left_out:
@@ -226,6 +219,13 @@ class Page:
     def _network(self) -> Network:
         return ready_model(self.settings.model, self.settings.device)
 
+    # Work of the network
+
+    def _submit(self, session: Session, work: Callable[[Job[Any]], Any]) -> Job[Any]:
+        """Put work for a session in line for the network; it stops once nobody waits for it."""
+        job: Job[Any] = Job(lambda: work(job), wanted=lambda: self.sessions.is_waited_for(session))
+        return self.queue.submit(job)
+
     def start(self, session: Session, choices: Settings) -> None:
         """Put the table of a session in line for the network, unless it has answered the same before."""
         self.queue.cancel(session.job)
@@ -236,13 +236,12 @@ class Page:
             session.settle()
             return
 
-        def work() -> Discovery:
-            with stopped_when_unwanted(self._network(), lambda: job):
+        def work(job: Job[Any]) -> Discovery:
+            with stopped_when_unwanted(self._network(), job):
                 return discover(self._source(session, choices, lambda: job.is_wanted), choices)
 
         self.limits.check_used(len(session.columns) - len(choices.reading.drop or ()))
-        job: Job[Discovery] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
-        session.job = self.queue.submit(job)
+        session.job = self._submit(session, work)
 
     def _source(self, session: Session, choices: Settings, is_wanted: Callable[[], bool]) -> RawFrame:
         """The table in the file of a session; other signs of missing cells mean that it is read once more."""
@@ -259,20 +258,41 @@ class Page:
         found = session.current()
         self.queue.cancel(session.resampling)
 
-        def work() -> Pieces[list[GraphDistribution]]:
+        def work(job: Job[Any]) -> Pieces[list[GraphDistribution]]:
             passes = -(-count * found.table.values.size // CELLS_PER_PASS)
             distributions = found.resampled(count, passes=passes)
             read: list[GraphDistribution] = []
             for _ in range(count):
-                with stopped_when_unwanted(found.network, lambda: job):
+                with stopped_when_unwanted(found.network, job):
                     read.append(next(distributions))
                 yield len(read) / count
             return read
 
-        job: Job[list[GraphDistribution]] = Job(work, wanted=lambda: self.sessions.is_waited_for(session))
-        session.resampling = self.queue.submit(job)
+        session.resampling = self._submit(session, work)
 
-    def truth(self, session: Session, asked: EffectAsked) -> dict[str, Any] | None:
+    def start_series(self, session: Session, options: SeriesOptions) -> None:
+        """Put the table as a time series in line. Tiers, roots and forbidden edges hold at every lag."""
+        if any(finding.kind == "sampled" for finding in session.raw.findings):
+            raise TableError(
+                "The page reads a sample of this long table, which leaves gaps in time: use the command line."
+            )
+        self.queue.cancel(session.series)
+        asked = session.asked
+        settings = self.settings.changed(scale=asked.scale, **asked.reading.to_dict(), **options.to_dict())
+        if session.answer is not None:
+            names = [name for name in session.answer.names if name not in (options.time, options.unit)]
+            known = about(session.answer.knowledge, names)
+            settings = settings.changed(knowledge=replace_edges(known, forbidden=known.forbidden))
+
+        def work(job: Job[Any]) -> SeriesDiscovery:
+            with stopped_when_unwanted(self._network(), job):
+                return discover_series(session.raw, settings)
+
+        session.series = self._submit(session, work)
+
+    # Examples
+
+    def truth(self, session: Session, asked: EffectAsked) -> Facts | None:
         """The effect by the equations behind an example, for one step of its cause."""
         example = self.examples.get(session.example)
         value = None if example is None else example.truths.get((asked.cause, asked.effect))
@@ -280,7 +300,3 @@ class Page:
             return None
         words = f"This table was simulated: by its equations the effect is {in_digits(value)}."
         return {"value": value, "words": words}
-
-    def facts(self, session: Session) -> messages.SessionFacts:
-        """The session as the page sees it."""
-        return session_facts(session, self.queue)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.stats import spearmanr
 
 from causal_arrow.discovery.answer import Answer, direction_strength, why_uncaused
 from causal_arrow.discovery.discovery import Discovery
@@ -20,15 +21,13 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Column, Table
 from causal_arrow.text import counted, counted_share, in_digits
-from causal_arrow.web import messages
+from causal_arrow.web.messages import Facts
 from causal_arrow.web.sessions import EffectAsked
 
 MAX_POINTS = 500
 MAX_LISTED = 5
 CURVE_POINTS = 160
 SEED = 0
-
-Bools = NDArray[np.bool_]
 
 
 def probability_words(probability: float) -> str:
@@ -52,27 +51,25 @@ def _two(answer: Answer, first: str, second: str) -> tuple[int, int]:
 
 def edge_details(
     answer: Answer, table: Table | None, source: str, target: str, stability: EdgeStability | None = None
-) -> messages.EdgeDetails:
+) -> Facts:
     """The probability of the edge in both directions, in words, its stability, and the data of the two variables if
     there are any."""
     j, k = _two(answer, source, target)
-    forward, backward = (float(answer.edge_probabilities[pair]) for pair in ((j, k), (k, j)))
-    adjacent = min(forward + backward, 1.0)
-    return messages.EdgeDetails(
-        source=source,
-        target=target,
-        words=_edge_words(answer, source, target),
-        sentences=_evidence(answer, table, j, k),
-        probability=forward,
-        reversed_probability=backward,
-        no_edge_probability=1 - adjacent,
-        in_graph=bool(answer.adjacency[j, k]),
-        hidden_cause_probability=None
-        if answer.confounding_probabilities is None
-        else answer.confounding_probabilities[j, k],
-        stability=None if stability is None else _pair_stability(stability, j, k),
-        plot=None if table is None else plot_of(table, source, target, answer.log_columns),
-    )
+    forward, backward = (min(float(answer.edge_probabilities[pair]), 1.0) for pair in ((j, k), (k, j)))
+    hidden = answer.confounding_probabilities
+    return {
+        "source": source,
+        "target": target,
+        "words": _edge_words(answer, source, target),
+        "sentences": _evidence(answer, table, j, k),
+        "probability": forward,
+        "reversed_probability": backward,
+        "no_edge_probability": 1 - min(forward + backward, 1.0),
+        "in_graph": bool(answer.adjacency[j, k]),
+        "hidden_cause_probability": None if hidden is None else float(hidden[j, k]),
+        "stability": None if stability is None else _pair_stability(stability, j, k),
+        "plot": None if table is None else plot_of(table, source, target, answer.log_columns),
+    }
 
 
 def _edge_words(answer: Answer, source: str, target: str) -> str:
@@ -102,17 +99,17 @@ def _judgement(answer: Answer, source: str, target: str) -> tuple[float, tuple[s
     return min(forward + backward, 1.0), likely, max(forward, backward) / ((forward + backward) or 1.0)
 
 
-def _pair_stability(stability: EdgeStability, j: int, k: int) -> messages.PairStability:
+def _pair_stability(stability: EdgeStability, j: int, k: int) -> Facts:
     source, target = stability.names[j], stability.names[k]
     forward, backward = float(stability.frequencies[j, k]), float(stability.frequencies[k, j])
     counts = [round(share * stability.resamples) for share in (forward, backward, 1 - forward - backward)]
-    return messages.PairStability(
-        resamples=stability.resamples,
-        frequency=min(forward, 1.0),
-        reversed_frequency=min(backward, 1.0),
-        words=f"Of {stability.resamples} bootstrap resamples, {counts[0]} show "
-        f"{source} → {target}, {counts[1]} show {target} → {source}, {counts[2]} show no edge.",
-    )
+    return {
+        "resamples": stability.resamples,
+        "frequency": forward,
+        "reversed_frequency": backward,
+        "words": f"Of {stability.resamples} bootstrap resamples, {counts[0]} show {source} → {target}, "
+        f"{counts[1]} show {target} → {source}, {counts[2]} show no edge.",
+    }
 
 
 RESTS_ON: dict[Decision | None, str] = {
@@ -156,21 +153,17 @@ def _rank_correlation(table: Table, source: str, target: str) -> float | None:
     indices = [table.names.index(name) for name in (source, target)]
     if any(table.columns[index].kind == "category" for index in indices):
         return None
-    both = table.observed[:, indices].all(axis=1)
-    pair = [_ranks(table.values[both, index]) for index in indices]
-    if both.sum() <= 2 or any(ranks.std() == 0 for ranks in pair):
+    pair = table.values[:, indices][table.observed[:, indices].all(axis=1)]
+    if len(pair) <= 2 or (pair == pair[0]).all(axis=0).any():
         return None
-    return float(np.corrcoef(pair[0], pair[1])[0, 1])
+    return float(spearmanr(pair).statistic)
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
+def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> Facts:
+    """The observations of two variables (some of them if there are many), or counts of their levels.
 
-    return np.asarray(rankdata(values), dtype=np.float64)
-
-
-def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> messages.Plot:
-    """The observations of two variables, or counts of their levels."""
+    The values of one with levels are codes 0, 1, 2, ...; the rows of counts are levels of y.
+    """
     across, up = (table.columns[table.names.index(name)] for name in (x, y))
     values = table.values[:, [table.names.index(x), table.names.index(y)]]
     values = values[~np.isnan(values).any(axis=1)]
@@ -191,38 +184,39 @@ def plot_of(table: Table, x: str, y: str, log_columns: Sequence[str] = ()) -> me
         name in log_columns and not column.levels and len(chosen) > 0 and has_logarithms(numbers)
         for name, column, numbers in zip((x, y), (across, up), chosen.T, strict=True)
     ]
-    return messages.Plot(
-        x=messages.Axis(name=x, levels=list(across.levels), log=on_log[0]),
-        y=messages.Axis(name=y, levels=list(up.levels), log=on_log[1]),
-        points=chosen.tolist(),
-        counts=counts,
-        summaries=summaries,
-        shown=len(chosen),
-        observations=len(values),
+    x_axis, y_axis = (
+        {"name": column.name, "levels": list(column.levels), "log": log}
+        for column, log in zip((across, up), on_log, strict=True)
     )
+    return {
+        "x": x_axis,
+        "y": y_axis,
+        "points": chosen.tolist(),
+        "counts": counts,
+        "summaries": summaries,
+        "shown": len(chosen),
+        "observations": len(values),
+    }
 
 
-def _level_summaries(
-    levels: tuple[str, ...], codes: NDArray[np.float64], numbers: NDArray[np.float64]
-) -> list[messages.LevelSummary]:
-    summaries = []
-    for code, level in enumerate(levels):
-        among = numbers[codes == code]
-        summaries.append(
-            messages.LevelSummary(
-                level=level,
-                count=len(among),
-                mean=float(among.mean()) if len(among) else None,
-                deviation=float(among.std(ddof=1)) if len(among) > 1 else None,
-            )
-        )
-    return summaries
+def _level_summaries(levels: tuple[str, ...], codes: NDArray[np.float64], numbers: NDArray[np.float64]) -> list[Facts]:
+    """The number of observations with each level of one variable, and mean and deviation of the other among them."""
+    groups = [numbers[codes == code] for code in range(len(levels))]
+    return [
+        {
+            "level": level,
+            "count": len(among),
+            "mean": float(among.mean()) if len(among) else None,
+            "deviation": float(among.std(ddof=1)) if len(among) > 1 else None,
+        }
+        for level, among in zip(levels, groups, strict=True)
+    ]
 
 
 # Cause and effect
 
 
-def causal_question(found: Discovery, cause: str, effect: str) -> messages.CausalQuestion:
+def causal_question(found: Discovery, cause: str, effect: str) -> Facts:
     """The share of graphs drawn from the distribution in which one variable causes the other, and how."""
     answer = found.answer
     j, k = _two(answer, cause, effect)
@@ -230,36 +224,40 @@ def causal_question(found: Discovery, cause: str, effect: str) -> messages.Causa
     causes = ancestor_frequencies(graphs)
     ways = Counter(way for graph in graphs if (way := shortest_path(graph, j, k)) is not None)
     share = float(causes[j, k])
-    return messages.CausalQuestion(
-        cause=cause,
-        effect=effect,
-        words=f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} "
+    return {
+        "cause": cause,
+        "effect": effect,
+        "words": f"Does {cause} cause {effect}, directly or through others? {probability_words(share)} "
         f"(in {counted_share(share, 'graphs')}).",
-        probability=share,
-        reversed_probability=float(causes[k, j]),
-        graphs=len(graphs),
-        paths=[
-            messages.CausalPath(variables=[answer.names[index] for index in way], share=count / len(graphs))
+        "probability": share,
+        "reversed_probability": float(causes[k, j]),
+        "graphs": len(graphs),
+        "paths": [
+            {"variables": [answer.names[index] for index in way], "share": count / len(graphs)}
             for way, count in ways.most_common(MAX_LISTED)
         ],
-        hidden_causes=hidden_causes_on_the_way(answer, graphs, j, k),
-    )
+        "hidden_causes": hidden_causes_on_the_way(answer, graphs, j, k),
+    }
+
+
+def shortest_path(graph: NDArray[np.bool_], start: int, goal: int) -> tuple[int, ...] | None:
+    """A directed path with as few edges as possible, both ends included; None where there is none."""
+    _, came_from = breadth_first_order(graph, start)
+    path = [goal]
+    while path[0] != start:
+        if (before := int(came_from[path[0]])) < 0:
+            return None
+        path.insert(0, before)
+    return tuple(path)
 
 
 def effect_of(found: Discovery, asked: EffectAsked) -> Effect:
     """The effect that is asked for."""
     _two(found.answer, asked.cause, asked.effect)
-    return found.effect(
-        asked.cause,
-        asked.effect,
-        between=asked.between,
-        level=asked.level,
-        estimator=asked.estimator,
-        randomized=asked.randomized,
-    )
+    return found.effect(asked.cause, asked.effect, **asked.options)
 
 
-def effect_facts(found: Discovery, asked: EffectAsked) -> dict[str, Any]:
+def effect_facts(found: Discovery, asked: EffectAsked) -> Facts:
     """`Effect.to_dict`, the unit, cautions, the curve of its distribution, and the difference without adjustment."""
     effect = effect_of(found, asked)
     return {
@@ -277,7 +275,7 @@ def _cautions(effect: Effect) -> list[str]:
     return [*([disagree] if len(humps) > 1 else []), *effect.notes]
 
 
-def _effect_plot(effect: Effect) -> dict[str, Any]:
+def _effect_plot(effect: Effect) -> Facts:
     """Densities at points, stacked by adjustment set; the rarest sets together."""
     mixture = effect.distribution
     points = mixture.points(CURVE_POINTS)
@@ -290,28 +288,10 @@ def _effect_plot(effect: Effect) -> dict[str, Any]:
     return {"points": points.tolist(), "layers": layers}
 
 
-def shortest_path(graph: Bools, start: int, goal: int) -> tuple[int, ...] | None:
-    """A directed path with as few edges as possible, both ends included; None where there is none."""
-    came_from = {start: start}
-    line = deque([start])
-    while line:
-        here = line.popleft()
-        if here == goal:
-            path = [goal]
-            while path[-1] != start:
-                path.append(came_from[path[-1]])
-            return tuple(reversed(path))
-        for there in np.flatnonzero(graph[here]).tolist():
-            if there not in came_from:
-                came_from[there] = here
-                line.append(there)
-    return None
-
-
 MIN_ROWS = 3
 
 
-def plain_difference(table: Table, asked: EffectAsked) -> dict[str, Any] | None:
+def plain_difference(table: Table, asked: EffectAsked) -> Facts | None:
     """The difference in means, or the slope of a straight line; None for an outcome that has neither."""
     cause, effect = (table.columns[table.names.index(name)] for name in (asked.cause, asked.effect))
     if effect.kind == "category" or asked.level is not None:
@@ -361,41 +341,37 @@ MAX_INDEPENDENCES = 500
 MAX_EXPERIMENTS = 20
 
 
-def evidence(found: Discovery) -> messages.Evidence:
+def evidence(found: Discovery) -> Facts:
     """The independences that the graph implies, each with its test, and the edges that could be reversed."""
     test = found.compatibility(thorough=True)
-    reversible = _reversible(found.answer)
-    return messages.Evidence(
-        words=str(test) if test else why_not_tested(found.table),
-        tests=test.tests if test else 0,
-        independences=_independences(test) if test else [],
-        reversible=[list(edge) for edge in reversible],
-        equivalence=_equivalence(found.answer, len(reversible)),
-    )
+    reversible = [[edge.source, edge.target] for edge in found.answer.edges if not edge.compelled]
+    return {
+        "words": str(test) if test else why_not_tested(found.table),
+        "tests": test.tests if test else 0,
+        "independences": _independences(test) if test else [],
+        "reversible": reversible,
+        "equivalence": _equivalence(len(found.answer.edges), len(reversible)),
+    }
 
 
-def _independences(test: Falsification) -> list[messages.Independence]:
-    pairs = np.argwhere(~np.isnan(test.independence))
-    values = test.independence[pairs[:, 0], pairs[:, 1]]
+def _independences(test: Falsification) -> list[Facts]:
+    """Each independence of a variable of another one, given its direct causes; the clearest contradictions first."""
+    pairs = np.argwhere(~np.isnan(test.independence)).tolist()
+    tested = sorted((float(test.independence[j, k]), j, k) for j, k in pairs)
     return [
-        messages.Independence(
-            variable=test.names[k],
-            other=test.names[j],
-            given=[test.names[index] for index in np.flatnonzero(test.graph[:, k]).tolist()],
-            p_value=float(value),
-            contradicted=bool(value < LEVEL),
-        )
-        for (j, k), value in sorted(zip(pairs.tolist(), values, strict=True), key=lambda each: (each[1], each[0]))
-    ][:MAX_INDEPENDENCES]
+        {
+            "variable": test.names[k],
+            "other": test.names[j],
+            "given": [test.names[index] for index in np.flatnonzero(test.graph[:, k]).tolist()],
+            "p_value": value,
+            "contradicted": value < LEVEL,
+        }
+        for value, j, k in tested[:MAX_INDEPENDENCES]
+    ]
 
 
-def _reversible(answer: Answer) -> list[tuple[str, str]]:
-    """The edges of the graph that point the other way in another graph with the same independences."""
-    return [(edge.source, edge.target) for edge in answer.edges if not edge.compelled]
-
-
-def _equivalence(answer: Answer, reversible: int) -> str:
-    edges = len(answer.edges)
+def _equivalence(edges: int, reversible: int) -> str:
+    """What independences can decide of the directions, in a sentence."""
     if not edges:
         return "The graph has no edge."
     if not reversible:
@@ -406,14 +382,14 @@ def _equivalence(answer: Answer, reversible: int) -> str:
     )
 
 
-def probabilities(answer: Answer) -> messages.Probabilities:
+def probabilities(answer: Answer) -> Facts:
     """The probability of every edge, along the causal order: rows are causes, columns effects."""
     order = [answer.index_of(name) for name in answer.order]
     rows = np.clip(answer.edge_probabilities[np.ix_(order, order)], 0.0, 1.0)
-    return messages.Probabilities(names=list(answer.order), rows=np.round(rows, 4).tolist())
+    return {"names": list(answer.order), "rows": np.round(rows, 4).tolist()}
 
 
-def experiments(found: Discovery, cause: str | None, effect: str | None) -> dict[str, Any]:
+def experiments(found: Discovery, cause: str | None, effect: str | None) -> Facts:
     """Rank what to randomize or to measure next, to learn about one effect, the causes of a variable, or the graph."""
     if cause is not None and effect is None:
         raise ConfigurationError("Expected an effect together with the cause.")

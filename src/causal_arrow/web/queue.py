@@ -69,11 +69,11 @@ class Job(Generic[Result]):
 
 
 @contextlib.contextmanager
-def stopped_when_unwanted(network: Network, job: Callable[[], Job[Any]]) -> Iterator[None]:
+def stopped_when_unwanted(network: Network, job: Job[Any]) -> Iterator[None]:
     """Within this context, raise UnwantedError before the network's next stage once the result is no longer needed."""
 
     def check() -> None:
-        if not job().is_wanted:
+        if not job.is_wanted:
             raise UnwantedError
 
     network.between_stages.append(check)
@@ -122,6 +122,7 @@ class NetworkQueue:
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, job: Job[Any]) -> None:
+        """Do one piece of the job, and put it back in line if there are more."""
         wanted = job.wanted()
         with self._change:
             if job in self._waiting:
@@ -134,34 +135,26 @@ class NetworkQueue:
             if job.state == "waiting":
                 job.state, job.started = "running", time.monotonic()
                 self.started += 1
-        again = False
         try:
-            again = self._piece(job)
+            if job.pieces is None:
+                made = job.work()
+                if not isinstance(made, GeneratorType):
+                    self._finish(job, "done", made)
+                    return
+                job.pieces = made
+            job.share = next(job.pieces)
+        except StopIteration as end:
+            self._finish(job, "done", end.value)
         except UnwantedError:
             self.cancel(job)
             job.pieces = None
         except Exception as failure:
             self._finish(job, "failed", error=failure)
-        if again:
+        else:
             with self._change:
                 self._waiting.append(job)
             with contextlib.suppress(RuntimeError):  # the server stops
                 self._worker.submit(self._run, job)
-
-    def _piece(self, job: Job[Any]) -> bool:
-        """Do one piece of the job; whether there are more."""
-        if job.pieces is None:
-            made = job.work()
-            if not isinstance(made, GeneratorType):
-                self._finish(job, "done", made)
-                return False
-            job.pieces = made
-        try:
-            job.share = next(job.pieces)
-        except StopIteration as end:
-            self._finish(job, "done", end.value)
-            return False
-        return True
 
     def _finish(self, job: Job[Any], state: str, result: Any = None, error: Exception | None = None) -> None:
         with self._change:

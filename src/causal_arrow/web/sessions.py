@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from causal_arrow.discovery.answer import Answer
@@ -54,6 +54,12 @@ class EffectAsked:
     """Whether chance decided on the cause."""
     level: str | None = None
     """The level whose share is the outcome, for an outcome with levels."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `Discovery.effect` that differ from those of the page."""
+        chosen = {each.name: getattr(self, each.name) for each in fields(self)[2:]}
+        return {name: value for name, value in chosen.items() if value != getattr(EffectAsked, name)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,175 +1,133 @@
-"""The page's view of a session: its state, the trust card, the graph and its layout."""
+"""The page's view of a session: its state, and the trust card of its table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-import numpy as np
+from typing import Any
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.pictures.scene import shortened
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.discovery.summary import decided_by, remarks, suggestion, suggestion_sentence
-from causal_arrow.errors import ArrowError, is_out_of_memory
-from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.graphs.layout import layered_layout
+from causal_arrow.errors import ArrowError
+from causal_arrow.series.exports import summarize as summarize_series
+from causal_arrow.series.pictures import as_svg
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Finding
-from causal_arrow.text import capitalized, counted, visible
-from causal_arrow.web import messages
-from causal_arrow.web.queue import NetworkQueue
-from causal_arrow.web.sessions import READ_OFF, Session, read_off
-from causal_arrow.web.wording import PAGE, offers
-
-STATEMENTS = (
-    ("required", "{} is required", " → "),
-    ("forbidden", "{} is forbidden", " → "),
-    ("roots", "nothing causes {}", ""),
-    ("leaves", "{} causes nothing", ""),
-    ("randomized", "{} was randomized", ""),
-    ("no_hidden_cause", "{} share no hidden cause", " and "),
-)
-"""Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""
-
-MAX_NAMED = 12
-"""Edges of a search space that its statement names."""
+from causal_arrow.text import capitalized, counted
+from causal_arrow.web.graphs import graph_of
+from causal_arrow.web.messages import Facts, ReadingChoices
+from causal_arrow.web.queue import Job, NetworkQueue
+from causal_arrow.web.sessions import Session
+from causal_arrow.web.wording import PAGE, failure, offers
 
 
-def statements(knowledge: Knowledge) -> list[str]:
-    """Each statement as a sentence without its full stop; tiers are one statement, and so is a search space."""
-    words = [
-        template.format(entry if isinstance(entry, str) else joint.join(entry))
-        for kind, template, joint in STATEMENTS
-        for entry in getattr(knowledge, kind)
-    ]
-    if knowledge.tiers:
-        words.append("; ".join(f"tier {index}: {', '.join(tier)}" for index, tier in enumerate(knowledge.tiers, 1)))
-    words += [f"believed: {belief}" for belief in knowledge.beliefs]
-    if knowledge.search_space:
-        words.append(f"only these edges may exist: {_some(knowledge.search_space)}")
-    return words
-
-
-def _some(edges: Sequence[tuple[str, str]]) -> str:
-    more = f" and {len(edges) - MAX_NAMED} more" if len(edges) > MAX_NAMED else ""
-    return ", ".join(" → ".join(edge) for edge in edges[:MAX_NAMED]) + more
-
-
-# Pixels of the page's font, wide letters included.
-LETTER_WIDTH, LINE_HEIGHT = 7.4, 17.0
-PADDING = (20.0, 14.0)
-MAX_LETTERS, MAX_LINES = 16, 2
-SPACINGS = ((18.0, 52.0, 1.0), (30.0, 26.0, 1.5))
-"""Gaps in and between layers, and how much wider than the canvas to aim at: long paths leave a layout too tall."""
-MAX_TRIED = 100
-CANVAS = (960.0, 600.0)
-MAX_ZOOM = 1.6  # as in graph.js
-
-
-def session_facts(session: Session, queue: NetworkQueue) -> messages.SessionFacts:
-    """The session as the page sees it."""
+def session_facts(session: Session, queue: NetworkQueue) -> Facts:
+    """The session as the page sees it: `seconds` is how long the network has been at it."""
     job, answer = session.job, session.answer
     error = None if job is None else job.error
-    remedies = error.remedies if isinstance(error, ArrowError) else ()
-    return messages.SessionFacts(
-        session=session.key,
-        state="ready" if job is None else job.state,  # type: ignore[arg-type]
-        ahead=0 if job is None else queue.ahead(job),
-        seconds=0.0 if job is None or job.state != "running" else job.seconds,
-        message=None if error is None else failure(error),
-        offers=offers(remedies),
-        notice=session.notice,
-        table=table_facts(session),
-        choices=_choices(session.choices if session.found is not None else session.asked),
-        asked=_choices(session.asked),
-        graph=None if answer is None else graph_of(answer).model_copy(update={"version": session.version}),
-        stability="none" if session.resampling is None else session.resampling.state,  # type: ignore[arg-type]
-        kept=kept_facts(session),
-    )
+    return {
+        "session": session.key,
+        **_progress(job, queue, "ready"),
+        "seconds": 0.0 if job is None or job.state != "running" else job.seconds,
+        "offers": offers(error.remedies if isinstance(error, ArrowError) else ()),
+        "notice": session.notice,
+        "table": table_facts(session),
+        "choices": _choices(session.choices if session.found is not None else session.asked),
+        "asked": _choices(session.asked),  # those of the last reading, which may have failed
+        "graph": None if answer is None else {**graph_of(answer), "version": session.version},
+        "stability": "none" if session.resampling is None else session.resampling.state,
+        "kept": kept_facts(session),
+    }
 
 
-def _choices(choices: Settings) -> messages.ReadingChoices:
-    return messages.ReadingChoices.model_validate({"scale": choices.scale, **choices.reading.to_dict()})
+def _progress(job: Job[Any] | None, queue: NetworkQueue, without: str = "none") -> Facts:
+    """The state of a job, how many jobs come first, and why it failed."""
+    if job is None:
+        return {"state": without, "ahead": 0, "message": None}
+    return {
+        "state": job.state,
+        "ahead": queue.ahead(job),
+        "message": None if job.error is None else failure(job.error),
+    }
 
 
-def kept_facts(session: Session) -> list[messages.KeptFacts]:
+def _choices(choices: Settings) -> Facts:
+    facts: Facts = ReadingChoices.model_validate({"scale": choices.scale, **choices.reading.to_dict()}).model_dump()
+    return facts
+
+
+def kept_facts(session: Session) -> list[Facts]:
     """The answers that are kept for comparison, in the order they came."""
-    return [messages.KeptFacts(number=each.number, name=each.name) for each in session.kept]
+    return [{"number": each.number, "name": each.name} for each in session.kept]
 
 
-def stability_facts(session: Session, queue: NetworkQueue) -> messages.Stability:
+def stability_facts(session: Session, queue: NetworkQueue) -> Facts:
     """Progress of the network with resampled tables, and the share of them that have each edge of the graph."""
-    job, answer = session.resampling, session.answer
+    job, answer, stability = session.resampling, session.answer, session.stability()
     edges = []
-    if (stability := session.stability()) is not None and answer is not None:
-        edges = [
-            messages.StableEdge(
-                source=edge.source,
-                target=edge.target,
-                frequency=stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)],
-            )
-            for edge in answer.edges
-        ]
-    return messages.Stability(
-        state="none" if job is None else job.state,  # type: ignore[arg-type]
-        ahead=0 if job is None else queue.ahead(job),
-        share=0.0 if job is None else job.share,
-        message=None if job is None or job.error is None else failure(job.error),
-        resamples=0 if session.resampled is None else len(session.resampled),
-        edges=edges,
-    )
+    if stability is not None and answer is not None:
+        for edge in answer.edges:
+            frequency = stability.frequencies[answer.index_of(edge.source), answer.index_of(edge.target)]
+            edges.append({"source": edge.source, "target": edge.target, "frequency": float(frequency)})
+    return {
+        **_progress(job, queue),
+        "share": 0.0 if job is None else job.share,
+        "resamples": 0 if session.resampled is None else len(session.resampled),
+        "edges": edges,
+    }
 
 
-def failure(error: Exception) -> str:
-    """Why something failed, in a sentence."""
-    if isinstance(error, ArrowError):
-        return error.worded(PAGE)
-    if is_out_of_memory(error):
-        return "There is not enough memory for this: use fewer observations or fewer variables."
-    return f"This failed in a way it should not ({type(error).__name__}): please report it."
+def series_facts(session: Session, queue: NetworkQueue) -> Facts:
+    """Progress of the network with the table read as a time series, and its graphs."""
+    found, graph = None if session.series is None else session.series.result, None
+    if found is not None:
+        said = summarize_series(found.answer, PAGE, most=len(found.answer.edges))
+        graph = {
+            "title": said.title,
+            "variables": list(found.answer.names),
+            "columns": list(said.headings),
+            "edges": list(map(list, said.rows)),
+            "sentences": said.sentences,
+            "warnings": list(said.warnings),
+            "summary": as_svg(found.answer, "summary"),
+            "window": as_svg(found.answer, "window"),
+        }
+    return {**_progress(session.series, queue), "graph": graph}
 
 
 # The trust card
 
 
-def table_facts(session: Session) -> messages.TableFacts:
+def table_facts(session: Session) -> Facts:
     """The table and what speaks for and against it: of the answer if there is one, else of the file."""
     report, answer = session.report, session.answer
     findings = report.findings
     if session.found is not None and answer is not None:
         report, findings = session.found.report, answer.findings
-    missing = _missing_cells(report, session)
-    return messages.TableFacts(
-        name=session.file.name,
-        size=_size(report, session, missing),
-        usable=session.found is not None or not any(finding.severity == "problem" for finding in findings),
-        missing=missing,
-        columns=_columns(report, session),
-        findings=[_finding(finding) for finding in findings],
-        against=_against(findings),
-        assumed=_assumed(answer),
-    )
-
-
-def _columns(report: TableReport, session: Session) -> list[messages.ColumnFacts]:
     detected = {column.name: column.kind for column in session.report.columns}
     read = {column.name: column for column in report.columns}
-    return [
-        messages.ColumnFacts(
-            name=column.name,
-            detected=detected.get(column.name),
-            kind=read[column.name].kind if column.name in read else None,
-            levels=list(read[column.name].levels) if column.name in read else [],
-            values=list(column.values),
-            missing=column.missing,
-        )
-        for column in session.columns
-    ]
-
-
-def _missing_cells(report: TableReport, session: Session) -> int:
-    used = {column.name for column in report.columns}
-    return sum(column.missing for column in session.columns if column.name in used)
+    missing = sum(column.missing for column in session.columns if column.name in read)
+    return {
+        "name": session.file.name,
+        "size": _size(report, session, missing),
+        "usable": session.found is not None or not any(finding.severity == "problem" for finding in findings),
+        "missing": missing,
+        "columns": [
+            {
+                "name": column.name,
+                "detected": detected.get(column.name),  # None for one that cannot be read
+                "kind": read[column.name].kind if column.name in read else None,  # None for one that is not used
+                "levels": list(read[column.name].levels) if column.name in read else [],
+                "values": list(column.values),
+                "missing": column.missing,
+            }
+            for column in session.columns
+        ],
+        "findings": [
+            {"severity": finding.severity, "message": finding.message, "offers": offers(finding.remedies)}
+            for finding in findings
+        ],
+        "against": _against(findings),
+        "assumed": _assumed(answer),
+    }
 
 
 DONE_ABOUT_MISSING = {
@@ -222,111 +180,3 @@ def _assumed(answer: Answer | None) -> str:
     known = f" You added {counted(said, 'statement')}." if said else ""
     population = "one population" if answer is None or answer.environment is None else "each environment"
     return f"No feedback, {sufficient}independent observations of {population}.{told}{known}"
-
-
-def _finding(finding: Finding) -> messages.FindingFacts:
-    return messages.FindingFacts(
-        severity=finding.severity,  # type: ignore[arg-type]
-        message=finding.message,
-        offers=offers(finding.remedies),
-    )
-
-
-# The graph
-
-
-def graph_of(answer: Answer) -> messages.Graph:
-    """The graph of an answer."""
-    return messages.Graph(
-        argument=argument_of(answer),
-        suggestion=_suggestion(answer),
-        variables=list(answer.names),
-        edges=[
-            messages.EdgeFacts(
-                source=edge.source,
-                target=edge.target,
-                probability=edge.probability,
-                adjacency_probability=edge.adjacency_probability,
-                direction=edge.direction,  # type: ignore[arg-type]
-                decided=decided_by(answer, edge.source, edge.target),
-                required=edge.required,
-            )
-            for edge in answer.edges
-        ],
-        hidden_causes=_hidden_causes(answer),
-        judges_hidden_causes=answer.confounding_probabilities is not None,
-        order=list(answer.order),
-        remarks=[
-            *(words for words in remarks(answer, PAGE) if words != suggestion_sentence(answer, PAGE)),
-            *(() if answer.decoding.exact else answer.worded_warnings(PAGE)[-1:]),
-        ],
-    )
-
-
-def _suggestion(answer: Answer) -> messages.Suggestion | None:
-    """Knowledge that column names suggest and the graph contradicts; the page adds it in one click."""
-    remedy = suggestion(answer)
-    if remedy is None:
-        return None
-    words = suggestion_sentence(answer, {})
-    return messages.Suggestion(words=words, names=list(remedy.columns), kind=remedy.action)  # type: ignore[arg-type]
-
-
-def _hidden_causes(answer: Answer) -> list[messages.ShownHiddenCause]:
-    return [
-        messages.ShownHiddenCause(variables=[pair.first, pair.second], probability=pair.probability)
-        for pair in answer.hidden_causes
-    ]
-
-
-def argument_of(answer: Answer) -> messages.Argument:
-    """The argument that led to an answer."""
-    statements = answer.knowledge.to_dict()
-    statements.pop("search_space", None)
-    return messages.Argument(knowledge=messages.KnowledgeStatements(**statements), **read_off(answer))
-
-
-def argued(answer: Answer, argument: messages.Argument) -> Answer:
-    """The answer under another argument; KnowledgeError or ConfigurationError where that does not hold together."""
-    knowledge = Knowledge.from_dict(argument.knowledge.model_dump())
-    return answer.refine(knowledge=knowledge, **argument.model_dump(include=set(READ_OFF)))
-
-
-def places_of(
-    names: Sequence[str], edges: Collection[Sequence[str]], canvas: tuple[float, float] = CANVAS
-) -> messages.Places:
-    """The layout of our pictures, for boxes in the page's font, as large as fits a canvas (width, height).
-
-    Edges against the order of the names run upwards.
-    """
-    if not names:
-        return messages.Places(nodes=[], routes=[])
-    index = {name: number for number, name in enumerate(names)}
-    downwards = np.zeros((len(names), len(names)), dtype=bool)
-    for source, target in edges:
-        downwards[tuple(sorted((index[source], index[target])))] = True
-    labels = [shortened(" ".join(visible(name).split()), MAX_LINES, MAX_LETTERS) for name in names]
-    widths = [max(map(len, label.split("\n"))) * LETTER_WIDTH + PADDING[0] for label in labels]
-    height = max((label.count("\n") + 1 for label in labels), default=1) * LINE_HEIGHT + PADDING[1]
-    aspect = canvas[0] / canvas[1]
-    layouts = [
-        layered_layout(downwards, widths, height, gap=gap, layer_gap=layer_gap, aspect=stretch * aspect)
-        for gap, layer_gap, stretch in (SPACINGS if len(names) <= MAX_TRIED else SPACINGS[-1:])
-    ]
-    layout = max(layouts, key=lambda each: min(canvas[0] / each.width, canvas[1] / each.height, MAX_ZOOM))
-    routes = {
-        (names[each.source], names[each.target]): [[float(x), float(layout.height - y)] for x, y in each.points]
-        for each in layout.routes
-    }
-    return messages.Places(
-        nodes=[
-            messages.Node(name=name, label=label, x=float(x), y=float(layout.height - y), width=width, height=height)
-            for name, label, width, (x, y) in zip(names, labels, widths, layout.centers, strict=True)
-        ],
-        routes=[
-            messages.DrawnEdge(
-                source=source, target=target, points=routes.get((source, target)) or routes[target, source][::-1]
-            )
-            for source, target in edges
-        ],
-    )

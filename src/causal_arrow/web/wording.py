@@ -1,12 +1,12 @@
-"""Remedies in the words of the page, and the buttons that carry them out."""
+"""Remedies and failures in the words of the page, and the buttons that carry remedies out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from causal_arrow.errors import Remedy, Wording
+from causal_arrow.errors import ArrowError, Remedy, Wording, is_out_of_memory
 from causal_arrow.text import capitalized, listed
-from causal_arrow.web.messages import Offer
+from causal_arrow.web.messages import Facts
 
 COMPLETE = {
     "model": "leave the gaps to the network",
@@ -62,21 +62,29 @@ PAGE: Wording = {
 }
 """Only what a person can do on the page or in the file."""
 
-OFFERS: dict[str, Callable[[str, Remedy], Offer]] = {
-    "drop": lambda label, remedy: Offer(label=label, drop=list(remedy.columns)),
-    "missing": lambda label, remedy: Offer(label=label, missing=remedy.setting),  # type: ignore[arg-type]
-    "na": lambda label, remedy: Offer(label=label, na=[remedy.setting]),
-    "kind": lambda label, remedy: Offer.model_validate(
-        {"label": label, "kinds": dict.fromkeys(remedy.columns, remedy.setting)}
-    ),
+OFFERS: Mapping[str, Callable[[Remedy], Facts]] = {
+    "drop": lambda remedy: {"drop": list(remedy.columns)},
+    "missing": lambda remedy: {"missing": remedy.setting},
+    "na": lambda remedy: {"na": [remedy.setting]},
+    "kind": lambda remedy: {"kinds": dict.fromkeys(remedy.columns, remedy.setting)},
 }
-"""The remedies that a button carries out."""
+"""The remedies that a button carries out, and what it changes in how the table is read."""
 
 
-def offers(remedies: Sequence[Remedy]) -> list[Offer]:
+def offers(remedies: Sequence[Remedy]) -> list[Facts]:
     """A button for each remedy that the page can carry out."""
+    nothing: Facts = {"drop": [], "missing": None, "na": [], "kinds": {}}
     return [
-        OFFERS[remedy.action](capitalized(PAGE[remedy.action](remedy)), remedy)
+        {"label": capitalized(PAGE[remedy.action](remedy)), **nothing, **OFFERS[remedy.action](remedy)}
         for remedy in remedies
         if remedy.action in OFFERS
     ]
+
+
+def failure(error: Exception) -> str:
+    """Why something failed, in a sentence."""
+    if isinstance(error, ArrowError):
+        return error.worded(PAGE)
+    if is_out_of_memory(error):
+        return "There is not enough memory for this: use fewer observations or fewer variables."
+    return f"This failed in a way it should not ({type(error).__name__}): please report it."
