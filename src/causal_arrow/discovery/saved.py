@@ -1,5 +1,4 @@
-"""The .causal file of a discovery: a zip archive with discovery.json, with the table unless that is left out, and with
-the work of a person on the page where the page wrote it.
+"""The .causal file of a discovery: a zip archive of discovery.json, the table, and the work of a person on the page.
 
 Reading trusts nothing: names and sizes are checked before anything is unpacked, and no part of the file is ever run.
 """
@@ -111,15 +110,18 @@ def archive_at(path: Path, writer: str) -> Iterator[zipfile.ZipFile]:
             yield archive
     except OSError as error:
         raise ConfigurationError(f"Cannot open '{path}': {error.strerror or error}.") from error
-    except zipfile.BadZipFile as error:
-        raise _damaged(path, writer, reason(error)) from error
     except ConfigurationError as error:
         raise ConfigurationError(f"In '{path.name}': {error.message}") from error
     except _DAMAGE as error:
-        raise _damaged(path, writer, f"{type(error).__name__}: {reason(error)}") from error
+        why = reason(error) if isinstance(error, zipfile.BadZipFile) else f"{type(error).__name__}: {reason(error)}"
+        raise ConfigurationError(
+            f"Expected a {ENDING} file that {writer} wrote, got '{path.name}', which is damaged or something else "
+            f"({why})."
+        ) from error
 
 
 _DAMAGE = (
+    zipfile.BadZipFile,
     ValueError,
     LookupError,
     TypeError,
@@ -130,12 +132,6 @@ _DAMAGE = (
     zlib.error,
 )
 """Exceptions that a damaged archive may raise."""
-
-
-def _damaged(path: Path, writer: str, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"Expected a {ENDING} file that {writer} wrote, got '{path.name}', which is damaged or something else ({why})."
-    )
 
 
 def _parts(archive: zipfile.ZipFile) -> Parts:
@@ -177,8 +173,7 @@ def _settings_to_dict(settings: Settings) -> dict[str, Any]:
 
 def _table(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, answer: Answer, observations: int) -> Table:
     """The table, checked against its description in the answer."""
-    shape = observations, len(answer.names)
-    cells = observations * len(answer.names)
+    shape, cells = (observations, len(answer.names)), observations * len(answer.names)
     if not 8 * cells <= entry.file_size <= 9 * cells + MAX_HEADER_BYTES:  # with a byte per cell for interventions
         raise ValueError(f"{TABLE} does not have the size of the table that the answer is about")
     free = storage.free_memory()
@@ -187,10 +182,9 @@ def _table(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, answer: Answer, obs
             f"The table takes {storage.in_words(2 * entry.file_size)} of memory, and {storage.in_words(free)} are free."
         )
     tensors = load(archive.read(TABLE))
-    kinds: Mapping[str, Any] = {"values": np.float64, **({"intervened": np.bool_} if "intervened" in tensors else {})}
-    if set(tensors) != set(kinds) or any(
-        tensors[name].shape != shape or tensors[name].dtype != kind for name, kind in kinds.items()
-    ):
+    found = {name: (tensor.shape, tensor.dtype.name) for name, tensor in tensors.items()}
+    allowed = {"values": (shape, "float64"), "intervened": (shape, "bool")}
+    if "values" not in found or not found.items() <= allowed.items():
         raise ValueError(f"{TABLE} does not hold the table that the answer is about")
     values = tensors["values"]
     for column, cells_of in zip(answer.columns, values.T, strict=True):
