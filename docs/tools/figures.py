@@ -61,7 +61,6 @@ STYLES = {
     "gies": ("#9970AB", "D"),
     "dagma": ("#009E73", "P"),
     "sdcd": ("#882255", "X"),
-    "avici": ("#332288", "d"),
     "varsort": ("#4D4D4D", "<"),
     "r2sort": ("#8F8F8F", ">"),
     "random": ("#BBBBBB", "x"),

@@ -20,7 +20,7 @@ from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import metrics
 from causal_arrow_lab.benchmarks.evaluate import describe_machine, evaluate, plan, remaining
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-from causal_arrow_lab.benchmarks.methods.isolated import ENVIRONMENTS, default_folder, install
+from causal_arrow_lab.benchmarks.methods.isolated import default_folder, install
 from causal_arrow_lab.benchmarks.records import RECORDS_FILE, Record, RecordWriter, read_records
 from causal_arrow_lab.benchmarks.suites import SuiteRow, select_rows, suite
 from causal_arrow_lab.graphs.calibration import edge_reliability
@@ -439,7 +439,7 @@ def test_environments_live_in_the_cache_unless_said_otherwise(monkeypatch: pytes
 
 
 def test_installing_refuses_what_needs_no_environment_and_what_is_not_one(tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match=", ".join(ENVIRONMENTS)):
+    with pytest.raises(BenchmarkError, match="Those that do: sdcd"):
         install("boss", tmp_path)
     (tmp_path / "sdcd").mkdir()
     (tmp_path / "sdcd" / "thesis.txt").write_text("mine")
@@ -454,9 +454,9 @@ def test_a_failed_installation_says_why_and_does_not_count(tmp_path: Path) -> No
     interpreter.write_text("#!/bin/sh\necho 'ERROR: No matching distribution found' >&2\nexit 1\n")
     interpreter.chmod(0o755)
     with pytest.raises(BenchmarkError, match="No matching distribution found"):
-        install("avici", tmp_path / "environments", str(interpreter), say=lambda line: None)
-    with pytest.raises(BenchmarkError, match="--install avici"):
-        prepare("avici", MethodOptions(environments=tmp_path / "environments"))
+        install("sdcd", tmp_path / "environments", str(interpreter), say=lambda line: None)
+    with pytest.raises(BenchmarkError, match="--install sdcd"):
+        prepare("sdcd", MethodOptions(environments=tmp_path / "environments"))
 
 
 # What a user can say

@@ -329,7 +329,6 @@ def test_weights_are_called_by_the_last_name_that_may_differ(source: str, label:
         ("boss:fast", "nothing after a colon"),
         ("arrow:/nowhere", "No model '/nowhere'"),
         ("sdcd", "causal-arrow-lab benchmark --install sdcd"),
-        ("avici", "causal-arrow-lab benchmark --install avici"),
     ],
 )
 def test_a_method_that_cannot_be_run_says_what_to_do(name: str, words: str, tmp_path: Path) -> None:
@@ -337,15 +336,6 @@ def test_a_method_that_cannot_be_run_says_what_to_do(name: str, words: str, tmp_
         require("boss")
     with pytest.raises((BenchmarkError, CheckpointError), match=words):
         prepare(name, MethodOptions(environments=tmp_path))
-
-
-def test_avici_without_weights_says_where_to_get_them(tmp_path: Path) -> None:
-    (tmp_path / "avici").mkdir()
-    (tmp_path / "avici" / "installed.json").write_text('{"versions": {"avici": "1.0.7"}}')
-    with pytest.raises(BenchmarkError, match="--avici-weights"):
-        prepare("avici", MethodOptions(environments=tmp_path))
-    with pytest.raises(BenchmarkError, match=r"kwargs\.json"):
-        prepare("avici", MethodOptions(environments=tmp_path, avici_weights=tmp_path))
 
 
 def test_a_method_whose_package_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

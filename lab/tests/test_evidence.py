@@ -31,7 +31,7 @@ from remarks import remarks_of_suite
 from report import write_report
 from summaries import graph_ap, published_results, summarize
 
-OPTIONS = {"avici_weights": None, "environments": None, "device": "cpu", "scale": "auto"}
+OPTIONS = {"environments": None, "device": "cpu", "scale": "auto"}
 
 
 def record(

@@ -217,8 +217,8 @@ def options_to_json(options: MethodOptions) -> dict[str, str | None]:
 
 def options_from_json(content: Mapping[str, Any]) -> MethodOptions:
     """Read options written by `options_to_json`."""
-    folders = {name: Path(content[name]) for name in ("avici_weights", "environments") if content[name] is not None}
-    return MethodOptions(**{**content, **folders})
+    folder = content["environments"]
+    return MethodOptions(**{**content, "environments": None if folder is None else Path(folder)})
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ def benchmark(
         Literal["auto", "given", "log"],
         typer.Option(help="How arrow reads skewed positive columns: both ways, as given, or their logarithms."),
     ] = "auto",
-    avici_weights: Annotated[Path | None, typer.Option(help="Folder with AVICI's weights.")] = None,
     install: Annotated[
         list[str] | None, typer.Option(help="Make the environment of a method, and run nothing.", metavar="METHOD")
     ] = None,
@@ -59,7 +58,7 @@ def benchmark(
         run_benchmark(
             suites,
             methods,
-            MethodOptions(avici_weights, environments, str(resolve_device(device)), scale),
+            MethodOptions(environments, str(resolve_device(device)), scale),
             datasets=datasets,
             output=output,
             timeout=timeout,

@@ -63,7 +63,7 @@ def title_of(name: str) -> str:
     return f"{title} ({argument})" if argument else title
 
 
-_arrow, _isolated = arrow.prepare_arrow, isolated.prepare_isolated
+_arrow = arrow.prepare_arrow
 
 
 def _search(search: Callable[[Mapping[str, Any]], packages.Search], settings: Mapping[str, Any]) -> Prepare:
@@ -195,12 +195,7 @@ METHODS = {
     "sdcd": MethodKind(
         "SDCD",
         "Stable differentiable causal discovery (in a separate environment)",
-        partial(_isolated, settings=isolated.SDCD_SETTINGS),
-    ),
-    "avici": MethodKind(
-        "AVICI",
-        "A pretrained network (in a separate environment, weights from --avici-weights)",
-        isolated.prepare_avici,
+        isolated.prepare_isolated,
     ),
     "varsort": MethodKind(
         "Variance sorting",

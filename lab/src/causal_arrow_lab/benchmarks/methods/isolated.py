@@ -1,9 +1,7 @@
-"""Methods that run in a separate environment: a process of it, which exchanges npz files with this one.
-
-Such environments are for methods whose packages conflict with ours:
+"""SDCD in a separate environment, because its packages conflict with ours: tables and answers are npz files.
 
     folder/
-      sdcd/          a virtual environment
+      sdcd/              a virtual environment
         installed.json   written last: the installed versions. Without it the installation was interrupted.
         install.log      the output of pip
 
@@ -22,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
@@ -31,99 +29,42 @@ import numpy as np
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.datasets import FloatArray
-from causal_arrow_lab.benchmarks.methods.protocol import (
-    Estimate,
-    Method,
-    MethodOptions,
-    Solve,
-    file_checksum,
-    refuse_argument,
-)
+from causal_arrow_lab.benchmarks.methods.protocol import Estimate, Method, MethodOptions, Solve, refuse_argument
 
 WORKER_SCRIPT = Path(__file__).with_name("isolated_worker.py")
-FOLDER_VARIABLE = "CAUSAL_ARROW_ENVIRONMENTS"
-
-
-@dataclass(frozen=True)
-class Environment:
-    """The environment of a method. `{torch}` in a requirement is the torch version of this installation.
-
-    With the same version, pip reuses the build that it has already fetched instead of another of several gigabytes.
-    """
-
-    method: str
-    requirements: tuple[str, ...]
-    without_dependencies: tuple[str, ...] = ()  # packages that require far more than the method needs
-    reported: tuple[str, ...] = ()  # distributions whose versions belong in a record
-    pythons: str = ""  # versions that are known to work, in words
-
-
-ENVIRONMENTS = {
-    environment.method: environment
-    for environment in (
-        Environment(
-            "sdcd",
-            # wandb, which SDCD imports, needs pkg_resources, which setuptools 81 dropped.
-            ("sdcd==0.1.4", "setuptools<81", "torch=={torch}"),
-            reported=("sdcd", "torch", "numpy"),
-            pythons="3.9 to 3.11 (pandas 1)",
-        ),
-        Environment(
-            "avici",
-            (
-                "jax==0.4.35",
-                "jaxlib==0.4.35",
-                "dm-haiku==0.0.13",
-                "optax==0.2.4",
-                "numpy<2",
-                "pandas<3",
-                "pyarrow==10.0.1",  # avici imports its plasma, which pyarrow 12 dropped
-                "deepdiff",
-                "huggingface-hub",
-                "igraph",
-                "matplotlib",
-                "pyyaml",
-                "tqdm",
-            ),
-            # Its requirements include tensorflow and jupyter, which only training needs.
-            without_dependencies=("avici==1.0.7",),
-            reported=("avici", "jax", "numpy"),
-            pythons="3.10 and 3.11 (pyarrow 10)",
-        ),
-    )
-}
+METHOD = "sdcd"
+SETTINGS = {"standardized": True}
+# wandb, which SDCD imports, needs pkg_resources, which setuptools 81 dropped. With the torch version of this
+# installation pip reuses the build that it has already fetched instead of another of several gigabytes.
+REQUIREMENTS = ("sdcd==0.1.4", "setuptools<81", "torch=={torch}")
+REPORTED = ("sdcd", "torch", "numpy")
+"""Distributions whose versions belong in a record."""
 
 
 def default_folder() -> Path:
-    """The default folder of environments, in the cache folder of the platform."""
-    if chosen := os.environ.get(FOLDER_VARIABLE):
+    """The default folder of environments, in the user's cache."""
+    if chosen := os.environ.get("CAUSAL_ARROW_ENVIRONMENTS"):
         return Path(chosen).expanduser()
-    home = Path.home()
-    if sys.platform == "darwin":
-        cache = home / "Library" / "Caches"
-    elif sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return cache / "causal-arrow" / "environments"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "causal-arrow" / "environments"
 
 
-def installed_versions(method: str, folder: Path | None = None) -> Mapping[str, str]:
-    """The versions in the environment of a method, or a BenchmarkError with the command that installs it."""
-    directory = (folder or default_folder()) / method
+def prepare_isolated(name: str, argument: str, options: MethodOptions) -> Method:
+    """A method whose environment must be installed; BenchmarkError with the command that does it."""
+    refuse_argument(name, argument)
+    directory = (options.environments or default_folder()) / name
     try:
-        installed: dict[str, str] = json.loads((directory / "installed.json").read_text(encoding="utf-8"))["versions"]
+        versions = json.loads((directory / "installed.json").read_text(encoding="utf-8"))["versions"]
     except FileNotFoundError as error:
         raise BenchmarkError(
-            f"The method {method} runs in a separate environment, and there is none at {directory}. "
-            f"Make it with: causal-arrow-lab benchmark --install {method}"
+            f"The method {name} runs in a separate environment, and there is none at {directory}. "
+            f"Make it with: causal-arrow-lab benchmark --install {name}"
         ) from error
-    return installed
+    return Method(name, SETTINGS, versions, lambda: start_isolated(name, worker_command(directory)))
 
 
-def worker_command(method: str, folder: Path | None = None) -> list[str]:
-    """The command that runs the worker script in the environment of a method."""
-    return [str(_interpreter((folder or default_folder()) / method)), "-I", str(WORKER_SCRIPT), method]
+def worker_command(directory: Path) -> list[str]:
+    """The command that runs the worker script in an environment."""
+    return [str(_interpreter(directory)), "-I", str(WORKER_SCRIPT)]
 
 
 def worker_variables() -> dict[str, str]:
@@ -138,11 +79,8 @@ def install(
 
     `python` is the interpreter to build on.
     """
-    if method not in ENVIRONMENTS:
-        raise BenchmarkError(
-            f"The method {method!r} needs no separate environment. Those that do: {', '.join(ENVIRONMENTS)}."
-        )
-    environment = ENVIRONMENTS[method]
+    if method != METHOD:
+        raise BenchmarkError(f"The method {method!r} needs no separate environment. Those that do: {METHOD}.")
     directory = (folder or default_folder()) / method
     if directory.exists() and not (directory / "pyvenv.cfg").exists() and any(directory.iterdir()):
         raise BenchmarkError(
@@ -152,22 +90,26 @@ def install(
     directory.mkdir(parents=True)
     log = directory / "install.log"
     say(f"Making an environment for {method} in {directory}")
-    _run([python or sys.executable, "-m", "venv", str(directory)], log, environment)
-    pip = [str(_interpreter(directory)), "-m", "pip", "install", "--disable-pip-version-check"]
-    requirements = [requirement.format(torch=_our_torch()) for requirement in environment.requirements]
-    say(f"Installing {', '.join([*environment.without_dependencies, *requirements])}")
-    _run([*pip, *requirements], log, environment)
-    if environment.without_dependencies:
-        _run([*pip, "--no-deps", *environment.without_dependencies], log, environment)
+    _run([python or sys.executable, "-m", "venv", str(directory)], log)
+    # 2.13.0+cpu is published as 2.13.0.
+    torch = metadata.version("torch").partition("+")[0]
+    requirements = [requirement.format(torch=torch) for requirement in REQUIREMENTS]
+    say(f"Installing {', '.join(requirements)}")
+    _run([str(_interpreter(directory)), "-m", "pip", "install", "--disable-pip-version-check", *requirements], log)
     say("Trying to import it")
-    _run([*worker_command(method, directory.parent), "--check"], log, environment)
-    versions = _versions(directory, environment)
+    _run([*worker_command(directory), "--check"], log)
+    program = (
+        "import json, platform, sys; from importlib.metadata import version; "
+        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
+    )
+    command = [str(_interpreter(directory)), "-I", "-c", program, *REPORTED]
+    versions = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     (directory / "installed.json").write_text(json.dumps({"versions": versions}), encoding="utf-8")
     say(f"{method} is ready: {', '.join(f'{name} {version}' for name, version in versions.items())}")
     return directory
 
 
-def _run(command: list[str], log: Path, environment: Environment) -> None:
+def _run(command: list[str], log: Path) -> None:
     with log.open("ab") as output:
         try:
             done = subprocess.run(
@@ -185,69 +127,13 @@ def _run(command: list[str], log: Path, environment: Environment) -> None:
         errors = [line for line in lines if line.startswith("ERROR") or "Error:" in line] or lines
         reason = errors[-1].strip() if errors else f"exit status {done.returncode}"
         raise BenchmarkError(
-            f"The environment for {environment.method} could not be made: {reason} (all of it in {log}). "
-            f"It is known to work with Python {environment.pythons}; another interpreter is chosen with --python."
+            f"The environment for {METHOD} could not be made: {reason} (all of it in {log}). It is known to work with "
+            "Python 3.9 to 3.11 (pandas 1); another interpreter is chosen with --python."
         )
 
 
 def _interpreter(directory: Path) -> Path:
     return directory / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-
-
-def _versions(directory: Path, environment: Environment) -> dict[str, str]:
-    """The versions of the reported distributions and of Python in an environment."""
-    program = (
-        "import json, platform, sys; from importlib.metadata import version; "
-        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
-    )
-    command = [str(_interpreter(directory)), "-I", "-c", program, *environment.reported]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    versions: dict[str, Any] = json.loads(answer.stdout)
-    return versions
-
-
-def _our_torch() -> str:
-    """The installed torch version without its local part: 2.13.0+cpu is published as 2.13.0."""
-    from importlib import metadata
-
-    return metadata.version("torch").partition("+")[0]
-
-
-SDCD_SETTINGS = {"standardized": True}
-AVICI_SETTINGS = {"threshold": 0.5}
-
-
-def prepare_isolated(name: str, argument: str, options: MethodOptions, *, settings: Mapping[str, Any]) -> Method:
-    """A method whose environment must be installed."""
-    refuse_argument(name, argument)
-    versions = installed_versions(name, options.environments)
-    command = worker_command(name, options.environments)
-    return Method(name, settings, versions, lambda: start_isolated(name, command))
-
-
-def prepare_avici(name: str, argument: str, options: MethodOptions) -> Method:
-    """AVICI with the user's weights."""
-    refuse_argument(name, argument)
-    versions = installed_versions(name, options.environments)
-    weights = options.avici_weights
-    if weights is None:
-        raise BenchmarkError(
-            "AVICI comes without weights. Download a model from its authors (larslorch/avici on Hugging Face, for "
-            "example the folder scm-v0) and say where it is: --avici-weights DIR. Its checkpoint is a pickle, which "
-            "can run any code: use only files you trust."
-        )
-    checkpoints = sorted(weights.glob("*.pkl"))
-    if not checkpoints or not (weights / "kwargs.json").is_file():
-        raise BenchmarkError(
-            f"Expected kwargs.json and checkpoint_*.pkl of AVICI in {weights}, and they are not there."
-        )
-    command = [*worker_command(name, options.environments), "--weights", str(weights.resolve())]
-    settings = {
-        **AVICI_SETTINGS,
-        "weights": weights.resolve().name,
-        "weights_checksum": file_checksum(checkpoints[-1]),  # avici takes the last one too
-    }
-    return Method(name, settings, versions, lambda: start_isolated(name, command))
 
 
 def start_isolated(name: str, command: list[str]) -> Solve:
@@ -271,7 +157,7 @@ def start_isolated(name: str, command: list[str]) -> Solve:
             return Estimate(
                 adjacency=file["adjacency"] != 0,
                 scores=file["scores"].astype(np.float64),
-                probabilities=file["probabilities"].astype(np.float64) if "probabilities" in file else None,
+                probabilities=None,
                 seconds=float(file["seconds"]),
             )
 

@@ -1,18 +1,16 @@
-"""Run a method inside a separate environment: tables in, answers out, as npz files.
+"""Run SDCD inside its separate environment: tables in, answers out, as npz files.
 
-The interpreter of that environment runs this file; it has numpy and the method's package, but no causal_arrow.
-
-    python isolated_worker.py METHOD [--check] [--weights DIR]
+The interpreter of that environment runs this file; it has numpy and the method's package, but no causal_arrow. With
+`--check` it only tries to import the method.
 
 One JSON line comes in for each table, {"input": PATH, "output": PATH}, and one goes out, {"status": "ok"} or
-{"status": "failed", "error": SENTENCE}. The input holds `data` (N, P), the output `adjacency`, `scores`,
-`probabilities` if the method has them, (P, P) each with [j, k] for j → k, and `seconds`. The first line out is
-{"status": "ready"}. The process ends when its standard input does.
+{"status": "failed", "error": SENTENCE}. The input holds `data` (N, P), the output `adjacency` and `scores`, (P, P)
+each with [j, k] for j → k, and `seconds`. The first line out is {"status": "ready"}. The process ends when its standard
+input does.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -26,16 +24,15 @@ from typing import Any
 import numpy as np
 
 if __name__ == "__main__":  # before numpy is imported: one core for each method
-    for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[_threads] = "1"
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.environ["WANDB_MODE"] = "disabled"
 
 
 Solve = Callable[["np.ndarray[Any, Any]"], "dict[str, Any]"]
 
 
-def start_sdcd(weights: str | None) -> Solve:
+def start_sdcd() -> Solve:
     """Stable differentiable causal discovery (Nazaret et al. 2024), with the settings of its package."""
     import pandas
     import torch
@@ -60,46 +57,6 @@ def start_sdcd(weights: str | None) -> Solve:
         }
 
     return solve
-
-
-def start_avici(weights: str | None) -> Solve:
-    """AVICI (Lorch et al. 2022) with the user's weights: a folder with `kwargs.json` and `checkpoint_*.pkl`."""
-    import inspect
-    from pathlib import Path
-
-    from avici.model import BaseModel, InferenceModel
-    from avici.pretrain import AVICIModel
-    from avici.utils.load import load_checkpoint
-
-    assert weights is not None
-    # avici.load_pretrained looks for kwargs.json in the wrong folder, so its steps are repeated here.
-    state, settings = load_checkpoint(Path(weights))
-    known = inspect.signature(InferenceModel).parameters
-    inference = {key: value for key, value in settings["inference_model_kwargs"].items() if key in known}
-    network = settings["neural_net_kwargs"]
-    network = network.get("model_kwargs", network)
-    inference_model = InferenceModel(**inference, model_class=BaseModel, model_kwargs=network)
-    model = AVICIModel(params=state.params, model=inference_model, expects_counts=False)
-
-    def solve(data: np.ndarray[Any, Any]) -> dict[str, Any]:
-        table = data.astype(np.float32)
-        model(x=table, return_probs=True)  # compiles for tables of this shape
-        start = time.process_time()
-        probabilities = np.asarray(model(x=table, return_probs=True), dtype=np.float64)
-        seconds = time.process_time() - start
-        np.fill_diagonal(probabilities, 0.0)
-        return {
-            "adjacency": probabilities > 0.5,
-            "scores": probabilities,
-            "probabilities": probabilities,
-            "seconds": seconds,
-        }
-
-    return solve
-
-
-METHODS: dict[str, Callable[[str | None], Solve]] = {"avici": start_avici, "sdcd": start_sdcd}
-IMPORTS = {"avici": ("avici.pretrain", "avici.backbone"), "sdcd": ("sdcd.models",)}
 
 
 def standardized(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -135,19 +92,11 @@ def converse() -> tuple[SimpleQueue[dict[str, Any]], Callable[[dict[str, Any]], 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("method", choices=METHODS)
-    parser.add_argument("--check", action="store_true", help="only try to import the method")
-    parser.add_argument("--weights")
-    arguments = parser.parse_args()
-
-    if arguments.check:
-        for module in IMPORTS[arguments.method]:
-            importlib.import_module(module)
+    if "--check" in sys.argv:
+        importlib.import_module("sdcd.models")
         return
-
     requests, say = converse()
-    solve = METHODS[arguments.method](arguments.weights)
+    solve = start_sdcd()
     say({"status": "ready"})
     while True:
         request = requests.get()

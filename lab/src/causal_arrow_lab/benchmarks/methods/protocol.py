@@ -84,8 +84,7 @@ class Solve(Protocol):
 class MethodOptions:
     """Options of methods on the command line."""
 
-    avici_weights: Path | None = None  # folder with AVICI's kwargs.json and checkpoint
-    environments: Path | None = None  # folder of the environments that some methods need
+    environments: Path | None = None  # folder of the environments that methods need
     device: str = "cpu"  # of arrow
     scale: str = "auto"  # of skewed positive columns, for arrow: one of `tables.scales.SCALES`
 
