@@ -68,7 +68,7 @@ def test_a_file_read_in_parts_is_the_same_table(ending: str, tmp_path: Path, mon
     frame = mixed_frame(400)
     frame["late"] = [*np.arange(300) % 7, *(["?"] * 100)]  # words only in the last parts
     frame["late"] = frame["late"].astype(str)
-    frame["large"] = 2**60 + np.arange(400)
+    frame["large"] = 2**60 + 10**12 * np.arange(400)
     frame["flag"] = [True, False] * 200
     path = tmp_path / f"table.{ending}"
     frame.to_csv(path, index=False) if "csv" in ending else getattr(frame, f"to_{ending}")(path)

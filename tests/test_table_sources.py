@@ -149,20 +149,6 @@ def test_a_column_over_the_whole_range_of_numbers_is_a_log_candidate(recwarn: py
     assert not list(recwarn)
 
 
-@pytest.mark.parametrize("start", [2**53, 2**62, -(2**62), 2**63, 10**25])
-def test_distinct_integers_stay_distinct(start: int, tmp_path: Any) -> None:
-    steps = [n * n % 11 for n in range(60)]
-    integers = [start + step for step in steps]
-    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{n},{k}\n" for n, k in zip(integers, steps, strict=True)))
-    for source in ({"a": integers, "b": VALUES[:, 0]}, tmp_path / "t.csv"):
-        table = read_table(source)
-        exact = table.values[:, 0]
-        assert np.array_equal(exact - exact.min(), np.array(steps) - min(steps))
-        assert str(start) in table.findings[0].message
-    missing = pd.array([None, *integers[1:]], dtype=object)
-    assert np.array_equal(read_table({"a": missing, "b": VALUES[:, 0]}, missing="drop").values[:, 0], steps[1:])
-
-
 def test_integers_far_apart_are_used_as_they_are() -> None:
     integers = (np.arange(60) * 2**56) - 2**61
     table = read_table({"a": integers, "b": VALUES[:, 0]})

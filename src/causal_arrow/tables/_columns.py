@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import MAX_NAMED, Remedy
 from causal_arrow.tables._numerals import Numerals, are_dates, read_numerals
-from causal_arrow.tables.options import MAX_EXACT, cell_text
-from causal_arrow.tables.table import Column, in_safe_units
-from causal_arrow.text import closest, counted, first_few, listed, shown
+from causal_arrow.tables.options import cell_text
+from causal_arrow.tables.table import Bools, Column, Floats, in_safe_units
+from causal_arrow.text import closest, counted, cut_short, first_few, listed, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # N rows, P variables
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Where = Callable[[int], str]  # the position of a row, in words
 
 USUAL_MARKERS = frozenset(
@@ -195,9 +193,7 @@ class _Cells:
             column = column.astype(object)
         if types.is_bool_dtype(column):
             return _truth(self.name, column.to_numpy(dtype=float, na_value=np.nan))
-        if types.is_datetime64_any_dtype(column) or isinstance(column.dtype, pd.PeriodDtype):
-            return self.problem("date")
-        if types.is_timedelta64_dtype(column):
+        if column.dtype.kind in "mM" or isinstance(column.dtype, pd.PeriodDtype):
             return self.problem("date")
         if types.is_complex_dtype(column):
             return self.problem("complex")
@@ -206,10 +202,7 @@ class _Cells:
         values = column.to_numpy(dtype=float, na_value=np.nan)
         marked = [float(marker) for marker in self.options.na if is_number(marker)]
         missing = self.missing | np.isin(values, marked)
-        values = np.where(missing, np.nan, values)
-        if types.is_integer_dtype(column) and np.nanmax(np.abs(values), initial=0) > MAX_EXACT:
-            return self._exact_integers([int(value) for value in column[~missing]], values)
-        return NumberColumn(Column(self.name), values)
+        return NumberColumn(Column(self.name), np.where(missing, np.nan, values))
 
     def _objects(self, cells: list[Any]) -> Read:
         """The numbers in a column of text or of mixed objects."""
@@ -231,22 +224,7 @@ class _Cells:
             return self.problem("nested", f"such as {shown(odd, EXAMPLE_LENGTH)}")
         values = np.full(len(cells), np.nan)
         values[~self.gaps] = [_as_float(cell) for cell in present]
-        if all(isinstance(cell, numbers.Integral) for cell in present) and np.nanmax(np.abs(values)) > MAX_EXACT:
-            return self._exact_integers([int(cell) for cell in present], values)
         return NumberColumn(Column(self.name), values)
-
-    def _exact_integers(self, present: list[int], values: Floats) -> NumberColumn:
-        """Integers beyond 2⁵³: if they are close together, their distances from the smallest, which lose no digit."""
-        low, high = min(present), max(present)
-        if high - low > MAX_EXACT:
-            return NumberColumn(Column(self.name), values)
-        exact = values.copy()
-        exact[~np.isnan(values)] = [float(value - low) for value in present]
-        note = (
-            f"Column {self.name!r} holds integers too large for floating-point numbers: their distances "
-            f"from the smallest, {low}, are used."
-        )
-        return NumberColumn(Column(self.name), exact, note)
 
     def _texts(self) -> Read:
         """The numbers that are written in a column of text, or yes and no."""
@@ -257,9 +235,6 @@ class _Cells:
         if numerals.recognized.all():
             if numerals.units:
                 return self.problem("units", numerals.units)
-            whole = np.abs(numerals.values).max() > MAX_EXACT
-            if whole and all(re.fullmatch(r"[+-]?\d+", each) for each in present):
-                return self._exact_integers([int(each) for each in present], values)
             note = f"Column {name!r} contains numbers stored as text; they are used as numbers."
             if numerals.manner:
                 first = int(np.flatnonzero(numerals.decorated)[0])
@@ -273,7 +248,7 @@ class _Cells:
             values[~self.gaps] = [YES_AND_NO[word] for word in words]
             no, yes = sorted(set(words), key=YES_AND_NO.__getitem__)
             if YES_AND_NO[no] != YES_AND_NO[yes]:
-                no, yes = (_most_frequent(present[words == word].tolist()) for word in (no, yes))
+                no, yes = (_usual_text(present[words == word]) for word in (no, yes))
                 return _truth(name, values, (no, yes))
         return self._mixed_texts(numerals)
 
@@ -408,7 +383,7 @@ class _Cells:
             return self.problem("identifier", f"such as {example}")
         if len(levels) > MAX_LEVELS:
             return self.problem("levels", f"{len(levels)}, such as {example}")
-        some = listed([_shortened(level) for level in levels])
+        some = listed([cut_short(level, EXAMPLE_LENGTH) for level in levels])
         note = f"Column {self.name!r} is read as a category with {counted(len(levels), 'level')}: {some}."
         codes = self._codes({level: code for code, level in enumerate(levels)})
         return NumberColumn(Column(self.name, "category", tuple(levels)), codes, note)
@@ -420,7 +395,8 @@ class _Cells:
         return NumberColumn(column, self._codes({low: 0, high: 1}), self._note_on_two(low, high))
 
     def _note_on_two(self, low: str, high: str) -> str:
-        return f"Column {self.name!r} has two levels: {_shortened(high)!r} counts as 1, {_shortened(low)!r} as 0."
+        one, zero = cut_short(high, EXAMPLE_LENGTH), cut_short(low, EXAMPLE_LENGTH)
+        return f"Column {self.name!r} has two levels: {one!r} counts as 1, {zero!r} as 0."
 
     def _codes(self, code_of: dict[str, int]) -> Floats:
         cells = zip(self.text, self.gaps.tolist(), strict=True)
@@ -447,15 +423,11 @@ def _of_two_values(read: NumberColumn, cells: pd.Series) -> NumberColumn:
     return NumberColumn(Column(name, "binary", levels), np.where(np.isnan(numbers), np.nan, higher), note)
 
 
-def _usual_text(cells: pd.Series) -> str:
+def _usual_text(cells: pd.Series | NDArray[Any]) -> str:
     """The text of cells of equal meaning, as most of them are written."""
-    counts = cells.value_counts()
-    return min(cell_text(cell) for cell in counts[counts == counts.max()].index)
-
-
-def _most_frequent(words: list[str]) -> str:
-    counts = Counter(words)
-    return min(word for word, count in counts.items() if count == max(counts.values()))
+    counts = Counter(cells.tolist())
+    most = max(counts.values())
+    return min(cell_text(cell) for cell, count in counts.items() if count == most)
 
 
 def _differ_by_rounding(low: Any, high: Any) -> Any:
@@ -533,13 +505,9 @@ def distinct_levels(column: pd.Series, most: int = MAX_LEVELS) -> tuple[str, ...
         return ()
     if not len(different) or len(different) > 2 * most:  # which blanks around them cannot explain
         return ()
-    text, missing = _words(different.astype(object), np.zeros(len(different), dtype=bool), ())
+    text, missing = _words(different, np.zeros(len(different), dtype=bool), ())
     levels = _sorted_levels(set(text[~missing]))
     return tuple(levels) if len(levels) <= most else ()
-
-
-def _shortened(level: str) -> str:
-    return level if len(level) <= EXAMPLE_LENGTH else level[: EXAMPLE_LENGTH - 3] + "..."
 
 
 def _shown_level(level: str) -> str:

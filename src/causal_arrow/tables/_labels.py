@@ -9,18 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import as_list
 from causal_arrow.tables._columns import MAX_LEVELS, USUAL_MARKERS, Problem, problem_sentences
 from causal_arrow.tables._raw import RawFrame
-from causal_arrow.tables.table import Finding, Table
+from causal_arrow.tables.table import Bools, Finding, Table
 from causal_arrow.text import closest, counted, first_few, listed, shown
 
 # N rows, P variables
-
-Bools = NDArray[np.bool_]
 
 SEPARATOR = ";"
 """Between the names of variables that were set together."""
@@ -54,7 +51,7 @@ def intervened_cells(
     if _is_table_of_truth(labels):
         masks = _from_mask(labels, names, left_out)
     else:
-        masks = _from_labels(_cells(labels), names, where, left_out)
+        masks = _from_labels(labels, names, where, left_out)
     if any(len(mask) != rows for mask in masks.values()):
         raise _wrong_length("interventions", len(next(iter(masks.values()))), rows)
     masks = {name: mask for name, mask in masks.items() if mask.any()}
@@ -70,12 +67,15 @@ def intervened_cells(
     return masks
 
 
+_TRUTH = (bool, np.bool_)
+
+
 def _one_column(labels: Any, names: Sequence[str]) -> Any:
     """The column of a frame of labels with one column; other labels as they are."""
     columns = getattr(labels, "columns", None)
     if columns is None or len(columns) != 1 or len(np.shape(labels)) != 2:
         return labels
-    name, column = _name(columns[0]), labels[columns[0]]
+    name, column = str(columns[0]).strip(), labels[columns[0]]
     cells = column.to_list()
     # A frame with one variable may also say where that one was set.
     if name not in names or not cells or not all(map(_is_zero_or_one, cells)):
@@ -92,9 +92,6 @@ def _is_zero_or_one(cell: Any) -> bool:
     return isinstance(cell, _TRUTH) or (isinstance(cell, numbers.Real) and cell in (0, 1))
 
 
-_TRUTH = (bool, np.bool_)
-
-
 def _is_table_of_truth(labels: Any) -> bool:
     if isinstance(labels, list | tuple):
         rows = [row for row in labels if isinstance(row, list | tuple | np.ndarray)]
@@ -104,16 +101,12 @@ def _is_table_of_truth(labels: Any) -> bool:
     return len(shape) == 2 and (shape[-1] != 1 or hasattr(labels, "columns"))
 
 
-def _cells(labels: Any) -> list[Any]:
+def _from_labels(
+    labels: Any, names: Sequence[str], where: Callable[[int], str], left_out: Sequence[str]
+) -> dict[str, Bools]:
     cells = as_list(np.ravel(labels) if isinstance(labels, np.ndarray) else labels)
     if cells is None:
         raise TableError(f"{EXPECTED}, got {shown(labels)}.")
-    return cells
-
-
-def _from_labels(
-    cells: list[Any], names: Sequence[str], where: Callable[[int], str], left_out: Sequence[str]
-) -> dict[str, Bools]:
     if cells and all(isinstance(cell, _TRUTH) for cell in cells):
         raise TableError(f"{EXPECTED}, got true and false without the name of a variable.")
     masks = {name: np.zeros(len(cells), dtype=bool) for name in names}
@@ -137,12 +130,8 @@ def _hint(label: str, names: Sequence[str], left_out: Sequence[str]) -> str:
         return f"separate several by {SEPARATOR!r}, as in {f'{SEPARATOR} '.join(parts)!r}."
     if label.lower() in NOTHING_SET:
         return "leave the label empty if nothing was set."
-    return _closest_of(label, names, ", or an empty label for none")
-
-
-def _closest_of(name: str, names: Sequence[str], or_else: str = "") -> str:
-    near = closest(name, names)
-    return f"did you mean {near!r}?" if near else f"expected one of {listed(names)}{or_else}."
+    near = closest(label, names)
+    return f"did you mean {near!r}?" if near else f"expected one of {listed(names)}, or an empty label for none."
 
 
 def _several(cell: Any, names: Sequence[str]) -> list[str]:
@@ -166,13 +155,8 @@ def _several(cell: Any, names: Sequence[str]) -> list[str]:
     return parts
 
 
-def _name(name: Any) -> str:
-    return str(name).strip()
-
-
 def _from_mask(labels: Any, names: Sequence[str], left_out: Sequence[str]) -> dict[str, Bools]:
-    named = hasattr(labels, "columns")
-    given = [_name(name) for name in labels.columns] if named else list(names)
+    given = [str(name).strip() for name in labels.columns] if hasattr(labels, "columns") else list(names)
     if isinstance(labels, list | tuple) and len({len(row) for row in labels}) > 1:
         raise TableError(
             f"Expected interventions as true or false for each of {counted(len(names), 'variable')}, got lists of "
@@ -192,9 +176,11 @@ def _from_mask(labels: Any, names: Sequence[str], left_out: Sequence[str]) -> di
     masks = {name: cells[:, index] == 1 for index, name in enumerate(given)}
     strange = [name for name, mask in masks.items() if name not in names and (name not in left_out or mask.any())]
     if strange:
+        near = closest(strange[0], names)
+        hint = f"did you mean {near!r}?" if near else f"expected one of {listed(names)}."
         raise TableError(
             f"The table of interventions has a column {shown(strange[0])}, which is not a variable of the table: "
-            f"{LEFT_OUT if strange[0] in left_out else _closest_of(strange[0], names)}"
+            f"{LEFT_OUT if strange[0] in left_out else hint}"
         )
     return {name: mask for name, mask in masks.items() if name in names}
 
@@ -263,9 +249,9 @@ def with_environments(raw: RawFrame, labels: Any) -> RawFrame:
 
 def missing_environments(table: Table, column: str | None, where: Callable[[int], str]) -> list[Finding]:
     """A problem if rows have no environment; `column` is the name of the column that holds them, if there is one."""
-    gaps = np.zeros(0, dtype=bool)
-    if table.environment is not None:
-        gaps = np.isnan(table.values[:, table.names.index(table.environment)])
+    if table.environment is None:
+        return []
+    gaps = np.isnan(table.values[:, table.names.index(table.environment)])
     if not gaps.any():
         return []
     count = int(gaps.sum())
@@ -282,10 +268,7 @@ def missing_environments(table: Table, column: str | None, where: Callable[[int]
 def unusable_environments(
     problem: Problem, column: str | None, unusable: bool, rows_left_out: bool, model: str
 ) -> Finding:
-    """Why environments cannot be distinguished, and what to do: leaving out their column alone would not help.
-
-    unusable  Whether the column could not be used as a variable either.
-    """
+    """Why environments cannot be distinguished, and what to do; `unusable` as a variable too is their column."""
     subject = "The environments" if column is None else f"The environments in {column!r}"
     everywhere = f", {problem.value}" if column is None else f" ({column!r} is {problem.value} everywhere)"
     sentences = {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.storage import room_for
 from causal_arrow.tables._columns import CellOptions, NumberColumn, column_as_numbers, distinct_levels
-from causal_arrow.tables.options import MAX_EXACT, ReadOptions
+from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Finding, Table
 from causal_arrow.text import closest, listed, shown
 
@@ -314,9 +314,7 @@ class _Packed:
         return np.asarray(numbers[codes])
 
     def _as_numbers(self, column: pd.Series, index: int) -> NDArray[np.float64] | float | None:
-        """The numbers of a column; None if it has words, or whole numbers that lose digits."""
-        from pandas.api import types
-
+        """The numbers of a column; None if it has words."""
         before, form = self._forms[index], _form_of(column)
         if form in ("text", "levels"):
             return None
@@ -324,10 +322,6 @@ class _Packed:
             return float("nan")
         if before == "empty":
             self._forms[index] = before = form
-        if form == "number" and types.is_integer_dtype(column) and len(column):
-            largest = max(abs(int(column.max(skipna=True))), abs(int(column.min(skipna=True))))
-            if largest > MAX_EXACT:
-                return None
         if form == "other":
             read = column_as_numbers(column, "", str, CellOptions(kind="number"))
             if isinstance(read, NumberColumn):

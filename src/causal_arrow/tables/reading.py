@@ -143,8 +143,8 @@ def _read_frame(
     table, problems = _read_columns(roles, options, usual)
     complaints = []
     if options.interventions is not None:
-        left_out = [name for name in raw.names if name not in roles.names]
-        masks = intervened_cells(roles.interventions, roles.names, left_out, len(raw), raw.where)
+        not_used = [name for name in raw.names if name not in roles.names]
+        masks = intervened_cells(roles.interventions, roles.names, not_used, len(raw), raw.where)
         if "intervened" not in abilities:
             complaints.append(_cannot_read_experiments(abilities))
     elif raw.table is not None and raw.table.intervened is not None:
