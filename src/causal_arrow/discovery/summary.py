@@ -60,14 +60,16 @@ def decided_by(answer: Answer, cause: str, effect: str) -> Decision | None:
     return "by knowledge"
 
 
-def direction_words(answer: Answer, edge: DirectedEdge) -> str:
-    """Words for the preference for the direction of an edge, or for what decides it instead of the network."""
-    return decided_by(answer, edge.source, edge.target) or f"{edge.direction} ({edge.direction_probability:.2f})"
+def _cells(answer: Answer, edge: DirectedEdge) -> tuple[str, ...]:
+    """An edge in words, with what decides its direction."""
+    probability = "required" if edge.required else f"{edge.probability:.2f}"
+    preference = f"{edge.direction} ({edge.direction_probability:.2f})"
+    decision = decided_by(answer, edge.source, edge.target) or preference
+    return edge.source, edge.target, probability, f"{edge.adjacency_probability:.2f}", decision
 
 
 def remarks(answer: Answer, wording: Wording = PYTHON) -> list[str]:
-    """Sentences about the graph: rows read of a long or wide table, scales, variables without edges, beliefs,
-    edges that knowledge removed, directions, hidden common causes, experiments and environments."""
+    """Sentences about rows, scales, beliefs, directions, hidden common causes, experiments and environments."""
     sentences = [finding.message for finding in answer.findings if finding.kind == "observations_read"]
     if answer.log_columns:
         sentences.append(f"Analyzed on a log scale: {', '.join(answer.log_columns)}")
@@ -75,17 +77,22 @@ def remarks(answer: Answer, wording: Wording = PYTHON) -> list[str]:
     alone = [name for name in answer.names if name not in linked]
     if alone and answer.edges:
         sentences.append(f"Without edges: {', '.join(alone)}")
-    sentences += [str(belief) for belief in answer.beliefs]
-    sentences += vanished_sentences(answer)
-    sentences += direction_sentences(answer, wording)
-    return [*sentences, *hidden_cause_sentences(answer), *experiment_sentences(answer)]
-
-
-def direction_sentences(answer: Answer, wording: Wording = PYTHON) -> list[str]:
-    """Sentences on how often tempered directions are right, if any, and on knowledge that column names suggest."""
+    sentences += map(str, [*answer.beliefs, *answer.vanished[:MAX_VANISHED]])
+    if (more := len(answer.vanished) - MAX_VANISHED) > 0:
+        sentences.append(f"The knowledge removes {counted(more, 'more such adjacency', 'more such adjacencies')}.")
     undecided = any(decided_by(answer, edge.source, edge.target) is None for edge in answer.edges)
-    rate = RIGHT_ON_REAL_TABLES if undecided and answer.directions == "tempered" else ""
-    return [sentence for sentence in (rate, suggestion_sentence(answer, wording)) if sentence]
+    if undecided and answer.directions == "tempered":
+        sentences.append(RIGHT_ON_REAL_TABLES)
+    if suggested := suggestion_sentence(answer, wording):
+        sentences.append(suggested)
+    sentences += hidden_cause_sentences(answer)
+    if answer.experiments:
+        sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
+        sentences.append(f"Intervened on by experiments: {sets}")
+    if answer.environment is not None:
+        shifted = ", ".join(f"{edge.target} ({edge.probability:.2f})" for edge in answer.shifted)
+        sentences.append(f"Shifted directly between environments ({answer.environment}): {shifted or 'nothing'}")
+    return sentences
 
 
 def is_first_by_name(name: str) -> bool:
@@ -96,8 +103,7 @@ def is_first_by_name(name: str) -> bool:
 
 
 def suggestion(answer: Answer) -> Remedy | None:
-    """The knowledge to offer where arrows point into columns that come first by their names: tiers, or roots if the
-    knowledge has tiers already. `setting` is the number of arrows. None if there is nothing to suggest."""
+    """The knowledge to offer where arrows point into columns that come first by their names; `setting` counts them."""
     known = answer.constraints
     first = np.array([is_first_by_name(name) for name in answer.names], dtype=bool) & ~known.required.any(axis=0)
     into = answer.adjacency & ~first[:, None] & first & ~known.forbidden.T
@@ -115,10 +121,10 @@ def suggestion_sentence(answer: Answer, wording: Wording = PYTHON) -> str:
     if remedy is None:
         return ""
     count = int(remedy.setting)
-    one = len(remedy.columns) == 1
+    whose, them = ("its name", "it") if len(remedy.columns) == 1 else ("their names", "them")
     sentence = (
-        f"By {'its name' if one else 'their names'}, nothing else in the table causes {listed(remedy.columns)}, but "
-        f"{counted(count, 'arrow points', 'arrows point')} into {'it' if one else 'them'}."
+        f"By {whose}, nothing else in the table causes {listed(remedy.columns)}, but "
+        f"{counted(count, 'arrow points', 'arrows point')} into {them}."
     )
     if remedy.action not in wording:
         return sentence
@@ -135,35 +141,14 @@ def hidden_cause_sentences(answer: Answer) -> list[str]:
         shown = first_few(list(map(str, pairs)), MAX_HIDDEN_CAUSES)
         sentences.append(f"Possible hidden common cause: {shown}")
     if others and level is not None:
+        do, are = ("does", "is") if others == 1 else ("do", "are")
         count = f"{counted(others, 'further pair' if pairs else 'pair')} above {answer.hidden_threshold:g}"
-        verb = "does" if others == 1 else "do"
+        fact = f"{count} {do} not stand out from the median of all pairs ({level.median:.2f})"
         sentences.append(
-            f"Hidden causes: {count} {verb} not stand out from the median of all pairs ({level.median:.2f}) and "
-            f"{'is' if others == 1 else 'are'} not shown."
+            f"Hidden causes: {fact} and {are} not shown."
             if pairs
-            else f"This table does not distinguish hidden causes: {count} {verb} not stand out from the median of all "
-            f"pairs ({level.median:.2f})."
+            else f"This table does not distinguish hidden causes: {fact}."
         )
-    return sentences
-
-
-def experiment_sentences(answer: Answer) -> list[str]:
-    """Name the variables that experiments intervened on, and those that differ between environments."""
-    sentences = []
-    if answer.experiments:
-        sets = ", ".join(f"{name} (in {counted(count, 'observation')})" for name, count in answer.experiments.items())
-        sentences.append(f"Intervened on by experiments: {sets}")
-    if answer.environment is not None:
-        shifted = ", ".join(f"{edge.target} ({edge.probability:.2f})" for edge in answer.shifted)
-        sentences.append(f"Shifted directly between environments ({answer.environment}): {shifted or 'nothing'}")
-    return sentences
-
-
-def vanished_sentences(answer: Answer) -> list[str]:
-    """For each pair that is probably adjacent but not shown because of the knowledge, why; the first few of many."""
-    sentences = [str(pair) for pair in answer.vanished[:MAX_VANISHED]]
-    if (more := len(answer.vanished) - MAX_VANISHED) > 0:
-        sentences.append(f"The knowledge removes {counted(more, 'more such adjacency', 'more such adjacencies')}.")
     return sentences
 
 
@@ -171,29 +156,18 @@ def vanished_sentences(answer: Answer) -> list[str]:
 class Summary:
     """An answer in words, in the order in which every surface shows it: text, notebook, command line, report."""
 
-    title: str
-    """The size of the table."""
+    title: str  # the size of the table
     model: str | None
-    headings: tuple[str, ...]
-    """Headings of the columns of edges."""
-    rows: tuple[tuple[str, ...], ...]
-    """The edges, the most probable first; the first few of many."""
-    edges: int
-    """The number of edges."""
-    count: str
-    """The same in a sentence."""
-    order: str
-    """The causal order, in a sentence."""
+    headings: tuple[str, ...]  # of the columns of edges
+    rows: tuple[tuple[str, ...], ...]  # the edges, the most probable first; the first few of many
+    edges: int  # all of them
+    count: str  # of edges, in a sentence
+    order: str  # the causal order, in a sentence
     remarks: tuple[str, ...]
-    """Further facts about the graph."""
-    test: str
-    """Whether the data contradict the graph; empty where it was not tested."""
+    test: str  # whether the data contradict the graph; empty where it was not tested
     contradicted: bool
-    """Whether they do."""
     warnings: tuple[str, ...]
-    """Reasons to be careful."""
     if_none: str = "No two variables are adjacent with enough probability to show an edge."
-    """The sentence instead of an empty table."""
 
     @property
     def sentences(self) -> list[str]:
@@ -253,16 +227,11 @@ def to_text(summary: Summary) -> str:
 
 def to_html(summary: Summary, picture: str = "") -> str:
     """The summary for a notebook or a report: picture, edges, order, test, warnings."""
-    careful = [f"<b>Careful:</b> {html.escape(warning)}" for warning in summary.warnings]
-    paragraphs = [line for line in (summary.more, summary.no_edges, *summary.sentences) if line]
-    return "".join(
-        [
-            f"<div><p><b>{html.escape(summary.title_with_model)}</b></p>{picture}",
-            html_table(summary.headings, summary.rows),
-            *(f"<p>{line}</p>" for line in [*map(html.escape, paragraphs), *careful]),
-            "</div>",
-        ]
-    )
+    lines = [html.escape(line) for line in (summary.more, summary.no_edges, *summary.sentences) if line]
+    lines += [f"<b>Careful:</b> {html.escape(warning)}" for warning in summary.warnings]
+    head = f"<p><b>{html.escape(summary.title_with_model)}</b></p>{picture}"
+    paragraphs = "".join(f"<p>{line}</p>" for line in lines)
+    return f"<div>{head}{html_table(summary.headings, summary.rows)}{paragraphs}</div>"
 
 
 def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -284,13 +253,3 @@ def picture_of(answer: Answer) -> str:
         pictures.save_graph(answer, file)
         text = file.read_text(encoding="utf-8")
     return text[text.index("<svg") :]
-
-
-def _cells(answer: Answer, edge: DirectedEdge) -> tuple[str, ...]:
-    return (
-        edge.source,
-        edge.target,
-        "required" if edge.required else f"{edge.probability:.2f}",
-        f"{edge.adjacency_probability:.2f}",
-        direction_words(answer, edge),
-    )
