@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from causal_arrow.errors import BenchmarkError
+from causal_arrow_lab.benchmarks.calibration import CALIBRATION_FLOOR, FINE_BINS, Reliability, pool
 from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import SUITES
-from causal_arrow_lab.graphs.calibration import CALIBRATION_FLOOR, FINE_BINS, Reliability, pool
 from document import Block, Cell, Grid, Heading, Paragraph
 from summaries import DEVELOPMENT, Summary, reliability_by_method, summarize
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from causal_arrow_lab.graphs.calibration import Reliability
+from causal_arrow_lab.benchmarks.calibration import Reliability
 from summaries import (
     BETTER_OF,
     INSTANT,

@@ -21,12 +21,12 @@ from torch import Tensor
 from causal_arrow.errors import ArrowError
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
 from causal_arrow_lab.network.checkpoint import load_model
 from causal_arrow_lab.network.devices import computing_in, product_rate, resolve_device, synchronize
 from causal_arrow_lab.network.model import ArrowModel
 from causal_arrow_lab.network.pairwise import PairwiseEncoder
 from causal_arrow_lab.network.replay import ReplayedModel
+from causal_arrow_lab.skeleton_order import NetworkOutput
 from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
 SINGLE = ((500, 50), (1000, 100))  # N, P

@@ -375,7 +375,7 @@ def accuracy(options: argparse.Namespace) -> Iterator[ScaleRecord]:
     """Answer drawn tasks with few or many observations read one by one, and statistics of all or of these alone."""
     import torch
 
-    from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
+    from causal_arrow_lab.skeleton_order import SkeletonOrder
     from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
     distribution, observations = TaskDistribution.for_training("broad"), options.observations

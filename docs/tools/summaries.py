@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from causal_arrow_lab.benchmarks.calibration import Reliability, pool
 from causal_arrow_lab.benchmarks.effects import MAX_EXPERIMENTS
 from causal_arrow_lab.benchmarks.methods import METHODS_FOR, title_of
 from causal_arrow_lab.benchmarks.records import Record, count_by_status
 from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
-from causal_arrow_lab.graphs.calibration import Reliability, pool
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,12 +18,12 @@ import pytest
 
 from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import metrics
+from causal_arrow_lab.benchmarks.calibration import edge_reliability
 from causal_arrow_lab.benchmarks.evaluate import describe_machine, evaluate, plan, remaining
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
 from causal_arrow_lab.benchmarks.methods.isolated import default_folder, install
 from causal_arrow_lab.benchmarks.records import RECORDS_FILE, Record, RecordWriter, read_records
 from causal_arrow_lab.benchmarks.suites import SuiteRow, select_rows, suite
-from causal_arrow_lab.graphs.calibration import edge_reliability
 
 POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="process groups and shell scripts are POSIX")
 CHEAP = ["varsort", "random", "empty"]

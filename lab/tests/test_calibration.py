@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from causal_arrow.errors import GraphError
-from causal_arrow_lab.graphs.calibration import calibration_errors, edge_reliability, pool
+from causal_arrow_lab.benchmarks.calibration import calibration_errors, edge_reliability, pool
 
 CHAIN = np.eye(3, k=1, dtype=bool)
 

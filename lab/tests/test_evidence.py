@@ -20,11 +20,11 @@ import pytest
 from calibration_tables import calibration_blocks, pooled_by_tables, share_right
 from causal_arrow.errors import BenchmarkError, ConfigurationError
 from causal_arrow.graphs import metrics
+from causal_arrow_lab.benchmarks import calibration
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
 from causal_arrow_lab.benchmarks.records import Record, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES
 from causal_arrow_lab.benchmarks.worker import run_job
-from causal_arrow_lab.graphs import calibration
 from docs_scripts import DOCS, load_script
 from figures import benchmark_figures
 from remarks import remarks_of_suite

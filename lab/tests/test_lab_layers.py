@@ -17,7 +17,7 @@ PACKAGE = Package.of(
         "_version": 0,
         "batches": 0,
         "programs": 0,
-        "graphs": 1,
+        "skeleton_order": 1,
         "synthetic": 1,
         "network": 2,
         "pretraining": 3,
@@ -27,7 +27,7 @@ PACKAGE = Package.of(
     },
 )
 
-BARE = {"programs", "graphs", "synthetic", "network", "pretraining"}
+BARE = {"programs", "skeleton_order", "synthetic", "network", "pretraining"}
 """Parts that run on a GPU machine with torch, numpy and safetensors alone."""
 
 LIGHT = set(sys.stdlib_module_names) | {"torch", "numpy", "safetensors", "tomli", "triton"}

@@ -1,10 +1,9 @@
-"""Laws of what can be known: the exact posterior, the suite it is for, and the projection that training would find."""
+"""Laws of what can be known: the exact posterior, and the suite it is for."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy import integrate, stats
 
 from causal_arrow.errors import BenchmarkError
@@ -13,7 +12,6 @@ from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
 from causal_arrow_lab.benchmarks.methods.references import DEGREES, all_dags, local_scores, posterior_of, subset_score
 from causal_arrow_lab.benchmarks.networks import LIMIT_MODELS, LIMIT_VARIABLES, draw_limit_dataset, normal_wishart_model
 from causal_arrow_lab.benchmarks.suites import suite
-from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder, edgewise_kl, kl_projection
 
 
 def solve(data: np.ndarray) -> object:
@@ -127,50 +125,3 @@ def test_the_normal_wishart_model_is_that_of_the_training_tasks() -> None:
     squares = np.array([model[0, 1] ** 2 / (model[0, 0] * model[1, 1]) for model in models])
     degrees = 15.0 ** random.uniform(size=4000)
     assert stats.ks_2samp(squares, random.beta(0.5, degrees / 2)).pvalue > 0.01
-
-
-# The projection of appendix B.4
-
-
-def marginals_without_an_order() -> torch.Tensor:
-    """a before b before c before a, each more often than not: no scores have that."""
-    return torch.tensor([[0.0, 0.5, 0.1], [0.1, 0.0, 0.6], [0.4, 0.1, 0.0]], dtype=torch.float64)
-
-
-def test_marginals_that_are_representable_are_their_own_projection() -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(5, 5, generator=generator, dtype=torch.float64)
-    original = SkeletonOrder(logits + logits.T, torch.randn(5, generator=generator, dtype=torch.float64))
-    projected = kl_projection(original.edge_marginals())
-    torch.testing.assert_close(projected.edge_marginals(), original.edge_marginals(), atol=1e-7, rtol=1e-6)
-
-
-def test_the_kl_projection_is_nearer_than_the_least_squares_one_and_than_its_neighbours() -> None:
-    marginals = marginals_without_an_order()
-    nearest = kl_projection(marginals)
-    distance = float(edgewise_kl(marginals, nearest))
-    assert 0 < distance < float(edgewise_kl(marginals, SkeletonOrder.from_marginals(marginals))) - 1e-3
-    generator = torch.Generator().manual_seed(1)
-    for _ in range(50):
-        step = 0.01 * torch.randn(3, 4, generator=generator, dtype=torch.float64)
-        logits = nearest.skeleton_logits + step[:, :3] + step[:, :3].T
-        assert float(edgewise_kl(marginals, SkeletonOrder(logits, nearest.order_scores + step[:, 3]))) > distance
-
-
-def test_the_edgewise_kl_is_the_excess_of_the_training_loss() -> None:
-    """Theorem 3: expected composite NLL minus its minimum over all marginals, here over two graphs as likely."""
-    graphs = torch.tensor([[[0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]], dtype=torch.float64)
-    marginals = graphs.mean(dim=0).clamp(0.02, 0.98)
-    weights = torch.stack([marginals[0, 1], 1 - marginals[0, 1]])
-    found = kl_projection(torch.tensor([[0.0, 0.5], [0.02, 0.0]], dtype=torch.float64))
-    other = SkeletonOrder(torch.full((2, 2), 0.3, dtype=torch.float64), torch.tensor([0.2, 0.0], dtype=torch.float64))
-
-    def loss(distribution: SkeletonOrder) -> float:
-        values = torch.stack([distribution.composite_nll(graph) for graph in graphs])
-        return float((weights * values).sum())
-
-    def excess(distribution: SkeletonOrder) -> float:
-        eta = torch.tensor([[0.0, 0.5], [0.0, 0.0]], dtype=torch.float64)
-        return float(edgewise_kl(eta, distribution))
-
-    assert loss(other) - loss(found) == pytest.approx(excess(other) - excess(found), abs=1e-6)

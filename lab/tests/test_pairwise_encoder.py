@@ -19,8 +19,8 @@ from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF
 from causal_arrow_lab import ArrowConfig, ArrowModel
 from causal_arrow_lab import load_model as load_torch_model
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
 from causal_arrow_lab.network.pairwise import PairwiseEncoder
+from causal_arrow_lab.skeleton_order import NetworkOutput
 from small_network import distance as distance_of_answers
 from small_network import random_weights
 

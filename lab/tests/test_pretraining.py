@@ -26,7 +26,6 @@ from causal_arrow.network import checkpoint
 from causal_arrow.network.checkpoint import read_extra
 from causal_arrow.network.config import PairwiseConfig
 from causal_arrow.output import claimed_folder
-from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
 from causal_arrow_lab.network.checkpoint import load_model, load_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
 from causal_arrow_lab.pretraining import processes, train, trainer
@@ -52,6 +51,7 @@ from causal_arrow_lab.pretraining.stream import (
 from causal_arrow_lab.pretraining.train import pretrain
 from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import draw_validation, format_scores, task_scores, validate
+from causal_arrow_lab.skeleton_order import SkeletonOrder
 
 TINY = PretrainingConfig.from_dict(
     {

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from causal_arrow.errors import BenchmarkError
+from causal_arrow_lab.benchmarks.calibration import edge_reliability
 from causal_arrow_lab.benchmarks.methods import METHODS
 from causal_arrow_lab.benchmarks.records import Record, RecordWriter, read_packed, read_records, write_packed
 from causal_arrow_lab.benchmarks.suites import SUITES, suite
-from causal_arrow_lab.graphs.calibration import edge_reliability
 from document import Cell, Grid, Heading, Picture, to_markdown
 from report import report_blocks, write_report
 from suite_pages import suite_page

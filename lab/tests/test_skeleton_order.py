@@ -15,7 +15,7 @@ from torch import Tensor
 
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.dag import is_acyclic
-from causal_arrow_lab.graphs.skeleton_order import (
+from causal_arrow_lab.skeleton_order import (
     MAX_VARIABLES_EXACT,
     NetworkOutput,
     SkeletonOrder,
@@ -410,7 +410,7 @@ def test_sampled_orders_follow_plackett_luce() -> None:
 
 def test_seeds_reproduce_samples_and_pieces_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     distribution = random_distribution(6)
-    monkeypatch.setattr("causal_arrow_lab.graphs.skeleton_order.ENTRIES_PER_PIECE", 36 * 4)
+    monkeypatch.setattr("causal_arrow_lab.skeleton_order.ENTRIES_PER_PIECE", 36 * 4)
     graphs = distribution.sample_dags(10, seeded())
     assert torch.equal(graphs, distribution.sample_dags(10, seeded()))
     assert not torch.equal(graphs, distribution.sample_dags(10, seeded(1)))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from causal_arrow_lab._version import __version__
 
 if TYPE_CHECKING:
-    from causal_arrow_lab.graphs.skeleton_order import SkeletonOrder
     from causal_arrow_lab.network.checkpoint import load_model, save_model
     from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
+    from causal_arrow_lab.skeleton_order import SkeletonOrder
     from causal_arrow_lab.synthetic.tasks import TaskBatch, TaskDistribution
 
 _HOME = {
     "ArrowConfig": "causal_arrow_lab.network.model",
     "ArrowModel": "causal_arrow_lab.network.model",
-    "SkeletonOrder": "causal_arrow_lab.graphs.skeleton_order",
+    "SkeletonOrder": "causal_arrow_lab.skeleton_order",
     "TaskBatch": "causal_arrow_lab.synthetic.tasks",
     "TaskDistribution": "causal_arrow_lab.synthetic.tasks",
     "load_model": "causal_arrow_lab.network.checkpoint",

@@ -34,7 +34,7 @@ import numpy as np
 from causal_arrow.errors import BenchmarkError, check_choice
 from causal_arrow.inputs import checked, parse_json
 from causal_arrow.output import claimed_folder, replace_file
-from causal_arrow_lab.graphs.calibration import Reliability, pool
+from causal_arrow_lab.benchmarks.calibration import Reliability, pool
 
 RECORDS_FILE = "records.jsonl"
 RELIABILITIES = ("reliability", "reliability_above_floor", "adjacencies", "directions", "ancestors")

@@ -21,6 +21,7 @@ import numpy as np
 
 from causal_arrow.errors import ArrowError, BenchmarkError
 from causal_arrow.graphs import dag, metrics
+from causal_arrow_lab.benchmarks import calibration
 from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 from causal_arrow_lab.benchmarks.effects import (
     Course,
@@ -38,7 +39,6 @@ from causal_arrow_lab.benchmarks.methods import Estimate, Method, MethodOptions,
 from causal_arrow_lab.benchmarks.methods.isolated_worker import converse, sentence_of
 from causal_arrow_lab.benchmarks.records import table_to_lists
 from causal_arrow_lab.benchmarks.suites import suite
-from causal_arrow_lab.graphs import calibration
 
 
 def hidden_ap(dataset: Dataset, answer: Estimate) -> float:

@@ -23,12 +23,12 @@ from causal_arrow.network.protocol import check_parts
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.text import shown
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.graphs.skeleton_order import NetworkOutput, SkeletonOrder
 from causal_arrow_lab.network.devices import computing_in, resolve_device, resolve_precision
 from causal_arrow_lab.network.encoder import Encoder
 from causal_arrow_lab.network.pairwise import PairwiseEncoder
 from causal_arrow_lab.network.paper import PaperConfig, PaperEncoder
 from causal_arrow_lab.network.replay import ReplayedModel
+from causal_arrow_lab.skeleton_order import NetworkOutput, SkeletonOrder
 
 
 class EncoderKind(NamedTuple):

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow_lab.batches import TensorBatch
-from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
+from causal_arrow_lab.skeleton_order import NetworkOutput
 
 MAX_SHAPES = 4
 """For which graphs are kept; each holds the memory of a pass, up to half a gigabyte."""

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow_lab.batches import TensorBatch, Truth
-from causal_arrow_lab.graphs.skeleton_order import NetworkOutput
 from causal_arrow_lab.network.checkpoint import load_model, load_state, save_model, save_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel, encoder_kind, encoder_name
 from causal_arrow_lab.pretraining.config import PretrainingConfig
@@ -20,6 +19,7 @@ from causal_arrow_lab.pretraining.optimizer import AveragedWeights, build_optimi
 from causal_arrow_lab.pretraining.processes import Processes, Stopwatch, without_averaging
 from causal_arrow_lab.pretraining.stream import UNLIMITED, Shape, TaskStream, fit_memory_model
 from causal_arrow_lab.pretraining.validation import Score, ValidationPart, validate
+from causal_arrow_lab.skeleton_order import NetworkOutput
 
 MEMORY_SHARE = 0.8
 """Share of the device's memory that microbatches may fill."""

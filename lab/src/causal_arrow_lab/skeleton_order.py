@@ -21,13 +21,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
+from torch.nn.functional import logsigmoid
 
 from causal_arrow.errors import GraphError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 
-# P variables; "..." stands for any batch dimensions, none included
-
+# B tables, P variables; "..." stands for any batch dimensions, none included
 
 # The exact likelihood visits 2^P sets of variables.
 MAX_VARIABLES_EXACT = 14
@@ -88,8 +87,7 @@ class SkeletonOrder:
             ν_jk = r_jk + r_kj            s_j − s_k = ρ_jk = log(r_jk / r_kj)
 
         Marginals that no skeleton–order distribution has get the scores closest to ρ in least squares;
-        `order_consistency` measures how close that is, and `projection.kl_projection` has those that training would
-        find.
+        `order_consistency` measures how close that is.
         """
         log_ratios = _log_ratios(edge_marginals)
         skeleton_probabilities = _widened(edge_marginals + edge_marginals.mT)
@@ -316,9 +314,6 @@ def _sets_by_size(variables: int) -> list[tuple[NDArray[np.intp], NDArray[np.int
     return levels
 
 
-# B tables, P variables
-
-
 @dataclass(frozen=True, eq=False)
 class NetworkOutput:
     """A distribution over DAGs for each table, and log-odds that two variables share a hidden cause."""
@@ -349,48 +344,3 @@ class NetworkOutput:
             order.order_scores.detach().cpu().float().numpy(),
             None if confounding is None else confounding.detach().cpu().float().numpy(),
         )
-
-
-# P variables
-
-
-MAX_ITERATIONS = 500
-
-
-def edgewise_kl(edge_marginals: Tensor, distribution: SkeletonOrder) -> Tensor:
-    """Σ_{j≠k} KL(Bern(η_jk) ‖ Bern(r_jk)), how far a distribution is from marginals η, in nats.  (...)"""
-    marginals = edge_marginals.double()
-    apart = ~torch.eye(marginals.shape[-1], dtype=torch.bool, device=marginals.device)
-    known = marginals.masked_fill(~apart, 0.5)
-    logits = distribution.edge_logits().double().masked_fill(~apart, 0.0)
-    entropy = -torch.xlogy(known, known) - torch.xlogy(1 - known, 1 - known)
-    excess = binary_cross_entropy_with_logits(logits, known, reduction="none") - entropy
-    return excess.masked_fill(~apart, 0.0).sum(dim=(-2, -1))
-
-
-def kl_projection(edge_marginals: Tensor) -> SkeletonOrder:
-    """The distribution nearest to directed edge marginals (..., P, P) in edgewise KL divergence, in double precision.
-
-    By L-BFGS from the least-squares one, so never farther than that.
-    """
-    start = SkeletonOrder.from_marginals(edge_marginals.double())
-    logits = start.skeleton_logits.detach().clone().requires_grad_()
-    scores = start.order_scores.detach().clone().requires_grad_()
-    search = torch.optim.LBFGS(
-        [logits, scores],
-        max_iter=MAX_ITERATIONS,
-        tolerance_grad=1e-10,
-        tolerance_change=1e-14,
-        line_search_fn="strong_wolfe",
-    )
-
-    def distance() -> Tensor:
-        search.zero_grad()
-        here = SkeletonOrder((logits + logits.mT) / 2, scores)
-        total = edgewise_kl(edge_marginals, here).sum()
-        total.backward()
-        return total
-
-    search.step(distance)
-    with torch.no_grad():
-        return SkeletonOrder((logits + logits.mT) / 2, scores - scores.mean(dim=-1, keepdim=True))
