@@ -15,10 +15,8 @@ Kind = Literal["number", "binary", "ordered", "category"]
 Missing = Literal["auto", "model", "error", "drop", "impute"]
 KINDS: tuple[str, ...] = get_args(Kind)
 MISSING_CHOICES: tuple[str, ...] = get_args(Missing)
-
 Several = Sequence[Any]
 """One value or several: `one_or_several` makes a list of them."""
-
 Form = Literal["text", "flag", "names", "column", "missing", "kinds", "orders"]
 """The form of an option's value: text, true or false, several values, the name of a column (in Python also a label for
 each row), what to do about missing values, the kinds of some columns, the levels of some columns."""
@@ -41,8 +39,9 @@ class Option:
     """Its name on the command line."""
 
 
-def _about(form: Form, help: str, **flag: str) -> dict[str, str]:
-    return {"form": form, "help": help, **flag}
+def _option(form: Form, help: str, default: Any = None, **flag: str) -> Any:
+    """A field of ReadOptions with what `Option` says about it."""
+    return field(default=default, metadata={"form": form, "help": help, **flag})
 
 
 @checked
@@ -92,62 +91,40 @@ class ReadOptions:
     6
     """
 
-    columns: Several | None = field(default=None, metadata=_about("names", "Use only these columns, in this order."))
-    drop: Several | None = field(default=None, metadata=_about("names", "Leave out these columns."))
-    missing: str = field(
+    columns: Several | None = _option("names", "Use only these columns, in this order.")
+    drop: Several | None = _option("names", "Leave out these columns.")
+    missing: str = _option(
+        "missing",
+        "What to do about missing values: leave them to the model, which sees what is missing (model), stop "
+        "(error), leave out incomplete rows (drop), or fill them in (impute); auto is model if the model can read "
+        "them, else error.",
         default="auto",
-        metadata=_about(
-            "missing",
-            "What to do about missing values: leave them to the model, which sees what is missing (model), stop "
-            "(error), leave out incomplete rows (drop), or fill them in (impute); auto is model if the model can read "
-            "them, else error.",
-        ),
     )
-    na: Several | None = field(
-        default=None,
-        metadata=_about(
-            "names",
-            "Values that count as missing, such as '?' or -999, in addition to empty cells and the usual NA, NaN, "
-            "null.",
-        ),
+    na: Several | None = _option(
+        "names",
+        "Values that count as missing, such as '?' or -999, in addition to empty cells and the usual NA, NaN, null.",
     )
-    delimiter: str | None = field(
-        default=None,
-        metadata=_about("text", "Field separator of a text file, a character or tab; detected by default."),
+    delimiter: str | None = _option("text", "Field separator of a text file, a character or tab; detected by default.")
+    decimal: str | None = _option("text", "Decimal sign of a text file, . or , (detected by default).")
+    sheet: str | int | None = _option("text", "Sheet of an Excel workbook; the first one by default.")
+    header: bool = _option("flag", "Whether the first line holds the names.", default=True)
+    kinds: Mapping[Any, str] | None = _option(
+        "kinds",
+        f"What a column holds, where that should not be detected: {', '.join(KINDS[:-1])} or {KINDS[-1]}.",
+        flag="kind",
     )
-    decimal: str | None = field(
-        default=None, metadata=_about("text", "Decimal sign of a text file, . or , (detected by default).")
+    ordered: Mapping[Any, Sequence[Any]] | None = _option(
+        "orders", "The levels of a column in their order, the smallest first."
     )
-    sheet: str | int | None = field(
-        default=None, metadata=_about("text", "Sheet of an Excel workbook; the first one by default.")
+    interventions: Any = _option(
+        "column",
+        "The column that names, for each row, the variable that an experiment has set, or several separated by "
+        "semicolons; empty for none.",
     )
-    header: bool = field(default=True, metadata=_about("flag", "Whether the first line holds the names."))
-    kinds: Mapping[Any, str] | None = field(
-        default=None,
-        metadata=_about(
-            "kinds",
-            f"What a column holds, where that should not be detected: {', '.join(KINDS[:-1])} or {KINDS[-1]}.",
-            flag="kind",
-        ),
-    )
-    ordered: Mapping[Any, Sequence[Any]] | None = field(
-        default=None, metadata=_about("orders", "The levels of a column in their order, the smallest first.")
-    )
-    interventions: Any = field(
-        default=None,
-        metadata=_about(
-            "column",
-            "The column that names, for each row, the variable that an experiment has set, or several separated by "
-            "semicolons; empty for none.",
-        ),
-    )
-    environments: Any = field(
-        default=None,
-        metadata=_about(
-            "column",
-            "The column that says where or when a row was observed (site, batch, period): a category that nothing in "
-            "the table causes.",
-        ),
+    environments: Any = _option(
+        "column",
+        "The column that says where or when a row was observed (site, batch, period): a category that nothing in "
+        "the table causes.",
     )
 
     def __post_init__(self) -> None:
@@ -156,7 +133,7 @@ class ReadOptions:
             raise TableError(f"Expected . or , as the decimal sign, got {shown(self.decimal)}.")
         check_declared(self.kinds, self.ordered)
         markers = [str(marker).strip() for marker in one_or_several(self.na, "na")]
-        checked = {
+        plain = {
             "columns": None if self.columns is None else tuple(one_or_several(self.columns, "columns")),
             "drop": tuple(one_or_several(self.drop, "drop")) or None,
             "na": tuple(markers) or None,
@@ -164,7 +141,7 @@ class ReadOptions:
             "kinds": self.kinds or None,
             "ordered": self.ordered or None,
         }
-        for name, value in checked.items():
+        for name, value in plain.items():
             object.__setattr__(self, name, value)
 
     def changed(self, **changes: Any) -> ReadOptions:
