@@ -238,6 +238,12 @@ class Effect(Readable, WithFrames):
         return self.median * self.standard_unit if self.median else 0.0
 
     @property
+    def rank(self) -> tuple[bool, float, float, str]:
+        """Sort effects on one outcome: those that most graphs do not identify last, large and probable ones first."""
+        size = round(abs(self.standardized) * self.probability_of_path, EQUAL_DIGITS)
+        return self.verdict == "not identified", -size, self.probability_of_none, self.treatment
+
+    @property
     def by_adjustment_set(self) -> pd.DataFrame:
         """The effect under each adjustment set, one row per set, the most frequent first."""
         return self._framed(self._sets())

@@ -24,7 +24,7 @@ from causal_arrow.discovery.effects.adjustment import (
     instruments,
     most_frequent_first,
 )
-from causal_arrow.discovery.effects.effect import EQUAL_DIGITS, LEVEL, Effect, Order, RowEffects, SetEffect
+from causal_arrow.discovery.effects.effect import LEVEL, Effect, Order, RowEffects, SetEffect
 from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import (
     WEAK,
@@ -154,7 +154,7 @@ def design_for(
     curved_numbers: bool = False,
 ) -> Design:
     """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
-    change = change_of(table.columns[treatment], between, table.values[:, treatment])
+    change = change_of(table.columns[treatment], between)
     code = level_asked(table.columns[outcome], level)
     rows = with_both_ends(table, treatment, outcome, change.levels) & table.observed.all(axis=1)
     if rows.sum() < MIN_OBSERVATIONS:
@@ -204,14 +204,7 @@ def estimate_effects(
             found.append(_estimate(answer, table, drawn, None, own, random))
         except _NoEstimateError as error:
             without[name] = error.reason
-    found.sort(
-        key=lambda each: (
-            each.verdict == "not identified",
-            -round(abs(each.standardized) * each.probability_of_path, EQUAL_DIGITS),
-            each.probability_of_none,
-            each.treatment,
-        )
-    )
+    found.sort(key=lambda each: each.rank)
     return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories), without)
 
 
@@ -265,7 +258,7 @@ def _estimate(
 ) -> Effect:
     t, y = drawn.ends
     graphs, hidden = answer.carried_by(t, drawn.graphs, drawn.hidden)
-    change = change_of(table.columns[t], between, table.values[:, t])
+    change = change_of(table.columns[t], between)
     level = level_asked(table.columns[y], question.level)
     if question.randomized:
         by_trial, (chosen, notes) = True, _of_trial(table, t, y, question)
@@ -365,8 +358,7 @@ def _on_named_set(
     names, t = asked.answer.names, asked.ends[0]
     notes = []
     worst = [index for index in np.argsort(-spoils, kind="stable").tolist() if spoils[index] > MAX_SPOILED]
-    if worst:
-        named = [f"{names[index]} ({counted_share(float(spoils[index]))})" for index in worst]
+    if named := [f"{names[index]} ({counted_share(float(spoils[index]))})" for index in worst]:
         notes.append(
             f"In most graphs {names[t]} affects {first_few(named, 3)} on its way to {names[asked.ends[1]]} or through "
             "it: then adjusting for that biases the effect."
@@ -374,18 +366,16 @@ def _on_named_set(
     asked_for = Counter[int]()
     for members, count in own.sets.items():
         asked_for.update(dict.fromkeys(set(members) - set(chosen), count))
-    left_out = [(index, count / own.graphs) for index, count in asked_for.most_common() if count > own.graphs / 2]
-    if left_out:
-        named = [f"{names[index]} ({counted_share(share)})" for index, share in left_out]
+    often = [(names[index], count / own.graphs) for index, count in asked_for.most_common() if count > own.graphs / 2]
+    if named := [f"{name} ({counted_share(share)})" for name, share in often]:
         notes.append(f"Most graphs adjust for {first_few(named, 3)}.")
     if found := asked.by_sets(own.sets, random).estimates:
-        centers, spreads, freedoms = zip(*(each[:3] for each in found.values()), strict=True)
-        mixture = mixture_of([own.sets[key] for key in found], centers, spreads, freedoms)
-        low, middle, high = sorted(asked.change.size * mixture.quantile(share) for share in (0.05, 0.5, 0.95))
-        notes.append(
-            f"By the graphs' own adjustment sets: {in_digits(middle)} ({LEVEL:.0%} interval {in_digits(low)} to "
-            f"{in_digits(high)})."
+        mixture = mixture_of(
+            [own.sets[key] for key in found], *zip(*(each[:3] for each in found.values()), strict=True)
         )
+        quantiles = sorted(asked.change.size * mixture.quantile(share) for share in (0.05, 0.5, 0.95))
+        low, middle, high = map(in_digits, quantiles)
+        notes.append(f"By the graphs' own adjustment sets: {middle} ({LEVEL:.0%} interval {low} to {high}).")
     return notes
 
 
@@ -417,8 +407,7 @@ def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[T
     elif table.intervened is not None and table.intervened[:, t].any():
         table = table.only(np.asarray(table.intervened[:, t]))
         notes.append(f"From the {counted(table.observations, 'row')} in which {table.names[t]} was set.")
-    if missing := attrition(table, t, y):
-        notes.append(missing)
+    notes += attrition(table, t, y)
     notes.append("If some did not take what they were assigned, the effect of taking it is larger.")
     return table, notes
 
@@ -638,25 +627,17 @@ def _from_fewer(table: Table, t: int, change: Change, wanted: Mapping[Set, int],
 def _why_no_estimate(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> _NoEstimateError:
     """The error where no set has an estimate."""
     names = asked.answer.names
-    few = bool(set(found.why_not.values()) - {NOTHING_LEFT})
+    few, count = bool(set(found.why_not.values()) - {NOTHING_LEFT}), counted(found.with_both_ends, "observation")
     if counts.reversed == counts.graphs:
         reason = f"{names[asked.ends[1]]} causes {names[asked.ends[0]]} in every graph"
     elif not few:
-        reason = (
-            "the variables to adjust for leave nothing of the treatment, or there are too few observations "
-            f"({found.with_both_ends:,}) for them"
-        )
+        left = "the variables to adjust for leave nothing of the treatment"
+        reason = f"{left}, or there are too few observations ({found.with_both_ends:,}) for them"
     elif found.with_both_ends < MIN_OBSERVATIONS:
-        of_levels = "" if asked.change.levels is None else ", and one of the levels to compare"
-        reason = (
-            f"only {counted(found.with_both_ends, 'observation')} have values of both variables{of_levels}, and "
-            f"{MIN_OBSERVATIONS} are the fewest"
-        )
+        levels = "" if asked.change.levels is None else ", and one of the levels to compare"
+        reason = f"only {count} have values of both variables{levels}, and {MIN_OBSERVATIONS} are the fewest"
     else:
-        reason = (
-            f"of {counted(found.with_both_ends, 'observation')} with values of both variables, too few have values of "
-            "all that has to be adjusted for"
-        )
+        reason = f"of {count} with values of both variables, too few have values of all that has to be adjusted for"
     remedies = [] if asked.table.observed.all() or not few else [Remedy("missing", setting="impute")]
     return _NoEstimateError(asked.answer, asked.ends, reason, remedies)
 
@@ -679,7 +660,7 @@ def _effect(
         SetEffect(
             tuple(names[member] for member in members),
             count / graphs,
-            _scaled(found.estimates[members], asked.change.size),
+            found.estimates[members].times(asked.change.size),
             found.observations[members],
             members not in found.flexible,
         )
@@ -696,8 +677,8 @@ def _effect(
         risks = float(np.nanmean(table.values[:, y])), float(np.nanmean(table.values[:, t]))
     interval = None
     if found.instrument is not None:
-        low, high = (end * asked.change.size for end in found.instrument.interval)
-        interval = min(low, high), max(low, high)
+        low, high = sorted(end * asked.change.size for end in found.instrument.interval)
+        interval = low, high
     return Effect(
         treatment=names[t],
         outcome=names[y],
@@ -726,25 +707,18 @@ def _effect(
     )
 
 
-def _scaled(estimate: SetEstimate, size: float) -> SetEstimate:
-    return estimate._replace(
-        effect=estimate.effect * size, standard_error=estimate.standard_error * abs(size), moments=None
-    )
-
-
 def _row_effects(asked: _Asked, counts: AdjustmentCounts, found: _Found) -> RowEffects | None:
     """The contribution of each observation to the effect, averaged over the most frequent sets."""
     moments = {members: each.moments for members, each in found.estimates.items() if each.moments is not None}
     if not moments:
         return None
-    numerator, denominator = np.zeros((2, asked.table.observations))
+    averaged = Moments(*np.zeros((2, asked.table.observations)))
     total = sum(counts.sets[members] for members in moments)
-    for members, (above, below) in moments.items():
-        weight = counts.sets[members] / total / below.sum()
-        numerator[found.rows[members]] += weight * above * asked.change.size
-        denominator[found.rows[members]] += weight * below
-    everything = np.ones(asked.table.observations, dtype=bool)
-    return RowEffects(asked.table, Moments(numerator, denominator), asked.clusters(everything))
+    for members, own in moments.items():
+        weight = counts.sets[members] / total / own.denominator.sum()
+        averaged.numerator[found.rows[members]] += weight * own.numerator * asked.change.size
+        averaged.denominator[found.rows[members]] += weight * own.denominator
+    return RowEffects(asked.table, averaged, asked.clusters(np.ones(asked.table.observations, dtype=bool)))
 
 
 # Knowledge and graphs
@@ -775,15 +749,9 @@ def _check_knowledge(answer: Answer, t: int, y: int) -> None:
     treatment, outcome = answer.names[t], answer.names[y]
     _check_caused(answer, outcome)
     if outcome in answer.knowledge.roots:
-        raise KnowledgeError(
-            f"By the knowledge {outcome!r} is a root: nothing in the table causes it, and there is no effect to "
-            "estimate."
-        )
-    if treatment in answer.knowledge.leaves:
-        raise KnowledgeError(
-            f"By the knowledge {treatment!r} is a leaf: it causes nothing in the table, and there is no effect to "
-            "estimate."
-        )
-    raise KnowledgeError(
-        f"The knowledge rules out every path from {treatment!r} to {outcome!r}: there is no effect to estimate."
-    )
+        why = f"By the knowledge {outcome!r} is a root: nothing in the table causes it, and"
+    elif treatment in answer.knowledge.leaves:
+        why = f"By the knowledge {treatment!r} is a leaf: it causes nothing in the table, and"
+    else:
+        why = f"The knowledge rules out every path from {treatment!r} to {outcome!r}:"
+    raise KnowledgeError(f"{why} there is no effect to estimate.")

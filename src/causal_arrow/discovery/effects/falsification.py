@@ -1,9 +1,8 @@
 """Is a graph compatible with a table? Tests of the independences that it implies, against node-permuted graphs.
 
 A causal graph says that each variable, given its direct causes, is independent of everything that it does not affect
-(the local Markov property). Each such statement is tested. Some tests fail by chance, or because relations are odd; so
-the same is counted for graphs of the same shape whose variables have changed places (Eulig et al. 2023, as in DoWhy). A
-graph that does no better than those says nothing about this table.
+(the local Markov property). Some tests of this fail by chance, or because relations are odd; so the same is counted for
+graphs of the same shape whose variables have changed places (Eulig et al. 2023, as in DoWhy).
 
 The test: every number has three functions, its value and the second and third Hermite function of its normal score; a
 category has the indicators of its levels. With all functions of the causes regressed out, Wilks' likelihood ratio says
@@ -29,7 +28,7 @@ from causal_arrow.network.basis import hermite_functions, normal_scores
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.scales import has_logarithms, with_logarithms
 from causal_arrow.tables.table import Table, in_safe_units
-from causal_arrow.text import Readable, capitalized, counted, counted_share, listed
+from causal_arrow.text import Readable, capitalized, counted, counted_share, first_few, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,36 +179,24 @@ class Falsification(Readable, WithFrames):
             sentences.append("So the test has little power here.")
         else:
             sentences.append("This tests independences; it does not confirm directions.")
-        for frame, words, sign, ends in (
-            (self._contradictions, "Dependent against the graph", "–", ("depends_on", "variable")),
-            (
-                self._unsupported_edges,
-                "Not confirmed by this test, which looks at means alone",
-                "→",
-                ("source", "target"),
-            ),
-        ):
-            if len(frame):
-                pairs: dict[object, str] = {}
-                for a, b in zip(*(frame[end] for end in ends), strict=True):
-                    # A pair without a direction may be tested from either end, and is named once.
-                    pairs.setdefault(frozenset((a, b)) if sign == "–" else (a, b), f"{a} {sign} {b}")
-                named = list(pairs.values())[:MAX_NAMED]
-                more = f" and {len(pairs) - MAX_NAMED} more" if len(pairs) > MAX_NAMED else ""
-                sentences.append(f"{words}: {', '.join(named)}{more}.")
+        # A pair without a direction may be tested from either end, and is named once.
+        dependent: dict[frozenset[str], str] = {}
+        for row in self._contradictions.itertuples():
+            dependent.setdefault(frozenset((row.depends_on, row.variable)), f"{row.depends_on} – {row.variable}")
+        if dependent:
+            sentences.append(f"Dependent against the graph: {first_few(list(dependent.values()), MAX_NAMED)}.")
+        if edges := [f"{row.source} → {row.target}" for row in self._unsupported_edges.itertuples()]:
+            named = first_few(edges, MAX_NAMED)
+            sentences.append(f"Not confirmed by this test, which looks at means alone: {named}.")
         return " ".join(sentences)
 
 
 def falsify(
     graph: Bools, table: Table, permutations: int, random: np.random.Generator, hidden: Bools | None = None
 ) -> Falsification:
-    """Test the independences that the graph (P, P) implies, and those of `permutations` node-permuted graphs.
-
-    Of variables that share a `hidden` cause (P, P) with another nothing is tested: what it leaves independent depends
-    on more than their direct causes. Incomplete observations, and those in which an experiment set a variable, are left
-    out.
-    """
+    """Test the independences that the graph (P, P) implies, and those of `permutations` node-permuted graphs."""
     functions = Functions.of(_testable(table))
+    # What a `hidden` cause (P, P) of a variable leaves independent of it depends on more than its direct causes.
     touched = np.zeros(len(graph), dtype=bool) if hidden is None else np.asarray(hidden.any(axis=0))
     permuted, equivalent = [], 0
     for _ in range(permutations):
@@ -228,24 +215,19 @@ def falsify(
 
 
 def compatibility(answer: Answer, table: Table, thorough: bool = False) -> Falsification | None:
-    """Whether the graph of an answer is compatible with its table, for the report card.
-
-    Up to 20 variables this is the test of `Arrow.falsify`, with 100 permuted graphs, and up to 60 the same with 20 of
-    them. None for more variables, where that would take long, or where experiments or too few complete observations
-    leave nothing to test with. A `thorough` test has 100 permuted graphs, whatever the number of variables.
-    """
+    """Whether the graph of an answer is compatible with its table, for the report card; None if that takes long or
+    there is nothing to test with."""
     wide = table.variables > MAX_REPORTED and not thorough
     if wide or why_not_tested(table):
         return None
-    plain = _testable(on_scale_of(answer, table))
-    random = np.random.default_rng(0)
     permutations = PERMUTATIONS if thorough or table.variables <= FEW_VARIABLES else REPORTED_PERMUTATIONS
-    return falsify(answer.adjacency, plain, permutations, random, answer.suspected)
+    random = np.random.default_rng(0)
+    return falsify(answer.adjacency, on_scale_of(answer, table), permutations, random, answer.suspected)
 
 
 def why_not_tested(table: Table) -> str:
     """Why no graph can be tested with a table, in a sentence; empty if one can be."""
-    untouched, fewest = _untouched(table), _fewest_to_test(table)
+    untouched, fewest = _untouched(table)
     if untouched.sum() < fewest:
         count, whole = int(untouched.sum()), counted(table.observations, "observation")
         left = f"{count:,} of {whole} {'is' if count == 1 else 'are'} complete and without an experiment"
@@ -255,45 +237,35 @@ def why_not_tested(table: Table) -> str:
         )
     constant = [name for name, values in zip(table.names, table.values.T, strict=True) if not np.ptp(values[untouched])]
     if constant:
-        has = "has" if len(constant) == 1 else "have"
         return (
             "The graph was not tested: in the observations that are complete and without an experiment, "
-            f"{listed(constant)} {has} the same value everywhere."
+            f"{listed(constant)} {'has' if len(constant) == 1 else 'have'} the same value everywhere."
         )
     return ""
 
 
-def _fewest_to_test(table: Table) -> int:
-    """The number of complete observations that the tests need."""
-    return max(MIN_COMPLETE, 3 * table.variables)
-
-
-def _untouched(table: Table) -> Bools:
-    """True for complete observations in which no experiment intervened.  (N,)"""
+def _untouched(table: Table) -> tuple[Bools, int]:
+    """True for complete observations in which no experiment intervened (N,), and how many of them a test needs."""
     complete = np.asarray(table.observed.all(axis=1))
-    return complete if table.intervened is None else complete & ~table.intervened.any(axis=1)
+    untouched = complete if table.intervened is None else complete & ~table.intervened.any(axis=1)
+    return untouched, max(MIN_COMPLETE, 3 * table.variables)
 
 
 def _testable(table: Table) -> Table:
     """These observations alone; TableError if some are left out and too few remain."""
-    untouched = _untouched(table)
-    if untouched.all():
-        return replace(table, intervened=None)
-    if untouched.sum() < _fewest_to_test(table):
+    untouched, fewest = _untouched(table)
+    if not untouched.all() and untouched.sum() < fewest:
         raise TableError(
             f"Only {untouched.sum()} of {counted(table.observations, 'observation')} are complete and without an "
-            f"experiment: at least {_fewest_to_test(table)} are needed to test a graph of "
-            f"{counted(table.variables, 'variable')}."
+            f"experiment: at least {fewest} are needed to test a graph of {counted(table.variables, 'variable')}."
         )
     return replace(table.only(untouched), intervened=None)
 
 
 def on_scale_of(answer: Answer, table: Table) -> Table:
     """The table with the logarithms of the columns that the network read on a log scale, where they have some."""
-    chosen = [
-        name in answer.log_columns and has_logarithms(column)
-        for name, column in zip(table.names, table.values.T, strict=True)
-    ]
+    columns = zip(table.names, table.values.T, strict=True)
+    chosen = [name in answer.log_columns and has_logarithms(values) for name, values in columns]
     return replace(table, values=with_logarithms(table.values, np.array(chosen)))
 
 
@@ -350,10 +322,8 @@ class Functions:
         products[np.diag_indices(len(products))] = 1.0 + RIDGE
         ends = np.cumsum([block.shape[1] for block in blocks]).tolist()
         indices = tuple(np.arange(end - block.shape[1], end) for end, block in zip(ends, blocks, strict=True))
-        means = tuple(
-            len(own) if column.kind == "category" else min(1, len(own))
-            for own, column in zip(indices, table.columns, strict=True)
-        )
+        kinds = zip(indices, table.columns, strict=True)
+        means = tuple(len(own) if column.kind == "category" else min(1, len(own)) for own, column in kinds)
         return cls(products, indices, means, table.observations, {})
 
     @cached_property
@@ -364,10 +334,7 @@ class Functions:
         return tuple((members, np.stack([self.indices[member] for member in members])) for members in groups)
 
     def independences(self, variable: int, given: Bools) -> Floats:
-        """P-values that each variable is independent of one variable, given others (P,).  (P,)
-
-        NaN for the variable itself, for those that are given, and for constants.
-        """
+        """P-values that each variable is independent of one, given others (P,); NaN for these and constants.  (P,)"""
         if len(self.indices) > FEW_VARIABLES:
             return self._independences(variable, given)
         key = variable, given.tobytes()
@@ -408,10 +375,8 @@ class Functions:
 
 
 def chi_square_tail(freedom: int, statistic: Floats) -> Floats:
-    """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)
-
-    Whole numbers of degrees make it a finite sum; loading scipy's function would take longer than a whole report.
-    """
+    """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)"""
+    # Whole numbers of degrees make it a finite sum; loading scipy's function would take longer than a whole report.
     half = np.asarray(statistic, dtype=np.float64) / 2
     powers, log_gammas = _powers(freedom)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -430,10 +395,7 @@ def _powers(freedom: int) -> tuple[Floats, Floats]:
 
 
 def local_independences(graph: Bools, functions: Functions, touched: Bools | None = None) -> Floats:
-    """P-values that j is independent of k given the causes of k, for each j that k does not affect.  (P, P)
-
-    NaN where nothing is implied: among it every k that a hidden cause has `touched` (P,).
-    """
+    """P-values that j is independent of k given the causes of k; NaN where k affects j or is `touched` (P,).  (P, P)"""
     descends = transitive_closure(graph)
     values = np.full(graph.shape, np.nan)
     for k in range(len(graph)) if touched is None else np.flatnonzero(~touched).tolist():

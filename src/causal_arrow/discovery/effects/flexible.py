@@ -115,10 +115,8 @@ def best_estimand(models: Sequence[Flexible]) -> str:
 
 
 def basis_of(columns: Floats, targets: Floats) -> Floats:
-    """Standardized columns (N, Q): the columns themselves (N, k), curves of them, and products of two of them.
-
-    As many as the observations bear; of the products, those most correlated with the `targets` (N, 2).
-    """
+    """Standardized columns (N, Q): the columns themselves (N, k), curves of them, and products of two of them, those
+    most correlated with the `targets` (N, 2), as many as the observations bear."""
     count = len(columns)
     limit = min(MAX_COLUMNS, count // ROWS_PER_COLUMN)
     curves = [bend for column in columns.T for bend in _bends(column)]
@@ -135,10 +133,8 @@ def basis_of(columns: Floats, targets: Floats) -> Floats:
 
 
 def _bends(column: Floats) -> list[Floats]:
-    """Curves of a standardized column: a natural cubic spline without its straight part, a square if it has few values.
-
-    A value that many observations share, such as no income, gets an indicator.
-    """
+    """Curves of a standardized column: a natural cubic spline without its straight part, a square if it has few values;
+    and an indicator of a value that many observations share, such as no income."""
     values, counts = np.unique(column, return_counts=True)
     if len(values) <= 2:
         return []
@@ -174,10 +170,7 @@ def _folds(count: int, random: np.random.Generator, clusters: Clusters) -> NDArr
 
 
 def _ridge(basis: Floats, target: Floats, folds: NDArray[np.intp], among: Bools | None = None) -> Floats:
-    """Each observation's target by a ridge regression on the other folds, or on those `among` them.  (N,)
-
-    The penalty is the one with the smallest error over all folds.
-    """
+    """Each observation's target by a ridge regression on the other folds, or on those `among` them.  (N,)"""
     among = np.ones(len(target), dtype=bool) if among is None else among
     predicted = np.empty((len(PENALTIES), len(target)))
     for fold in range(folds.max() + 1):
@@ -189,7 +182,7 @@ def _ridge(basis: Floats, target: Floats, folds: NDArray[np.intp], among: Bools 
         along = ways.T @ (rows.T @ values / len(rows) - center * level)
         weights = ways @ (along / (np.maximum(scales, 0) + PENALTIES[:, None])).T  # (Q, penalties)
         predicted[:, folds == fold] = (level + (basis[folds == fold] - center) @ weights).T
-    errors = np.square(predicted[:, among] - target[among]).mean(axis=1)
+    errors = np.square(predicted[:, among] - target[among]).mean(axis=1)  # over all folds
     return np.asarray(predicted[int(np.argmin(np.round(errors / errors.max(), 9)))])
 
 

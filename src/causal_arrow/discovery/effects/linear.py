@@ -27,13 +27,9 @@ from causal_arrow.tables.table import Column, in_safe_units
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp] | None  # the cluster of each observation, numbered from 0
 
-MIN_LEFT = 1e-9
-"""Share of the treatment's variance that the adjustment set must leave: below it the two are one variable."""
-RIDGE = 1e-12
-"""Share of the variance; makes collinear columns of a set harmless without changing the digits of an estimate."""
-ROWS_PER_COLUMN = 200
-"""With more observations than this per column, leverages are taken to be equal: they hardly matter."""
-
+MIN_LEFT = 1e-9  # share of the treatment's variance that the set must leave: below it the two are one variable
+RIDGE = 1e-12  # share of the variance; makes collinear columns harmless without changing the digits of an estimate
+ROWS_PER_COLUMN = 200  # with more observations per column, leverages are taken to be equal: they hardly matter
 ROWS_PER_TERM = 10  # observations of the smaller arm per column from which columns interact with the treatment
 WEAK = 10.0  # an F statistic of the first stage below this shows a weak instrument (Staiger and Stock 1997)
 
@@ -51,9 +47,12 @@ class SetEstimate(NamedTuple):
     effect: float
     standard_error: float
     freedom: float  # degrees of freedom of the Student distribution that the estimate follows around the truth
-    partial_correlation: float
-    """Partial correlation of treatment and outcome given the set; NaN for an estimator that is not linear."""
+    partial_correlation: float  # of treatment and outcome given the set; NaN for an estimator that is not linear
     moments: Moments | None = None  # for effects within groups, where they were asked for
+
+    def times(self, size: float) -> SetEstimate:
+        """The estimate per so many units of the treatment, without its moments."""
+        return SetEstimate(self.effect * size, self.standard_error * abs(size), *self[2:4])
 
 
 def estimate_from(
@@ -73,13 +72,18 @@ def estimate_from(
     total = denominator.sum()
     effect = float(numerator.sum() / total)
     influence = (numerator - effect * denominator) * inflation / total
-    if clusters is not None:
-        influence = np.bincount(clusters, influence)
-        count = len(influence)
-        influence = influence * math.sqrt(count / max(1, count - 1))
-        freedom = min(freedom, count - 1)
+    influence, freedom = _by_cluster(influence[:, None], freedom, clusters)
     error = float(np.linalg.norm(influence))
     return SetEstimate(effect, error, float(freedom), correlation, moments if keep else None)
+
+
+def _by_cluster(influence: Floats, freedom: float, clusters: Clusters) -> tuple[Floats, float]:
+    """The influence (N, outcomes) of clusters on coefficients, instead of that of observations, and its freedom."""
+    if clusters is None:
+        return influence, freedom
+    sums = np.stack([np.bincount(clusters, part) for part in influence.T], axis=1)
+    count = len(sums)
+    return sums * math.sqrt(count / max(1, count - 1)), min(freedom, count - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +118,7 @@ class Design:
 def curved(design: Design, treatment: int, outcome: int, variables: Sequence[Column]) -> Design:
     """The design with cubic curves for all numbers: the coefficient of the treatment is then its average slope.
 
-    With c what the treatment is above its mean, c² and c³ − 3 mean(c²) c have an average slope of zero. With them in
-    the regression, the coefficient of the treatment itself is the average slope of the whole curve. A column of few
+    With c what the treatment is above its mean, c² and c³ − 3 mean(c²) c have an average slope of zero. A column of few
     values gets a curve of as many parameters as they can support.
     """
 
@@ -200,8 +203,7 @@ class InstrumentEstimate(NamedTuple):
     estimate: SetEstimate
     strength: float
     interval: tuple[float, float]
-    p_value: float
-    """The p value of the hypothesis that the effect is zero, below 1 − level where the interval excludes zero."""
+    p_value: float  # of the hypothesis that the effect is zero, below 1 − level where the interval excludes zero
 
 
 def trial_estimate(treated: Floats, outcome: Floats, columns: Floats, clusters: Clusters = None) -> SetEstimate | None:
@@ -215,7 +217,7 @@ def trial_estimate(treated: Floats, outcome: Floats, columns: Floats, clusters: 
     smaller = min(np.sum(treated == values[0]), np.sum(treated == values[-1]))
     interact = binary and smaller >= ROWS_PER_TERM * (columns.shape[1] + 1)
     parts = [treated[:, None], columns, *([columns * (treated - treated.mean())[:, None]] if interact else [])]
-    fitted = _fit(np.concatenate(parts, axis=1), outcome[:, None], clusters, power=0.5)
+    fitted = _fit(np.concatenate(parts, axis=1), outcome[:, None], clusters)
     if fitted is None or not fitted.variance[0, 0] > 0:
         return None
     if not binary:
@@ -236,9 +238,7 @@ def instrument_estimate(
     """The effect of the treatment through the instrument (N,) given columns (N, k); None without variation."""
     from scipy.special import stdtr, stdtrit
 
-    fitted = _fit(
-        np.concatenate([instrument[:, None], columns], axis=1), np.stack([outcome, treated], axis=1), clusters
-    )
+    fitted = _fit(np.column_stack([instrument, columns]), np.column_stack([outcome, treated]), clusters)
     if fitted is None or fitted.coefficients[0, 1] == 0:
         return None
     (of_outcome, of_treatment), variance = fitted.coefficients[0], fitted.variance
@@ -272,11 +272,9 @@ class _Fit(NamedTuple):
         )
 
 
-def _fit(columns: Floats, outcomes: Floats, clusters: Clusters, power: float = 0.5) -> _Fit | None:
-    """Least squares of outcomes (N, outcomes) on columns (N, Q) and an intercept, with errors for the first column.
-
-    Columns that others determine are left out; the first one stays, unless nothing is left of it: then None.
-    """
+def _fit(columns: Floats, outcomes: Floats, clusters: Clusters) -> _Fit | None:
+    """Least squares of outcomes (N, outcomes) on columns (N, Q) and an intercept, with HC2 errors for the first column;
+    None if the others determine it."""
     count = len(columns)
     centered = columns - columns.mean(axis=0)
     scales = centered.std(axis=0)
@@ -295,11 +293,7 @@ def _fit(columns: Floats, outcomes: Floats, clusters: Clusters, power: float = 0
     coefficients = np.linalg.pinv(others, rcond=1e-9) @ rest / scales[1:, None]
     residuals = rest - basis @ (basis.T @ rest)
     leverages = 1 / count + np.square(basis).sum(axis=1) + np.square(left) / spread
-    inflation = np.maximum(1 - leverages, 1e-3) ** -power
+    inflation = np.maximum(1 - leverages, 1e-3) ** -0.5
     influence = (left * inflation)[:, None] * residuals / spread / scales[0]  # (N, outcomes)
-    if clusters is not None:
-        groups = int(clusters.max()) + 1
-        influence = np.stack([np.bincount(clusters, part) for part in influence.T], axis=1)
-        influence = influence * math.sqrt(groups / max(1, groups - 1))
-        freedom = min(freedom, groups - 1)
-    return _Fit(np.concatenate([first[None], coefficients]), residuals, influence.T @ influence, float(freedom))
+    influence, degrees = _by_cluster(influence, freedom, clusters)
+    return _Fit(np.concatenate([first[None], coefficients]), residuals, influence.T @ influence, float(degrees))

@@ -73,7 +73,8 @@ class Change:
     levels: tuple[int, int] | None = None
 
 
-def change_of(column: Column, between: Between, values: Floats) -> Change:
+def change_of(column: Column, between: Between) -> Change:
+    """The change between two values or levels; by default per unit, or from the first to the second of two levels."""
     if between is None:
         if column.kind == "binary" or (column.kind == "category" and len(column.levels) == 2):
             between = (column.levels[0], column.levels[1])
@@ -89,17 +90,14 @@ def change_of(column: Column, between: Between, values: Floats) -> Change:
     first, second = between
     if column.kind == "number":
         low, high = _as_number(column.name, first), _as_number(column.name, second)
-        words = f"when {column.name} goes from {low:g} to {high:g}"
-        levels = None
+        named = f"{low:g} to {high:g}"
     else:
-        levels = (_level(column, first), _level(column, second))
-        low, high = float(levels[0]), float(levels[1])
-        words = f"when {column.name} goes from {column.levels[levels[0]]} to {column.levels[levels[1]]}"
+        low, high = levels = _level(column, first), _level(column, second)
+        named = f"{column.levels[levels[0]]} to {column.levels[levels[1]]}"
     if low == high:
         raise ConfigurationError(f"Expected two different values of {column.name!r} to compare, got {first!r} twice.")
-    if column.kind == "category":
-        return Change(1.0, words, levels)
-    return Change(high - low, words)
+    words = f"when {column.name} goes from {named}"
+    return Change(1.0, words, levels) if column.kind == "category" else Change(float(high - low), words)
 
 
 def extrapolation(column: Column, between: Between, values: Floats) -> list[str]:
@@ -107,13 +105,12 @@ def extrapolation(column: Column, between: Between, values: Floats) -> list[str]
     if between is None or column.kind != "number":
         return []
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    beyond = [value for value in map(float, between) if not low <= value <= high]
+    beyond = [f"{value:g}" for value in map(float, between) if not low <= value <= high]
     if not beyond:
         return []
-    named = f"{beyond[0]:g} lies" if len(beyond) == 1 else f"{beyond[0]:g} and {beyond[1]:g} lie"
     return [
-        f"{named} beyond the observed values of {column.name}, which go from {in_digits(low)} to {in_digits(high)}: "
-        "there the effect is extrapolated."
+        f"{' and '.join(beyond)} {'lies' if len(beyond) == 1 else 'lie'} beyond the observed values of {column.name}, "
+        f"which go from {in_digits(low)} to {in_digits(high)}: there the effect is extrapolated."
     ]
 
 
@@ -148,14 +145,14 @@ def level_asked(column: Column, level: str | None) -> int | None:
         if not column.levels:
             raise ConfigurationError(f"{column.name!r} holds numbers and has no levels to ask about.")
         return _level(column, level)
-    if column.kind == "category":
-        if len(column.levels) == 2:
-            return 1
-        raise ConfigurationError(
-            f"{column.name!r} has unordered levels: name the one whose share counts, of {listed(column.levels)}.",
-            [Remedy("level", (column.name,))],
-        )
-    return None
+    if column.kind != "category":
+        return None
+    if len(column.levels) == 2:
+        return 1
+    raise ConfigurationError(
+        f"{column.name!r} has unordered levels: name the one whose share counts, of {listed(column.levels)}.",
+        [Remedy("level", (column.name,))],
+    )
 
 
 # Columns of a regression
@@ -213,10 +210,8 @@ def of_experiments(
 ) -> tuple[Table, bool, list[str]]:
     """The table with the observations to use for the effect, whether the treatment was set in them, and a note.
 
-    If the treatment alone was set, to more than one value, only these observations are used: there nothing but the
-    experimenter determines it. Otherwise those without interventions on other variables: where a variable on the way to
-    the outcome was set, the treatment no longer acts on it. Variables that were set and that nothing causes in any
-    graph, the `uncaused`, are not on the way.
+    Those in which the treatment alone was set, if there are such: nothing but the experimenter determines it there.
+    Otherwise those in which no other variable was set that might be on the way, as the `uncaused` are not.
     """
     if table.intervened is None:
         return table, False, []
@@ -248,8 +243,7 @@ def with_both_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools
 def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set]]:
     """The sets that are complete in the same observations, under the variables that must be observed in these.
 
-    `observed` (N, P) says which cells are. Variables that are missing together stand for each other, and complete ones
-    are left out: sets without missing cells come under ().
+    Of variables that are missing together in the cells (N, P) one stands for all; complete ones are left out.
     """
     complete = np.asarray(observed.all(axis=0))
     patterns: dict[bytes, int] = {}
@@ -271,16 +265,14 @@ MAX_DIFFERENCE = 0.02  # difference between the arms in the share of missing out
 
 
 def event_column(table: Table, y: int) -> str | None:
-    """The column that marks whether the event happened, if the outcome looks like the time until it.
-
-    Its name says so; or many rows have the longest time, at which the study ended, and the column marks these alone.
-    """
+    """The column that marks whether the event happened, if the outcome looks like the time until it."""
     if table.columns[y].kind != "number" or not np.nanmin(table.values[:, y]) >= 0:
         return None
     if not TIMES.search(table.names[y].lower()):
         return None
     yes_or_no = [index for index, column in enumerate(table.columns) if index != y and len(column.levels) == 2]
     marks = [index for index in yes_or_no if EVENTS.search(table.names[index].lower())]
+    # Else many rows have the longest time, at which the study ended, and a column marks these alone.
     longest = table.values[:, y] == np.nanmax(table.values[:, y])
     if not marks and longest.mean() > MIN_CENSORED:
         codes = table.values[:, yes_or_no]
@@ -289,12 +281,12 @@ def event_column(table: Table, y: int) -> str | None:
     return table.names[marks[0]] if marks else None
 
 
-def attrition(table: Table, t: int, y: int) -> str:
-    """The number of missing outcomes in a trial, by arm if the arms differ; empty if none is missing."""
+def attrition(table: Table, t: int, y: int) -> list[str]:
+    """A note on the share of missing outcomes in a trial, by arm if the arms differ."""
     known = table.observed[:, t]
     missing = ~table.observed[known, y]
     if not missing.any():
-        return ""
+        return []
     values = table.values[known, t]
     words = f"{in_percent(float(missing.mean()))} of the outcomes are missing"
     arms = np.unique(values)
@@ -303,5 +295,5 @@ def attrition(table: Table, t: int, y: int) -> str:
         if abs(shares[0] - shares[1]) > MAX_DIFFERENCE:
             first, second = (table.columns[t].levels or ("the lower value", "the higher value"))[:2]
             words += f", {in_percent(shares[0])} with {first} and {in_percent(shares[1])} with {second}"
-            return f"{words}: the remaining ones may no longer be comparable."
-    return f"{words}; the effect is estimated without these."
+            return [f"{words}: the remaining ones may no longer be comparable."]
+    return [f"{words}; the effect is estimated without these."]
