@@ -26,6 +26,7 @@ from causal_arrow.text import Readable, shown
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# What looks back keeps a search in a million blanks or dashes from starting again at each.
 JOINTS = {
     "hidden": (re.compile(r"(?<!\s)\s*(?:<-+>|↔)\s*"), "{} <-> {}", "{} and {} share a hidden cause"),
     "edge": (re.compile(r"(?<!\s)\s*(?:(?<!-)-+>|→)\s*"), "{} -> {}", "{} is a direct cause of {}"),
@@ -35,6 +36,7 @@ JOINTS = {
 """Statements about two variables: the sign between their names, how it is written, and its words."""
 WHOLES = {"root": "nothing in the table causes {}", "leaf": "{} causes nothing in the table"}
 """Statements about one variable, whose name follows the word."""
+FIELDS = ("statement", "probability", "who", "why")
 MAX_TEXT = 1000
 """Characters of who believes something, and why."""
 
@@ -73,8 +75,8 @@ class Belief:
         for text in (self.who, self.why):
             if not isinstance(text, str) or len(text) > MAX_TEXT:
                 raise KnowledgeError(f"Expected who and why of a belief as text of up to {MAX_TEXT:,} characters.")
-        own = {"kind": kind, "names": names, "statement": _written(kind, names), "probability": float(p)}
-        for name, value in own.items():
+        statement = JOINTS[kind][1].format(*names) if kind in JOINTS else f"{kind} {names[0]}"
+        for name, value in {"kind": kind, "names": names, "statement": statement, "probability": float(p)}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -103,8 +105,7 @@ class Belief:
         >>> Belief("leaf stay", 0.9).to_dict()
         {'statement': 'leaf stay', 'probability': 0.9}
         """
-        entries = {name: getattr(self, name) for name in ("statement", "probability", "who", "why")}
-        return {name: value for name, value in entries.items() if value != ""}
+        return {name: getattr(self, name) for name in FIELDS if getattr(self, name) != ""}
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,14 +150,12 @@ def read_beliefs(entries: Iterable[Any] | Mapping[str, Any] | None) -> tuple[Bel
 
     Those that name the same statement with the same author are the same evidence: saying both is an error.
     """
-    if isinstance(entries, Belief):
-        entries = [entries]
-    if isinstance(entries, Mapping) and "statement" not in entries:
-        entries = [{"statement": name, "probability": value} for name, value in entries.items()]
-    elif isinstance(entries, Mapping):
-        entries = [entries]
     if entries is None:
         return ()
+    if isinstance(entries, Belief) or (isinstance(entries, Mapping) and "statement" in entries):
+        entries = [entries]
+    elif isinstance(entries, Mapping):
+        entries = entries.items()
     if isinstance(entries, str | bytes) or not isinstance(entries, Iterable):
         raise KnowledgeError(f"Expected beliefs such as {{'root age': 0.8}}, got {shown(entries)}.")
     beliefs = tuple(dict.fromkeys(map(_read, entries)))
@@ -174,11 +173,9 @@ def read_beliefs(entries: Iterable[Any] | Mapping[str, Any] | None) -> tuple[Bel
 def _read(entry: Any) -> Belief:
     if isinstance(entry, Belief):
         return entry
-    if isinstance(entry, Mapping):
-        fields = {"statement", "probability", "who", "why"}
-        if {"statement", "probability"} <= set(entry) <= fields:
-            return Belief(**entry)
-    elif isinstance(entry, tuple | list) and len(entry) == 2:
+    if isinstance(entry, Mapping) and {"statement", "probability"} <= set(entry) <= set(FIELDS):
+        return Belief(**entry)
+    if isinstance(entry, tuple | list) and len(entry) == 2:
         return Belief(*entry)
     raise KnowledgeError(f"Expected a belief with statement, probability and perhaps who and why, got {shown(entry)}.")
 
@@ -199,10 +196,6 @@ def _parsed(statement: Any) -> tuple[str, tuple[str, ...]]:
         "Expected a statement such as 'a -> b', 'a ~> b', 'a before b', 'root a', 'leaf a' or 'a <-> b', "
         f"got {shown(statement)}."
     )
-
-
-def _written(kind: str, names: Sequence[str]) -> str:
-    return JOINTS[kind][1].format(*names) if kind in JOINTS else f"{kind} {names[0]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,12 +233,9 @@ class Leaning:
 
     def is_same(self, other: Leaning | None) -> bool:
         """Whether the other says the same about the variables with the same indices."""
-        if other is None:
+        if other is None or set(self.wholes) != set(other.wholes):
             return False
-        matrices = all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("edges", "orders", "hidden")
-        )
-        return matrices and set(self.wholes) == set(other.wholes)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("edges", "orders", "hidden"))
 
     def log_weights(self, graphs: Bools) -> Floats:
         """log of the product of p where a statement holds and 1 − p where not, at most 0.  (K,)"""

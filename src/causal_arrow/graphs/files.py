@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -29,8 +29,7 @@ MAX_VARIABLES = 5000
 MAX_EDGES = MAX_WORDS = 1_000_000
 """Maximum number of edges, and of words, in a text."""
 MAX_DEPTH = 100
-MAX_ATTRIBUTE = len("dir=both")
-"""Longer attributes are skipped."""
+MAX_ATTRIBUTE = len("dir=both")  # longer attributes are skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +58,7 @@ class NamedGraph:
     """True for pairs that share a hidden cause, symmetric; None if the file has no hidden causes."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
-        """The same graph with its variables in another order.
-
-        Parameters
-        ----------
-        names
-            The order. Other variables than those of the graph are a GraphError.
+        """The same graph with its variables in another order; a GraphError if `names` are not its variables.
 
         Examples
         --------
@@ -73,8 +67,7 @@ class NamedGraph:
         """
         here, there = set(self.names), set(names)
         if here < there and not self.lists_all:
-            wider = graph_from_edges(self.edges(), names)
-            return wider if self.bidirected is None else _with_pairs(wider, self.hidden_causes() or [])
+            return graph_from_edges(self.edges(), names, self.hidden_causes())
         if here != there:
             only = "; ".join(
                 f"only the {which} has {listed(sorted(some), most=5)}"
@@ -108,14 +101,10 @@ class NamedGraph:
 
 
 def read_graph(path: str | Path) -> NamedGraph:
-    """Read a graph from a file, in the format that the ending of its name indicates.
+    """Read a graph from a file: .json, .csv, .graphml, .gml; .dot or .gv (Graphviz), .txt or .dagitty (DAGitty).
 
-    Parameters
-    ----------
-    path
-        The file: .json, .csv, .graphml, .gml; .dot or .gv for Graphviz, .txt or .dagitty for DAGitty. Directed cycles,
-        variables that point to themselves or occur twice, and edges between variables that the file does not list are a
-        GraphError. Undirected edges, as in a CPDAG, are not.
+    Directed cycles, variables that point to themselves or occur twice, and edges between variables that the file does
+    not list are a GraphError. Undirected edges, as in a CPDAG, are not.
 
     Examples
     --------
@@ -131,12 +120,11 @@ def read_graph(path: str | Path) -> NamedGraph:
         raise GraphError(f"Cannot tell the format of {path.name!r}: expected an ending among {', '.join(_READERS)}.")
     try:
         text = read_bytes(path).decode("utf-8-sig")
-    except OSError as error:
-        raise GraphError(f"Cannot open the graph {str(path)!r}: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise GraphError(f"{path.name!r} is not a text file, so it holds no graph that can be read.") from error
-    except ValueError as error:  # a name that no file can have
-        raise GraphError(f"Cannot open the graph {str(path)!r}: {error}.") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise GraphError(f"Cannot open the graph {str(path)!r}: {why}.") from error
     try:
         graph = reader(text)
         _check(graph)
@@ -149,11 +137,20 @@ def read_graph(path: str | Path) -> NamedGraph:
         raise GraphError(f"{path.name!r} is not a readable {path.suffix} graph ({reason(error)}).") from error
 
 
-def graph_from_edges(edges: Iterable[Edge], names: Sequence[str] = ()) -> NamedGraph:
-    """The graph with these edges, on their ends and the variables that are named."""
-    edges = list(edges)
-    all_names = tuple(dict.fromkeys([*names, *(name for edge in edges for name in edge)]))
-    return NamedGraph(all_names, _matrix(edges, all_names))
+def graph_from_edges(
+    edges: Iterable[Edge], names: Sequence[str] = (), hidden_causes: Iterable[Edge] | None = None
+) -> NamedGraph:
+    """The graph with these edges and hidden causes, on their ends and the variables that are named."""
+    edges, pairs = list(edges), list(hidden_causes or ())
+    index_of = {name: index for index, name in enumerate(dict.fromkeys(chain(names, *edges, *pairs)))}
+    if len(index_of) > MAX_VARIABLES:
+        raise GraphError(f"Expected at most {counted(MAX_VARIABLES, 'variable')}, got {len(index_of):,}.")
+    adjacency, bidirected = np.zeros((2, len(index_of), len(index_of)), dtype=bool)
+    for source, target in edges:
+        adjacency[index_of[source], index_of[target]] = True
+    for one, other in pairs:
+        bidirected[index_of[one], index_of[other]] = bidirected[index_of[other], index_of[one]] = True
+    return NamedGraph(tuple(index_of), adjacency, bidirected=None if hidden_causes is None else bidirected)
 
 
 def compatible(first: NamedGraph, second: NamedGraph) -> tuple[NamedGraph, NamedGraph]:
@@ -176,16 +173,6 @@ def _check(graph: NamedGraph) -> None:
         raise GraphError(
             f"Expected a graph without cycles, got {' -> '.join(around)}: remove or reverse one of its edges."
         )
-
-
-def _matrix(edges: Iterable[Edge], names: Sequence[str]) -> NDArray[np.bool_]:
-    if len(names) > MAX_VARIABLES:
-        raise GraphError(f"Expected at most {counted(MAX_VARIABLES, 'variable')}, got {len(names):,}.")
-    index_of = {name: index for index, name in enumerate(names)}
-    adjacency = np.zeros((len(names), len(names)), dtype=bool)
-    for source, target in edges:
-        adjacency[index_of[source], index_of[target]] = True
-    return adjacency
 
 
 def _refuse_unlisted(edges: Iterable[Edge], names: Iterable[str]) -> None:
@@ -216,33 +203,27 @@ def _read_json(text: str) -> NamedGraph:
         twice = [name for name, count in Counter(names).items() if count > 1]
         raise GraphError(f"Expected every variable once, got {listed(twice, most=5)} twice.")
     edges = [_json_edge(edge) for edge in listed_edges]
-    _refuse_unlisted(edges, names)
-    graph = _with_hidden_causes(graph_from_edges(edges, names), content.get("hidden_causes"))
+    hidden = _hidden_pairs(content.get("hidden_causes"))
+    _refuse_unlisted([*edges, *(hidden or ())], names)
+    graph = graph_from_edges(edges, names, hidden)
     if content.get("edge_probabilities") is None:
         return graph
     return replace(graph, probabilities=_json_probabilities(content["edge_probabilities"], len(names)))
 
 
-def _with_hidden_causes(graph: NamedGraph, pairs: Any) -> NamedGraph:
-    """The graph with a bidirected edge for each pair, an object with `first` and `second` or a list that starts so."""
+def _hidden_pairs(pairs: Any) -> list[Edge] | None:
+    """The pairs of a list of objects with `first` and `second`, or of lists that start so; None for None."""
     if pairs is None:
-        return graph
+        return None
     if not isinstance(pairs, list):
         raise GraphError(f"Expected a list of 'hidden_causes', got {shown(pairs)}.")
-    edges = []
+    found = []
     for pair in pairs:
         ends = [pair.get("first"), pair.get("second")] if isinstance(pair, dict) else pair
         if not isinstance(ends, list | tuple) or len(ends) < 2:
             raise GraphError(f"Expected hidden causes with 'first' and 'second', got {shown(pair)}.")
-        edges.append((_name(ends[0]), _name(ends[1])))
-    _refuse_unlisted(edges, graph.names)
-    return _with_pairs(graph, edges)
-
-
-def _with_pairs(graph: NamedGraph, pairs: Iterable[Edge]) -> NamedGraph:
-    """The graph with a bidirected edge for each pair."""
-    one_way = _matrix(pairs, graph.names)
-    return replace(graph, bidirected=one_way | one_way.T)
+        found.append((_name(ends[0]), _name(ends[1])))
+    return found
 
 
 def _json_edge(edge: Any) -> Edge:
@@ -327,22 +308,20 @@ def _read_graphml(text: str) -> NamedGraph:
     root = ElementTree.fromstring(text)
     nodes = [str(node.get("id")) for node in root.findall(".//{*}node")]
     _refuse_unlisted(((str(edge.get("source")), str(edge.get("target"))) for edge in root.findall(".//{*}edge")), nodes)
-    return _read_networkx("parse_graphml", text)
+    return _read_networkx(text, "parse_graphml")
 
 
-def _read_gml(text: str) -> NamedGraph:
-    return _read_networkx("parse_gml", text)
-
-
-def _read_networkx(parse: str, text: str) -> NamedGraph:
+def _read_networkx(text: str, parse: str = "parse_gml") -> NamedGraph:
     import networkx as nx
 
     graph = getattr(nx, parse)(text)
     if not graph.is_directed():
         raise GraphError("Expected a directed graph, got an undirected one.")
-    named = graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], [str(name) for name in graph.nodes])
+    names = [str(name) for name in graph.nodes]
     hidden = graph.graph.get("hidden_causes")
-    return named if hidden is None else _with_hidden_causes(named, parse_json(hidden))
+    pairs = None if hidden is None else _hidden_pairs(parse_json(hidden))
+    _refuse_unlisted(pairs or (), names)
+    return graph_from_edges([(str(a), str(b)) for a, b in graph.edges()], names, pairs)
 
 
 _TOKEN = re.compile(
@@ -368,10 +347,7 @@ def _read_dot(text: str) -> NamedGraph:
     statements = _DotStatements(partial_graph=any(token["bare"] == "pdag" for token in tokens[:start]))
     for token in tokens[start + 1 :]:
         statements.read(token)
-    graph = graph_from_edges(statements.edges, statements.names)
-    if not statements.bidirected:
-        return graph
-    return _with_pairs(graph, statements.bidirected)
+    return graph_from_edges(statements.edges, statements.names, statements.bidirected or None)
 
 
 class _DotStatements:
@@ -398,7 +374,7 @@ class _DotStatements:
             self._read_attribute(token)
         elif token["stray"] is not None:
             raise GraphError(f"Cannot read {token['stray']!r}: names with such characters need quotes.")
-        elif sign in _ARROWS:
+        elif sign in ("->", "<-", "--", "<->"):
             if sign == "--" and not self.partial_graph:
                 raise GraphError("Expected directed edges (->), got an undirected one (--).")
             if not self.left:
@@ -425,7 +401,7 @@ class _DotStatements:
         elif bare == "subgraph":
             self.skip_name = True
         elif bare not in ("node", "edge", "graph") and not (bare or "").startswith(":"):
-            name = _UNQUOTED.sub(_unescape, token["quoted"]) if bare is None else bare
+            name = re.sub(r"\\([\s\S])", _unescape, token["quoted"]) if bare is None else bare
             self.names.append(name)
             self._join([name])
 
@@ -442,23 +418,21 @@ class _DotStatements:
             self.last_edges = []
 
     def _join(self, right: list[str]) -> None:
+        """Edges from what an arrow started from to what it leads to, from where the next one may start."""
         if self.arrow and len(self.left) * len(right) + len(self.edges) + len(self.bidirected) > MAX_EDGES:
             raise GraphError(f"Expected at most {MAX_EDGES:,} edges.")
         pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
         if self.arrow == "->":
-            self.last_edges += pairs
+            self.last_edges += pairs  # in place: a chain may be long
         else:
             self.last_edges = []
         if self.arrow == "<->":
             self.bidirected += pairs
-        else:
-            self.edges += pairs if self.arrow in ("->", "--") else []
-            self.edges += [(b, a) for a, b in pairs] if self.arrow in ("<-", "--") else []
+        if self.arrow in ("->", "--"):
+            self.edges += pairs
+        if self.arrow in ("<-", "--"):
+            self.edges += [(b, a) for a, b in pairs]
         self.left, self.arrow = right, ""
-
-
-_ARROWS = ("->", "<-", "--", "<->")
-_UNQUOTED = re.compile(r"\\([\s\S])")
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -469,7 +443,7 @@ _READERS: dict[str, Callable[[str], NamedGraph]] = {
     ".json": _read_json,
     ".csv": _read_csv,
     ".graphml": _read_graphml,
-    ".gml": _read_gml,
+    ".gml": _read_networkx,
     ".dot": _read_dot,
     ".gv": _read_dot,
     ".txt": _read_dot,

@@ -45,8 +45,7 @@ class GraphDistribution:
     order_scores
         The larger, the earlier; only differences matter.  (..., P)
     confounding_logits
-        Log-odds that two variables share a hidden cause, symmetric; None if the network has no such output.
-        (..., P, P)
+        Log-odds that two variables share a hidden cause, symmetric; None if the network does not say.  (..., P, P)
 
     Examples
     --------
@@ -126,9 +125,8 @@ class GraphDistribution:
     def with_copies(self, read_as: Sequence[int]) -> GraphDistribution:
         """The distribution for one table that also has exact copies of its variables.
 
-        `read_as[i]` is the index, among all variables, of the one that is read for variable i: i itself unless i is a
-        copy. That one causes the copy, which is adjacent to no other. (The other way round the copy would be a cause,
-        and independent of all other causes of the one that is read, which it is not.)
+        `read_as[i]` is the index of the variable that is read for variable i: i itself unless that is a copy. It causes
+        the copy, which is adjacent to no other. (As a cause it would be independent of the other causes.)
         """
         read = [index for index, original in enumerate(read_as) if original == index]
         if len(read) == len(read_as):
@@ -159,12 +157,9 @@ class GraphDistribution:
         return self.skeleton_probabilities() * self.precedence_probabilities()
 
     def edge_logits(self) -> Floats:
-        """Log-odds of each directed edge; they still rank edges whose marginals round to 0 or 1.  (..., P, P)
-
-        −∞ on the diagonal. With ν = σ(a) and q = σ(d), 1/νq = (1 + e^−a)(1 + e^−d), so the odds are the inverse of
-        1/νq − 1 = e^−a + e^−d (1 + e^−a). No term is ever subtracted, so neither νq near 0 nor 1 − νq near 0 loses
-        digits.
-        """
+        """Log-odds of each directed edge, which rank even edges whose marginals round to 0 or 1.  (..., P, P)"""
+        # With ν = σ(a) and q = σ(d), 1/νq = (1 + e^−a)(1 + e^−d), so the inverse odds are e^−a + e^−d (1 + e^−a). No
+        # term is ever subtracted, so neither νq near 0 nor 1 − νq near 0 loses digits.
         negative = -self.skeleton_logits.astype(np.float64)
         against = np.logaddexp(negative, np.logaddexp(0.0, negative) - self._score_differences())
         return self._off_diagonal(-against, diagonal=-np.inf)

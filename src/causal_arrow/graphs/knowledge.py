@@ -1,20 +1,7 @@
 """Background knowledge about a causal graph, checked and compiled into constraints on its edges.
 
-Six kinds of knowledge:
-- required edges are in every answer;
-- forbidden edges are in none (the opposite direction stays open);
-- tiers, earliest first: a variable in a later tier never causes one in an earlier tier, neither directly nor through
-  others, and every causal order has earlier tiers first. Edges within a tier are free, and a variable that is in no
-  tier may stand anywhere;
-- roots have no causes among the variables, leaves no effects;
-- two variables with no hidden cause share no cause that is not in the table.
-
-What is only probable is a belief (`beliefs.py`).
-
-`*` stands for every variable in edges and pairs (`* -> age` forbids all causes of age), and in tiers for every
-variable that is in no other tier.
-
-`decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables.
+`decoding.py` finds graphs that obey; nothing here needs a network or a table, only the names of the variables. What is
+only probable is a belief (`beliefs.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import KnowledgeError, Remedy
-from causal_arrow.graphs.beliefs import Belief, Leaning, read_beliefs
+from causal_arrow.graphs.beliefs import JOINTS, Belief, Leaning, read_beliefs
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.inputs import as_list, parse_json, parse_toml, read_bytes
 from causal_arrow.text import closest, shown
@@ -49,9 +36,7 @@ PGMPY_NAMES = {
     "root_nodes": "roots",
 }
 
-# What looks back keeps a search in a million blanks or dashes from starting again at each.
-ARROW = re.compile(r"(?<!\s)\s*(?:(?<!-)-+>|→)\s*")
-TWO_HEADED_ARROW = re.compile(r"(?<!\s)\s*(?:<-+>|↔)\s*")
+ARROW, TWO_HEADED_ARROW = JOINTS["edge"][0], JOINTS["hidden"][0]
 ANY = "*"
 """Stands for every variable in edges and pairs, and for every other variable in tiers."""
 CERTAIN = {
@@ -72,12 +57,12 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class Constraints:
-    """Knowledge about the variables `names`, as matrices.  (P, P) bool each, [j, k] about the edge j -> k
+    """Knowledge about the variables `names`, as matrices that cannot be written to, [j, k] about the edge j -> k.
 
     `required` edges are in every graph and `forbidden` edges in none, among them those that would close a cycle with
     the required ones. `precedence[j, k]`: required edges and tiers lead from j to k, so every causal order has j before
     k. `wishes[...][j, k]`: a person would list j before k if no edge speaks against it, because j is a root or k a leaf
-    and the other is not.
+    and the other is not.  (P, P) each
     """
 
     names: tuple[str, ...]
@@ -89,6 +74,11 @@ class Constraints:
     """Pairs that share no hidden cause: a symmetric matrix, or False for none."""
     evidence: Leaning | None = None
     """Evidence from beliefs, if there are any."""
+
+    def __post_init__(self) -> None:
+        for matrix in (self.required, self.forbidden, self.precedence, self.unconfounded, *self.wishes):
+            if matrix is not False:
+                matrix.flags.writeable = False
 
     def allows(self, adjacency: NDArray[Any]) -> bool:
         """Whether a graph has all required edges, no forbidden ones, and no path against the precedence."""
@@ -113,21 +103,17 @@ class Constraints:
         One that something is known to come before is left as it is.
         """
         leading = _among(self.names, names) & ~self.precedence.any(axis=0)
-        if not leading.any():
-            return self
-        before = leading[:, None] & ~leading
-        precedence = transitive_closure(self.precedence | before)
-        forbidden = self.forbidden | precedence.T | leading
-        np.fill_diagonal(forbidden, False)
-        return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
+        return self._preceded(leading[:, None] & ~leading, leading) if leading.any() else self
 
     def ordered(self, before: Iterable[str], after: Iterable[str]) -> Constraints:
         """The constraints with the first variables before the others in every causal order."""
-        early, late = _among(self.names, before), _among(self.names, after)
-        precedence = transitive_closure(self.precedence | (early[:, None] & late))
-        forbidden = self.forbidden | precedence.T
+        return self._preceded(_among(self.names, before)[:, None] & _among(self.names, after), False)
+
+    def _preceded(self, before: NDArray[np.bool_], uncaused: NDArray[np.bool_] | bool) -> Constraints:
+        precedence = transitive_closure(self.precedence | before)
+        forbidden = self.forbidden | precedence.T | uncaused
         np.fill_diagonal(forbidden, False)
-        return replace(self, forbidden=_read_only(forbidden), precedence=_read_only(precedence))
+        return replace(self, forbidden=forbidden, precedence=precedence)
 
     def without_hidden_causes_of(self, names: Iterable[str]) -> Constraints:
         """The constraints with no hidden cause that these variables share with any other."""
@@ -136,18 +122,18 @@ class Constraints:
             return self
         unconfounded = np.broadcast_to(self.unconfounded, self.required.shape) | spared | spared[:, None]
         np.fill_diagonal(unconfounded, False)
-        return replace(self, unconfounded=_read_only(unconfounded))
+        return replace(self, unconfounded=unconfounded)
 
     def rearranged(self, indices: NDArray[np.intp]) -> Constraints:
         """The same constraints, whose variable i is variable `indices[i]` of these."""
         grid = np.ix_(indices, indices)
         return Constraints(
             names=tuple(self.names[index] for index in indices),
-            required=_read_only(self.required[grid]),
-            forbidden=_read_only(self.forbidden[grid]),
-            precedence=_read_only(self.precedence[grid]),
-            wishes=tuple(_read_only(wish[grid]) for wish in self.wishes),
-            unconfounded=self.unconfounded if self.unconfounded is False else _read_only(self.unconfounded[grid]),
+            required=self.required[grid],
+            forbidden=self.forbidden[grid],
+            precedence=self.precedence[grid],
+            wishes=tuple(wish[grid] for wish in self.wishes),
+            unconfounded=self.unconfounded if self.unconfounded is False else self.unconfounded[grid],
             evidence=None if self.evidence is None else self.evidence.rearranged(indices),
         )
 
@@ -242,16 +228,8 @@ class Knowledge:
             if given[ours]:
                 raise KnowledgeError(f"{name!r} and {ours!r} are the same thing: give one of the two.")
             given[ours] = _entries(_split_tiers(value) if ours == "tiers" else value, name)
-        readers: dict[str, Callable[[list[Any], str], Any]] = {
-            "tiers": _tiers,
-            "roots": _names,
-            "leaves": _names,
-            "no_hidden_cause": _pairs,
-            "randomized": _names,
-        }
-        for name, value in given.items():
-            reader: Callable[[list[Any], str], Any] = readers.get(name, _edges)
-            object.__setattr__(self, name, reader(value, name))
+        for name, entries in given.items():
+            object.__setattr__(self, name, _READERS[name](entries, name))
         object.__setattr__(self, "beliefs", read_beliefs(beliefs))
         _check(self)
         if (certain := self.with_certain_beliefs()) is not self:
@@ -260,11 +238,6 @@ class Knowledge:
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
         """Read the arguments of `Knowledge`, by our names or pgmpy's, from a mapping such as a JSON or TOML file holds.
-
-        Parameters
-        ----------
-        settings
-            The arguments by name.
 
         Examples
         --------
@@ -281,13 +254,7 @@ class Knowledge:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Knowledge:
-        """Read a TOML or JSON file.
-
-        Parameters
-        ----------
-        path
-            The file. As TOML, for instance: `required = ["smoking -> cancer"]` on one line and
-            `tiers = [["age", "sex"], ["smoking"]]` on the next.
+        """Read a TOML file, such as `tiers = [["age", "sex"], ["smoking"]]` on one of its lines, or a JSON file.
 
         Examples
         --------
@@ -304,15 +271,18 @@ class Knowledge:
                 f"Expected the path of a .toml or .json file with knowledge, got the edge {shown(str(path))}.",
                 [Remedy("require", (str(path),))],
             )
-        readers: dict[str, Callable[[str], Any]] = {".toml": _parse_toml, ".json": parse_json}
-        reader = readers.get(path.suffix.lower())
-        if reader is None:
+        parse = {".toml": _parse_toml, ".json": parse_json}.get(path.suffix.lower())
+        if parse is None:
             raise KnowledgeError(f"Cannot read knowledge from {shown(path.name)}: expected a .toml or .json file.")
-        kind = path.suffix[1:].upper()
         try:
-            settings = reader(_text_of(path))
+            content = read_bytes(path, MAX_BYTES)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {why}.") from error
+        try:
+            settings = parse(content.decode("utf-8-sig"))
         except ValueError as error:  # both parsers' errors, and bytes that are not text
-            raise KnowledgeError(f"{path.name!r} is not valid {kind}: {error}.") from error
+            raise KnowledgeError(f"{path.name!r} is not valid {path.suffix[1:].upper()}: {error}.") from error
         try:
             return cls.from_dict(settings)
         except KnowledgeError as error:
@@ -322,11 +292,8 @@ class Knowledge:
     def from_pgmpy(cls, expert_knowledge: Any) -> Knowledge:
         """Convert a pgmpy ExpertKnowledge object.
 
-        Parameters
-        ----------
-        expert_knowledge
-            Its `orientations`, directions that hold if the edge exists, forbid the opposite edges. A function that
-            orients edges (`orientation_fn`) cannot be checked, and is refused.
+        Its `orientations`, directions that hold if the edge exists, forbid the opposite edges. A function that orients
+        edges (`orientation_fn`) cannot be checked, and is refused.
 
         Examples
         --------
@@ -388,12 +355,7 @@ class Knowledge:
         return tuple(dict.fromkeys((*mentioned, *self.roots, *self.leaves, *self.randomized, *believed)))
 
     def compile(self, names: Sequence[str]) -> Constraints:
-        """The constraints on graphs over some variables, as matrices.
-
-        Parameters
-        ----------
-        names
-            The P variables, in the order of the matrices; a KnowledgeError unless they are all that is mentioned.
+        """The constraints on graphs over variables, in the order of `names`, which must hold all that are mentioned.
 
         Examples
         --------
@@ -418,7 +380,7 @@ class Knowledge:
             if ANY in members:
                 others = set(names).difference(*self.tiers)
                 tier[[index_of[name] for name in others]] = number
-        earlier_tier = tier[:, None] < tier[None, :]
+        earlier_tier = tier[:, None] < tier
         is_root, is_leaf = _among(names, (*self.roots, *self.randomized)), _among(names, self.leaves)
         forbidden[:, is_root] = True
         forbidden[is_leaf, :] = True
@@ -435,20 +397,17 @@ class Knowledge:
             )
         forbidden |= precedence.T
         np.fill_diagonal(forbidden, False)
+        drawn = _among(names, self.randomized)
         unconfounded = _edge_matrix(self.no_hidden_cause, names)
-        unconfounded = unconfounded | unconfounded.T
-        if self.randomized:
-            drawn = _among(names, self.randomized)
-            unconfounded |= drawn | drawn[:, None]
-            np.fill_diagonal(unconfounded, False)
-        roots_first_leaves_last = is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf
+        unconfounded = unconfounded | unconfounded.T | drawn | drawn[:, None]
+        np.fill_diagonal(unconfounded, False)
         return Constraints(
             names=names,
-            required=_read_only(required),
-            forbidden=_read_only(forbidden),
-            precedence=_read_only(precedence),
-            wishes=(_read_only(roots_first_leaves_last),),
-            unconfounded=_read_only(unconfounded),
+            required=required,
+            forbidden=forbidden,
+            precedence=precedence,
+            wishes=(is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf,),
+            unconfounded=unconfounded,
             evidence=Leaning.of([belief for belief in self.beliefs if belief not in settled], names),
         )
 
@@ -472,9 +431,7 @@ def parse_edge(edge: Any) -> Edge:
 def _two_names(entry: Any, arrow: re.Pattern[str]) -> Edge | None:
     """The two names in a text with an arrow, or in a collection; None for anything else."""
     pair = arrow.split(entry.strip()) if isinstance(entry, str) else _members(entry)
-    if pair is None or len(pair) != 2 or not all(_is_name(name) for name in pair):
-        return None
-    return str(pair[0]), str(pair[1])
+    return (str(pair[0]), str(pair[1])) if pair and len(pair) == 2 and all(map(_is_name, pair)) else None
 
 
 def _or_pair(entry: Any) -> str:
@@ -516,13 +473,9 @@ def _names(entries: list[Any], kind: str) -> tuple[str, ...]:
 
 def _is_name(value: Any) -> bool:
     """Whether a value can name a variable: text, or a number, since data frames have columns called 0, 1, 2."""
-    if isinstance(value, str):
-        return bool(value)
-    return (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, bool | np.bool_)
-        and abs(cast(float, value)) < math.inf
-    )
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        return abs(cast(float, value)) < math.inf  # whole numbers may be too large for a float
+    return isinstance(value, str) and value != ""
 
 
 def _tiers(entries: list[Any], kind: str) -> tuple[tuple[str, ...], ...]:
@@ -626,11 +579,6 @@ def _among(names: Sequence[str], some: Iterable[str]) -> NDArray[np.bool_]:
     return np.array([name in wanted for name in names], dtype=bool)
 
 
-def _read_only(matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    matrix.flags.writeable = False
-    return matrix
-
-
 def _parse_toml(text: str) -> Any:
     try:
         return parse_toml(text)
@@ -639,15 +587,16 @@ def _parse_toml(text: str) -> Any:
         raise KnowledgeError(sentence) from None
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8-sig")
-    except OSError as error:
-        raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {error.strerror or error}.") from error
-    except ValueError as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
-        raise KnowledgeError(f"Cannot open the knowledge file {str(path)!r}: {error}.") from error
+_READERS: dict[str, Callable[[list[Any], str], Any]] = {
+    "required": _edges,
+    "forbidden": _edges,
+    "tiers": _tiers,
+    "roots": _names,
+    "leaves": _names,
+    "search_space": _edges,
+    "no_hidden_cause": _pairs,
+    "randomized": _names,
+}
 
 
 def _arrow(names: Iterable[str]) -> str:
