@@ -14,12 +14,9 @@ import pandas as pd
 import pytest
 
 from causal_arrow import Answer, Arrow, ArrowWarning, Knowledge, Settings, discover
-from causal_arrow.cli.reports import _facts_of
 from causal_arrow.discovery import exports, pictures, summary
-from causal_arrow.discovery.inference import abilities
 from causal_arrow.errors import ArrowError, ConfigurationError, KnowledgeError, TableError
 from causal_arrow.graphs.files import read_graph
-from causal_arrow.network.checkpoint import load_model
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.report import inspect_table
 
@@ -366,14 +363,6 @@ def test_the_default_network_takes_no_notice_of_signs_and_units(usual_model: str
     other = Arrow().fit(values * random.choice([-30.0, 0.02], size=12))
     np.testing.assert_allclose(arrow.edge_probabilities_, other.edge_probabilities_, atol=1e-4)
     np.testing.assert_allclose(arrow.confounding_probabilities_, other.confounding_probabilities_, atol=1e-4)
-
-
-def test_check_knows_what_a_model_reads_without_loading_it(
-    any_table_model_folder: Path, small_model_folder: Path
-) -> None:
-    for folder in (any_table_model_folder, small_model_folder):
-        able, _ = _facts_of(str(folder))
-        assert able == abilities(folder, load_model(folder))
 
 
 # What a network of numbers cannot read

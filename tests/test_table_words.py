@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from causal_arrow.cli import discover as discover_module
 from causal_arrow.cli import options
-from causal_arrow.cli import reports as check_module
 from causal_arrow.cli.program import build_app
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import (
@@ -39,7 +38,7 @@ from causal_arrow.errors import (
 from causal_arrow.graphs.decoding import DECODERS
 from causal_arrow.tables.options import MISSING_CHOICES, READ_OPTIONS, ReadOptions
 from causal_arrow.tables.reading import read_table
-from causal_arrow.tables.report import TrainingRange, inspect_table
+from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Abilities, Finding
 
@@ -334,21 +333,10 @@ def test_columns_with_line_breaks_can_be_dropped(run: Run, tmp_path: Path) -> No
     assert json.loads(out)["variables"] == 3
 
 
-def test_check_knows_the_training_range_of_the_default_model(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert check_module._facts_of("arrow-strict") == (NUMBERS_ONLY, TrainingRange((100, 2000), (2, 100)))
+def test_check_knows_the_training_range_of_the_default_model(run: Run, tmp_path: Path) -> None:
     wide = pd.DataFrame(np.random.default_rng(1).normal(size=(600, 257)))
     wide.to_csv(tmp_path / "t.csv", index=False)
     assert "257 variables are more than the network has learned from (2 to 256)" in run("check", tmp_path / "t.csv")[1]
-    folder = tmp_path / "weights" / "arrow-base"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(check_module, "BUNDLED_FOLDER", folder.parent)
-    (folder / "config.json").write_text('{"model": {"encoder": "paper"}, "extra": {"training": {}}}')
-    assert "learned from" not in run("check", tmp_path / "t.csv")[1].replace("mostly learned from", "")
-    for record in ("{}", "no json", "[]", '{"model": 5}'):  # then the weights themselves are asked
-        (folder / "config.json").write_text(record)
-        assert run("check", tmp_path / "t.csv")[0] == 0
 
 
 def test_check_does_not_load_torch(tmp_path: Path) -> None:

@@ -14,18 +14,14 @@ from rich.text import Text
 from causal_arrow.cli import options
 from causal_arrow.cli.console import console, print_json, print_table
 from causal_arrow.errors import COMMAND_LINE
-from causal_arrow.network import BUNDLED_FOLDER
 from causal_arrow.text import counted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from causal_arrow.tables.options import ReadOptions
-    from causal_arrow.tables.report import TrainingRange
-    from causal_arrow.tables.table import Abilities
 
 
-OUR_ENCODERS = ("pairwise", "paper")
 COLORS = {"problem": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -42,14 +38,16 @@ def check(
     heavy tails, discrete values, missing cells, and rows that follow each other in time. Exits with status 1 if
     `discover` would refuse the table as it is, else 0.
     """
+    from causal_arrow.discovery import inference
     from causal_arrow.progress import progress_bar
     from causal_arrow.tables.reading import read_table
     from causal_arrow.tables.report import NOTHING, inspect_table
 
-    able, trained_on = _facts_of(settings["model"])
+    model = settings["model"]
+    able = inference.abilities(model, inference.ready_model(model, "cpu"))
     with progress_bar() as report_progress:
         read = read_table(table, reading, abilities=able, strict=False, progress=report_progress)
-    report = inspect_table(read, trained_on, able)
+    report = inspect_table(read, inference.training_range(model), able)
     refused = any(finding.severity == "problem" for finding in report.findings)
     if as_json:
         print_json({"usable": not refused, **report.to_dict(COMMAND_LINE)})
@@ -63,31 +61,6 @@ def check(
             screen.print(NOTHING)
     if refused:
         raise typer.Exit(1)
-
-
-def _facts_of(model: str) -> tuple[Abilities, TrainingRange | None]:
-    """The abilities of a model, and the sizes of its training tables, from its record.
-
-    The record is JSON and quick to read. Without it the model itself is loaded.
-    """
-    from causal_arrow.network.statistics import parts_read
-    from causal_arrow.tables.report import TrainingRange
-    from causal_arrow.tables.table import Abilities
-
-    bundled = BUNDLED_FOLDER / model
-    try:
-        folder = bundled if model and bundled.is_dir() else Path(model)
-        record = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        settings, extra = record["model"], record.get("extra") or {}
-        if settings["encoder"] in OUR_ENCODERS:
-            inputs = [*settings.get("channels", ()), *settings.get("statistics", ())]
-            trained_on = TrainingRange.from_record(extra.get("training", {}))
-            return Abilities(f"the model {model}", parts_read(inputs)), trained_on
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    from causal_arrow.discovery import inference
-
-    return inference.abilities(model, inference.ready_model(model, "cpu")), inference.training_range(model)
 
 
 MEASURES = {

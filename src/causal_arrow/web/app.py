@@ -58,20 +58,9 @@ STATUSES: dict[type[Exception], int] = {
 }
 """Status codes of errors other than a bad request (400)."""
 TROUBLES: dict[int | str, dict[str, Any]] = {
-    status: {"model": messages.Trouble, "description": description}
-    for status, description in {
-        400: "Something to put right, in a sentence",
-        401: "No token, or a wrong one",
-        403: "The request comes from the page of another site",
-        404: "No such session, example or file",
-        408: "The request came too slowly or was broken off",
-        409: "The session has no graph yet, or one that was changed elsewhere",
-        413: "Too large",
-        421: "Addressed to another host",
-        422: "Does not match the schema",
-        503: "Too many tables wait",
-    }.items()
+    status: {"model": messages.Trouble} for status in (400, 401, 403, 404, 408, 409, 413, 421, 422, 503)
 }
+"""Status codes of refusals, which the description lists for every request."""
 
 Key = Annotated[str, InPath(description="The session, as it was named when it was made.", max_length=100)]
 QueryName = Annotated[Name, Field()]

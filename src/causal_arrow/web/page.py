@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import abilities, ready_model
@@ -17,7 +16,7 @@ from causal_arrow.discovery.pipeline import discover, read_for
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError, TableError
 from causal_arrow.examples import load_example
-from causal_arrow.examples.equations import HOSPITAL_EFFECTS
+from causal_arrow.examples.equations import KNOWN
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.protocol import Network
 from causal_arrow.series import SeriesOptions
@@ -33,9 +32,6 @@ from causal_arrow.web.sessions import EffectAsked, Session, Sessions, about
 from causal_arrow.web.uploads import AbandonedError, Limits, OpenedFile, apart, open_file, read_apart
 from causal_arrow.web.work import ENDING, Store, StoredSession, read_work, session_of, take_up
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 @dataclass(frozen=True)
 class ExampleTable:
@@ -47,38 +43,26 @@ class ExampleTable:
     """A cause and an effect to ask about first."""
     wording: str = ""
     """The question as a person asks it."""
-    truths: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """The effects by the equations behind a simulated table."""
 
 
-def _as_csv(name: str, table: pd.DataFrame) -> FileInMemory:
-    return FileInMemory(name, table.to_csv(index=False, float_format="%g", lineterminator="\n").encode())
-
-
-def _hospital() -> FileInMemory:
-    return FileInMemory("hospital.csv", (files("causal_arrow.examples") / "data" / "hospital.csv").read_bytes())
-
-
-def _diabetes() -> FileInMemory:
-    from sklearn.datasets import load_diabetes
-
-    readable = {"s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "cholesterol/hdl", "s5": "log triglycerides"}
-    readable |= {"s6": "glucose", "bp": "blood pressure", "target": "progression"}
-    return _as_csv("diabetes.csv", load_diabetes(scaled=False, as_frame=True).frame.rename(columns=readable))
+def _bundled(name: str) -> FileInMemory:
+    return FileInMemory(f"{name}.csv", load_example(name).to_csv(index=False, float_format="%.10g").encode())
 
 
 EXAMPLES = {
     "hospital": ExampleTable(
         "800 patients of an imaginary hospital",
-        _hospital,
+        partial(_bundled, "hospital"),
         ("drug", "stay"),
         "Does the drug lengthen the stay?",
-        HOSPITAL_EFFECTS,
     ),
-    "sachs": ExampleTable(
-        "Proteins in 853 immune cells (Sachs et al. 2005)", lambda: _as_csv("sachs.csv", load_example("sachs"))
+    "beach": ExampleTable(
+        "400 days at an imaginary beach",
+        partial(_bundled, "beach"),
+        ("ice_cream", "rescues"),
+        "Does ice cream lead to rescues?",
     ),
-    "diabetes": ExampleTable("442 patients with diabetes, a year on (Efron et al. 2004)", _diabetes),
+    "sachs": ExampleTable("Proteins in 853 immune cells (Sachs et al. 2005)", partial(_bundled, "sachs")),
 }
 
 
@@ -294,8 +278,8 @@ class Page:
 
     def truth(self, session: Session, asked: EffectAsked) -> Facts | None:
         """The effect by the equations behind an example, for one step of its cause."""
-        example = self.examples.get(session.example)
-        value = None if example is None else example.truths.get((asked.cause, asked.effect))
+        _, effects = KNOWN.get(session.example, ((), {}))
+        value = effects.get((asked.cause, asked.effect))
         if value is None or asked.between not in (None, ("0", "1")):
             return None
         words = f"This table was simulated: by its equations the effect is {in_digits(value)}."

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import math
 import secrets
 import socket
 import webbrowser
@@ -22,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from causal_arrow.errors import ConfigurationError, TableError
@@ -77,13 +79,10 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        receive = _patient(receive)
         refusal = self._refusal(scope)
-        if refusal is None and scope["method"] in ("POST", "PUT", "PATCH") and scope["path"] != UPLOADS:
-            body, refusal = await _small_body(receive)
-            receive = _replay(body, receive)
         if refusal is None:
-            await self.app(scope, receive, send_with_headers)
+            most = math.inf if scope["path"] == UPLOADS else MAX_REQUEST
+            await self.app(scope, _bounded(receive, most), send_with_headers)
         else:
             await _refuse(*refusal, send_with_headers)
 
@@ -109,13 +108,13 @@ class Guard:
         return None
 
 
-def _patient(receive: Receive) -> Receive:
-    """Receive a body while it comes at some speed; a sender that is slower counts as gone."""
+def _bounded(receive: Receive, most: float) -> Receive:
+    """Receive a body of at most so many bytes, while it comes at some speed; HTTPException for any other."""
     complete = False
-    came, until = 0, 0.0
+    total, came, until = 0, 0, 0.0
 
     async def next_message() -> Message:
-        nonlocal complete, came, until
+        nonlocal complete, total, came, until
         if complete:
             return await receive()
         now = asyncio.get_running_loop().time()
@@ -124,39 +123,17 @@ def _patient(receive: Receive) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), max(until - now, 0))
         except asyncio.TimeoutError:  # another class before Python 3.11
-            return {"type": "http.disconnect"}
+            message = {"type": "http.disconnect"}
+        if message["type"] != "http.request":
+            raise HTTPException(408, "The request did not arrive: it was too slow, or was broken off")
         came += len(message.get("body", b""))
-        complete = message["type"] != "http.request" or not message.get("more_body")
+        total += len(message.get("body", b""))
+        if total > most:
+            raise HTTPException(413, f"The request is larger than {MAX_REQUEST // 2**20} MB")
+        complete = not message.get("more_body")
         return message
 
     return next_message
-
-
-async def _small_body(receive: Receive) -> tuple[bytes, tuple[int, str] | None]:
-    """The body of a request, or why it is refused."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b"", (408, "The request did not arrive: it was too slow, or was broken off.")
-        body += message.get("body", b"")
-        if len(body) > MAX_REQUEST:
-            return b"", (413, f"The request is larger than {MAX_REQUEST // 2**20} MB.")
-        if not message.get("more_body"):
-            return bytes(body), None
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    sent = False
-
-    async def again() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 async def _refuse(status: int, sentence: str, send: Send) -> None:
