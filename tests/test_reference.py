@@ -145,9 +145,17 @@ def test_every_public_member_is_described_and_its_parameters_are_its_own(
     assert described == [parameter for parameter in own if parameter in described], f"the Parameters of {name}"
 
 
-@pytest.mark.parametrize("name", [*PUBLIC, *(name for toolbox in TOOLBOXES for name in functions_of(toolbox))])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_shows_an_example(name: str) -> None:
     assert ">>>" in (section(inspect.getdoc(named(name)) or "", "Examples") or ""), f"{name} has no example"
+
+
+@pytest.mark.parametrize("toolbox", TOOLBOXES)
+def test_the_examples_of_a_toolbox_call_every_function(toolbox: str) -> None:
+    module = importlib.import_module(f"causal_arrow.{toolbox}")
+    examples = section(inspect.getdoc(module) or "", "Examples") or ""
+    called = {f"{toolbox}.{name}" for name in re.findall(rf"{toolbox.partition('.')[2]}\.(\w+)\(", examples)}
+    assert set(functions_of(toolbox)) <= called
 
 
 def examples_of(public: Any) -> list[doctest.DocTest]:
@@ -167,9 +175,9 @@ class AnyProcessor(doctest.OutputChecker):
         return super().check_output(want, got, optionflags) or disagreement(want, got) is None
 
 
-def run(tests: list[doctest.DocTest], **imported: Any) -> None:
+def run(tests: list[doctest.DocTest]) -> None:
     """Run examples one after the other in one namespace."""
-    namespace = dict(imported)
+    namespace: dict[str, Any] = {}
     failures: list[str] = []
     for test in tests:
         test.globs = namespace
@@ -190,9 +198,7 @@ def with_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 @pytest.mark.parametrize("name", ALL)
 def test_the_examples_run_from_top_to_bottom_and_print_what_they_say(name: str) -> None:
-    toolbox = next((toolbox for toolbox in TOOLBOXES if name.startswith(f"{toolbox}.")), None)
-    imported = {function.rpartition(".")[2]: named(function) for function in functions_of(toolbox)} if toolbox else {}
-    run(examples_of(named(name)), **imported)
+    run(examples_of(named(name)))
 
 
 def modules_with_examples() -> list[str]:

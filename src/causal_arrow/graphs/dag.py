@@ -8,8 +8,31 @@ agree; lingam is the transpose.) Three more rules follow from it and hold everyw
 - graphs may come in with any numeric type and go out boolean.
 
 `skeleton_of`, `positions_in`, `transitive_closure` and `is_acyclic` take one graph or a batch and trust it. Everything
-else takes one matrix, checks it, and raises GraphError when it is not a graph. The examples are those of somebody who
-imported them from `causal_arrow.graphs.dag`.
+else takes one matrix, checks it, and raises GraphError when it is not a graph.
+
+Examples
+--------
+>>> from causal_arrow.graphs import dag
+>>> chain = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+>>> dag.topological_order(chain), dag.positions_in([2, 0, 1])
+(array([0, 1, 2]), array([1, 2, 0]))
+>>> bool(dag.transitive_closure(chain)[0, 2])
+True
+>>> dag.skeleton_of(chain).astype(int)
+array([[0, 1, 0],
+       [1, 0, 1],
+       [0, 1, 0]])
+>>> bool((dag.cpdag(chain) == dag.skeleton_of(chain)).all())  # every edge is reversible
+True
+>>> dag.markov_equivalent(chain, [[0, 0, 0], [1, 0, 0], [0, 1, 0]])
+True
+>>> circle = [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+>>> dag.is_acyclic(circle), dag.find_cycle(circle)
+(False, [0, 1, 2])
+>>> dag.ensure_graph(circle).dtype
+dtype('bool')
+>>> int(dag.ensure_dag(chain).sum())  # of the circle it would be a GraphError
+2
 """
 
 # P variables; "..." stands for any batch dimensions, or none
@@ -27,26 +50,13 @@ BoolMatrix = NDArray[np.bool_]
 
 
 def skeleton_of(adjacency: ArrayLike) -> BoolMatrix:
-    """The skeleton: adjacencies without directions, the symmetric A of section 2.1.  (..., P, P)
-
-    Examples
-    --------
-    >>> skeleton_of([[0, 1], [0, 0]]).astype(int)
-    array([[0, 1],
-           [1, 0]])
-    """
+    """The skeleton: adjacencies without directions, the symmetric A of section 2.1.  (..., P, P)"""
     edges = np.asarray(adjacency) != 0
     return np.asarray(edges | edges.swapaxes(-1, -2))
 
 
 def positions_in(order: ArrayLike) -> NDArray[np.intp]:
-    """The position of every variable in an order, the inverse permutation of `order`.  (..., P)
-
-    Examples
-    --------
-    >>> positions_in([2, 0, 1])
-    array([1, 2, 0])
-    """
+    """The position of every variable in an order, the inverse permutation of `order`.  (..., P)"""
     return np.argsort(order, axis=-1)
 
 
@@ -57,11 +67,6 @@ def transitive_closure(adjacency: ArrayLike) -> BoolMatrix:
     """Whether a directed path of one step or more leads from j to k.  (..., P, P)
 
     Row j marks the descendants of j, column k the ancestors of k. A true diagonal entry lies on a cycle.
-
-    Examples
-    --------
-    >>> bool(transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]])[0, 2])
-    True
     """
     reachable: BoolMatrix = np.asarray(adjacency) != 0
     while True:  # paths double in length until all are there
@@ -73,13 +78,7 @@ def transitive_closure(adjacency: ArrayLike) -> BoolMatrix:
 
 
 def is_acyclic(adjacency: ArrayLike) -> bool | BoolMatrix:
-    """Whether a graph has no directed cycle: a bool for one graph, an array (...) for a batch.
-
-    Examples
-    --------
-    >>> is_acyclic([[0, 1], [1, 0]])
-    False
-    """
+    """Whether a graph has no directed cycle: a bool for one graph, an array (...) for a batch."""
     edges = np.asarray(adjacency) != 0
     if edges.ndim == 2:
         return not _peel_sources(edges)[1].any()
@@ -87,13 +86,7 @@ def is_acyclic(adjacency: ArrayLike) -> bool | BoolMatrix:
 
 
 def find_cycle(adjacency: ArrayLike) -> list[int] | None:
-    """The variables of one directed cycle, each a cause of the next and the last of the first; None in a DAG.
-
-    Examples
-    --------
-    >>> find_cycle([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
-    [0, 1, 2]
-    """
+    """The variables of one directed cycle, each a cause of the next and the last of the first; None in a DAG."""
     graph = ensure_graph(adjacency)
     _, remaining = _peel_sources(graph)
     if not remaining.any():
@@ -109,13 +102,7 @@ def find_cycle(adjacency: ArrayLike) -> list[int] | None:
 
 
 def topological_order(adjacency: ArrayLike) -> NDArray[np.intp]:
-    """The variables with every cause before its effects, sources first, small indices first among equals.  (P,)
-
-    Examples
-    --------
-    >>> topological_order([[0, 0, 0], [1, 0, 0], [0, 1, 0]])
-    array([2, 1, 0])
-    """
+    """The variables with every cause before its effects, sources first, small indices first among equals.  (P,)"""
     return np.array(_peel_sources(ensure_dag(adjacency))[0], dtype=np.intp)
 
 
@@ -139,13 +126,7 @@ def _peel_sources(graph: BoolMatrix) -> tuple[list[int], BoolMatrix]:
 
 
 def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
-    """The matrix as a new boolean array; a GraphError unless it is square, 0/1 and without self-loops.  (P, P)
-
-    Examples
-    --------
-    >>> ensure_graph([[0, 1], [0, 0]]).dtype
-    dtype('bool')
-    """
+    """The matrix as a new boolean array; a GraphError unless it is square, 0/1 and without self-loops.  (P, P)"""
     matrix = np.asarray(adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"Expected a square adjacency matrix, got shape {matrix.shape}.")
@@ -162,13 +143,7 @@ def ensure_graph(adjacency: ArrayLike) -> BoolMatrix:
 
 
 def ensure_dag(adjacency: ArrayLike) -> BoolMatrix:
-    """The matrix as a new boolean array; a GraphError that names a cycle unless it is a DAG.  (P, P)
-
-    Examples
-    --------
-    >>> int(ensure_dag([[0, 1], [0, 0]]).sum())
-    1
-    """
+    """The matrix as a new boolean array; a GraphError that names a cycle unless it is a DAG.  (P, P)"""
     graph = ensure_graph(adjacency)
     if (cycle := find_cycle(graph)) is not None:
         path = " → ".join(str(variable) for variable in [*cycle, cycle[0]])
@@ -185,12 +160,6 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
     An edge keeps its direction when every DAG of the Markov equivalence class agrees on it: the edges of v-structures,
     and those that follow from them by Meek's rules. Chickering (1995) finds the same edges in one pass, causes first:
     the parent of k that comes last in the order decides for all edges into k.
-
-    Examples
-    --------
-    >>> cpdag([[0, 1], [0, 0]]).astype(int)
-    array([[0, 1],
-           [1, 0]])
     """
     graph = ensure_dag(adjacency)
     order, _ = _peel_sources(graph)
@@ -212,13 +181,7 @@ def cpdag(adjacency: ArrayLike) -> BoolMatrix:
 
 
 def markov_equivalent(first: ArrayLike, second: ArrayLike) -> bool:
-    """Whether two DAGs imply the same conditional independences: same skeleton, same v-structures.
-
-    Examples
-    --------
-    >>> markov_equivalent([[0, 1], [0, 0]], [[0, 0], [1, 0]])
-    True
-    """
+    """Whether two DAGs imply the same conditional independences: same skeleton, same v-structures."""
     return np.array_equal(cpdag(first), cpdag(second))
 
 
