@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from causal_arrow_lab.benchmarks.series.families import FAMILIES
+from causal_arrow_lab.benchmarks.series import FAMILIES
 
 DOCS = Path(__file__).parents[1]
 RECORDS = DOCS / "evidence" / "records" / "series.json"

@@ -13,22 +13,22 @@ import pytest
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow_lab.benchmarks.series.__main__ import main
-from causal_arrow_lab.benchmarks.series.families import (
+from causal_arrow_lab.benchmarks.series import (
     FAMILIES,
     Edge,
     Family,
     Process,
+    SeriesEstimate,
     SeriesTask,
     cdml_tasks,
     draw_task,
 )
-from causal_arrow_lab.benchmarks.series.measures import (
-    SeriesEstimate,
+from causal_arrow_lab.benchmarks.series.__main__ import (
     auroc,
     average_precision,
     coverage,
     f1,
+    main,
     measures,
     reliability,
 )

@@ -4,17 +4,22 @@
     python -m causal_arrow_lab.benchmarks.series --methods arrow --cdml FOLDER
     python -m causal_arrow_lab.benchmarks.series --effects --count 25
 
-Every task is searched with as many lags as its truth has, and only pairs that were searched are judged.
+Every task is searched with as many lags as its truth has, and only pairs that were searched are judged; lag 0 is
+measured apart.
 """
+
+# L lags, P variables
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +27,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.series.families import FAMILIES, SeriesTask, cdml_tasks
-from causal_arrow_lab.benchmarks.series.measures import coverage, measures, reliability
+from causal_arrow.graphs.dag import transitive_closure
+from causal_arrow.series.responses import Steps, response
+from causal_arrow_lab.benchmarks.series import FAMILIES, Bools, Family, Floats, SeriesEstimate, SeriesTask, cdml_tasks
 from causal_arrow_lab.benchmarks.series.peers import PEERS, solver
 from causal_arrow_lab.programs import run_program
 
 STEPS_OF_CALIBRATION = (300, 1000)
 """Calibration is judged over all families of so many rows."""
 COLUMNS = ("auroc", "ap", "f1", "f1_lagged", "f1_summary", "f1_now", "ap_now", "ap_hidden", "seconds")
+BINS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+"""Calibration counts pairs stated with 0.05 or more: the many clear absences would hide the rest."""
+HORIZON = 8
+PAIRS_PER_TASK = 4
+ROUNDING = 1e-9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,6 +85,8 @@ def _tasks_of(family: str, indices: range, development: bool) -> list[SeriesTask
 
 def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> dict[str, Any]:
     """The measures of a method, family by family, their means over simulated families, and its calibration."""
+    import pandas as pd
+
     solve = solver(method)
     content: dict[str, Any] = {}
     errors: dict[str, dict[str, float]] = {}
@@ -81,14 +94,11 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     print(f"{method}\n{'':18}" + "".join(f"{name:>11}" for name in (*COLUMNS, "ece")))
     for name, tasks in suites.items():
         pairs = [(task, solve(task)) for task in tasks()]
-        answers = [measures(task, estimate) for task, estimate in pairs]
-        found_in = {
-            column: _without_nan([answer[column] for answer in answers])
-            for column in COLUMNS
-            if all(column in answer for answer in answers)
-        }
-        content[name] = {column: float(values.mean()) for column, values in found_in.items()} | {"tasks": len(pairs)}
-        errors[name] = {column: _standard_error(values) for column, values in found_in.items()}
+        # nan stands for a truth without such an edge; pandas leaves it out.
+        answers = pd.DataFrame([measures(task, estimate) for task, estimate in pairs])
+        answers = answers[[column for column in COLUMNS if column in answers]]
+        content[name] = {**answers.mean().to_dict(), "tasks": len(pairs)}
+        errors[name] = answers.sem().to_dict()
         stated = [(task, found.probabilities) for task, found in pairs if found.probabilities is not None]
         claims = [(task.window[1:], probabilities[1:]) for task, probabilities in stated]
         if claims:
@@ -97,20 +107,12 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
             in_range = [low <= len(task.values) <= high for task, _ in stated]
             calibrated += [each for each, counts in zip(claims, in_range, strict=True) if counts and name != "cdml"]
         _print_line(name, content[name])
-    simulated = [content[name] for name in suites if name != "cdml"]
-    if simulated:
-        content["mean"] = {
-            column: float(np.mean([family[column] for family in simulated if column in family]))
-            for column in (*COLUMNS, "ece")
-            if any(column in family for family in simulated)
-        }
+    if simulated := [name for name in suites if name != "cdml"]:
+        means = pd.DataFrame([content[name] for name in simulated])
+        spread = pd.DataFrame([errors[name] for name in simulated])
+        content["mean"] = means[[column for column in (*COLUMNS, "ece") if column in means]].mean().to_dict()
+        errors["mean"] = (np.sqrt((spread**2).sum()) / spread.count()).to_dict()
         _print_line("mean", content["mean"])
-        families = [errors[name] for name in suites if name != "cdml"]
-        errors["mean"] = {
-            column: float(np.linalg.norm(each) / len(each))
-            for column in COLUMNS
-            if (each := [family[column] for family in families if column in family])
-        }
         _print_line("± of the mean", errors["mean"])
     content["standard_errors"] = errors
     if calibrated:
@@ -122,20 +124,119 @@ def judge(method: str, suites: Mapping[str, Callable[[], list[SeriesTask]]]) -> 
     return content
 
 
-def _without_nan(values: Sequence[float]) -> NDArray[np.float64]:
-    """The values without nan, which stands for a truth without such an edge."""
-    found = np.asarray(values, dtype=np.float64)
-    return found[~np.isnan(found)]
-
-
-def _standard_error(values: NDArray[np.float64]) -> float:
-    """The standard error of a mean; nan of fewer than two values."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-
-
 def _print_line(name: str, values: Mapping[str, float]) -> None:
     cells = "".join(f"{values[column]:11.3f}" if column in values else f"{'–':>11}" for column in (*COLUMNS, "ece"))
     print(f"{name:18}{cells}", flush=True)
+
+
+# Measures
+
+
+def measures(task: SeriesTask, estimate: SeriesEstimate) -> dict[str, float]:
+    """All measures of one answer; nan where there is nothing to measure."""
+    lagged, truth = estimate.scores[1:].ravel(), task.window[1:].ravel()
+    graph = estimate.graph.copy()
+    graph[0] &= task.contemporaneous
+    apart = ~np.eye(graph.shape[1], dtype=bool)
+    found = {
+        "auroc": auroc(truth, lagged),
+        "ap": average_precision(truth, lagged),
+        "f1": f1(task.window, graph),
+        "f1_lagged": f1(task.window[1:], graph[1:]),
+        "f1_summary": f1(task.window.any(axis=0) & apart, graph.any(axis=0) & apart),
+        "seconds": estimate.seconds,
+    }
+    if task.contemporaneous:
+        found |= {
+            "f1_now": f1(task.window[0], graph[0]),
+            "ap_now": average_precision(task.window[0][apart], estimate.scores[0][apart]),
+        }
+    if task.confounded is not None and estimate.confounding is not None:
+        found["ap_hidden"] = average_precision(task.confounded[apart], estimate.confounding[apart])
+    return found
+
+
+def auroc(truth: Bools, scores: Floats) -> float:
+    """Probability that an edge has a larger score than a pair without one, ties counting one half."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, scores)) if 0 < truth.sum() < truth.size else math.nan
+
+
+def average_precision(truth: Bools, scores: Floats) -> float:
+    """Mean precision over the edges, equal scores taken together."""
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(truth, scores)) if truth.any() else math.nan
+
+
+def f1(truth: Bools, graph: Bools) -> float:
+    """2 · true positives / (edges shown + edges); 1 where there are neither."""
+    total = int(truth.sum()) + int(graph.sum())
+    return 2 * float((truth & graph).sum()) / total if total else 1.0
+
+
+@dataclass(frozen=True)
+class LaggedReliability:
+    """Stated against true shares of lagged edges."""
+
+    error: float  # expected calibration error of pairs stated at STATED_FROM or more
+    bins: tuple[tuple[float, float, int, float, float], ...]  # from, to, pairs, mean stated, share true
+
+
+def reliability(answers: Iterable[tuple[Bools, Floats]]) -> LaggedReliability:
+    """The reliability of pairs of truth and stated probabilities, of any shape."""
+    truth, stated = (np.concatenate([np.ravel(part) for part in side]) for side in zip(*answers, strict=True))
+    bins = []
+    for low, high in pairwise(BINS):
+        inside = (stated >= low) & ((stated < high) | (high == BINS[-1]))
+        if inside.any():
+            bins.append((low, high, int(inside.sum()), float(stated[inside].mean()), float(truth[inside].mean())))
+    pairs = sum(count for _, _, count, _, _ in bins)
+    error = sum(count * abs(mean - share) for _, _, count, mean, share in bins) / pairs if pairs else math.nan
+    return LaggedReliability(error, tuple(bins))
+
+
+# Effects over time
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of 90% intervals that hold the truth, graphs known: pairs with a path, steps 0 to HORIZON."""
+
+    raised_once: float
+    held: float
+    width: float  # of the intervals for a cause that is raised once
+    error: float  # absolute, of its estimates
+
+
+def coverage(family: Family, indices: Iterable[int], development: bool) -> Coverage:
+    """The coverage for some pairs of each task; a season is declared where a family has one."""
+    inside: dict[bool, list[NDArray[np.bool_]]] = {False: [], True: []}
+    widths, errors = [], []
+    for index in indices:
+        task = family.task(index, development=development)
+        assert task.process is not None
+        random = np.random.default_rng(index)
+        steps = Steps(task.values, unit=task.unit, period=task.process.period if family.seasonal else None)
+        pairs = pairs_with_paths(task)
+        for cause, effect in pairs[random.permutation(len(pairs))[:PAIRS_PER_TASK]].tolist():
+            for held in (False, True):
+                true = task.process.response(cause, effect, HORIZON, random, held=held)
+                found = response(
+                    steps, task.window[None], cause, effect, HORIZON, random, kind="step" if held else "pulse"
+                )
+                inside[held].append((found.low - ROUNDING <= true) & (true <= found.high + ROUNDING))
+                if not held:
+                    widths.append(found.high - found.low)
+                    errors.append(np.abs(found.estimate - true))
+    return Coverage(*(float(np.mean(each)) for each in (inside[False], inside[True], widths, errors)))
+
+
+def pairs_with_paths(task: SeriesTask) -> NDArray[np.intp]:
+    """Pairs of different variables with a directed path from the first to the second.  (pairs, 2)"""
+    reached = transitive_closure(np.asarray(task.window.any(axis=0)))
+    return np.argwhere(reached & ~np.eye(len(reached), dtype=bool))
 
 
 if __name__ == "__main__":

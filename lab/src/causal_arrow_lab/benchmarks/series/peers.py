@@ -31,11 +31,7 @@ from causal_arrow.series.reading import Series
 from causal_arrow.series.window import codes, ticks, window
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Table
-from causal_arrow_lab.benchmarks.series.families import SeriesTask
-from causal_arrow_lab.benchmarks.series.measures import SeriesEstimate
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from causal_arrow_lab.benchmarks.series import Bools, Floats, SeriesEstimate, SeriesTask
 
 # The threshold of each method with its best mean F1 on development tasks.
 LEVEL = 0.01
