@@ -22,7 +22,6 @@ from causal_arrow import Arrow, Discovery, Settings, discover
 from causal_arrow.discovery import inference, uncertainty
 from causal_arrow.discovery.answer import MODERATE_DIRECTION, STRONG_DIRECTION, Answer
 from causal_arrow.discovery.arranged import arrange
-from causal_arrow.discovery.settings import STATEMENTS
 from causal_arrow.errors import (
     ArrowError,
     ArrowWarning,
@@ -34,9 +33,8 @@ from causal_arrow.graphs.dag import cpdag, is_acyclic, topological_order
 from causal_arrow.graphs.decoding import DECODERS
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.pairwise import PairwiseNetwork
-from causal_arrow.network.protocol import PRECISIONS
+from causal_arrow.network import PRECISIONS
+from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.scales import SCALES
 from causal_arrow.tables.table import Table
@@ -516,10 +514,6 @@ def test_the_choices_of_a_setting_are_those_of_the_code_behind_it(name: str, cho
     assert setting.metadata["choices"] == tuple(choices)
 
 
-def test_the_statements_of_settings_are_the_arguments_of_knowledge() -> None:
-    assert {entry.name for entry in fields(Knowledge)} == set(STATEMENTS)
-
-
 # Arrangement
 
 
@@ -567,7 +561,7 @@ def test_two_thousand_observations_of_a_hundred_variables_fit_in_two_gigabytes()
     program = """
 import re, numpy as np
 from causal_arrow import Settings, discover
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from small_network import random_weights
 values = np.random.default_rng(0).normal(size=(2000, 100))
 discover(values, Settings(model=random_weights(PairwiseConfig())))

@@ -45,17 +45,14 @@ from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.inputs import check_content, checked
 from causal_arrow.tables.options import KINDS, check_names
 from causal_arrow.tables.report import groups_of_copies
-from causal_arrow.tables.table import Column, Finding
+from causal_arrow.tables.table import Bools, Column, Finding, Floats
 from causal_arrow.text import closest, counted, listed
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 Group = tuple[int, ...]
 Matrix = TypeVar("Matrix", bound=NDArray[Any])
 
-DIGITS = 6
-"""Decimal places of probabilities and scores in files."""
+DIGITS = 6  # decimal places of probabilities and scores in files
 
 MAX_LOG_ODDS = 500.0
 
@@ -78,15 +75,7 @@ def direction_strength(direction_probability: float) -> str:
 
 @dataclass(frozen=True)
 class DirectedEdge:
-    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> edge = Arrow().fit(load_example("hospital")).edges_[0]
-    >>> edge.probability > 0.9
-    True
-    """
+    """One edge of the answer, and how much there is behind it. Probabilities take the knowledge into account."""
 
     source: str
     """The cause."""
@@ -113,14 +102,7 @@ class DirectedEdge:
 
 @dataclass(frozen=True)
 class HiddenCause:
-    """Two variables that probably share a cause which is not in the table.
-
-    Examples
-    --------
-    >>> from causal_arrow.discovery.answer import HiddenCause
-    >>> print(HiddenCause("smoking", "yellow fingers", 0.8))
-    smoking ↔ yellow fingers (0.80)
-    """
+    """Two variables that probably share a cause which is not in the table."""
 
     first: str
     """One of the two variables."""

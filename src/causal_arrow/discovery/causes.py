@@ -36,12 +36,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 
 MAX_COLUMNS = 20_000
-MAX_SCREENED_CELLS = 10**8
-"""Rows beyond that are left to the network, drawn evenly."""
+MAX_SCREENED_CELLS = 10**8  # rows beyond that are left to the network, drawn evenly
 COLUMNS_AT_ONCE = 1000
 MIN_KEPT, MAX_KEPT = 10, 500
-FORWARD_SHARE = 0.6
-"""Share of the kept columns that come from forward selection; the rest depend most on the outcome by themselves."""
+FORWARD_SHARE = 0.6  # of the kept columns; the rest depend most on the outcome by themselves
 MAX_SHOWN = 20
 SCREENING = "Screening columns"
 NETWORK = "Reading what is left"
@@ -49,15 +47,7 @@ NETWORK = "Reading what is left"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProbableCauses(Readable):
-    """The probable causes of one variable; `print` says it in words.
-
-    Examples
-    --------
-    >>> from causal_arrow import causes_of, load_example
-    >>> causes = causes_of(load_example("hospital"), "stay", progress=False)
-    >>> list(causes.to_frame().columns)
-    ['cause', 'direct', 'cause_probability']
-    """
+    """The probable causes of one variable; `print` says it in words."""
 
     outcome: str
     """The variable whose causes were asked for."""

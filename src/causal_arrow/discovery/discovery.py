@@ -25,20 +25,20 @@ from causal_arrow.discovery import exports, inference, pictures, saved, summary,
 from causal_arrow.discovery.answer import Answer, edge_record
 from causal_arrow.discovery.settings import (
     REFINABLE,
-    STATEMENTS,
     Settings,
     as_knowledge,
     check_count,
     refuse_former_names,
+    statements,
 )
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, warn
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.inputs import checked
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.tables.frames import in_library
 from causal_arrow.tables.options import check_names
 from causal_arrow.tables.report import TableReport, inspect_table
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.table import Bools, Table
 from causal_arrow.text import counted
 
 if TYPE_CHECKING:
@@ -52,11 +52,9 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.second_opinion import SecondOpinion
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
-Bools = NDArray[np.bool_]
 Given = TypeVar("Given")
 
-MAX_KEPT_BYTES = 2**28
-"""Size up to which drawn graphs are kept for the next question."""
+MAX_KEPT_BYTES = 2**28  # of drawn graphs that are kept for the next question
 
 
 def of_answer(export: Callable[[Any], Given]) -> Callable[[Any], Given]:
@@ -730,9 +728,9 @@ class Discovery:
 def refined(answer: Any, settings: Settings, changes: Mapping[str, Any]) -> tuple[Any, Settings]:
     """An answer about a table or a series, and its settings, with other knowledge, decoding or display."""
     refuse_former_names(changes)
-    check_names(changes, [*REFINABLE, *STATEMENTS])
+    check_names(changes, [*REFINABLE, *statements()])
     given = {name: value for name, value in changes.items() if value is not None}
-    if given.keys() & {"knowledge", *STATEMENTS}:
+    if given.keys() & {"knowledge", *statements()}:
         given["knowledge"] = as_knowledge(given.get("knowledge", answer.knowledge))
     settings = settings.changed(**given)
     return answer.refine(**{name: getattr(settings, name) for name in REFINABLE if name in given}), settings

@@ -45,8 +45,7 @@ def json_text(content: Any) -> str:
     return MISLEADING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-MAX_LEFT_OUT = 5
-"""Maximum number of hidden common causes that a sentence names."""
+MAX_LEFT_OUT = 5  # hidden common causes that a sentence names
 
 _FACTS = [entry.name for entry in fields(DirectedEdge)]
 EDGE_COLUMNS = (*_FACTS[:5], "direction", *_FACTS[5:])

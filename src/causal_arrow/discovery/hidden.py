@@ -11,34 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from causal_arrow.discovery.arranged import Arranged, hashes_of_ranks, mixed
+from causal_arrow.discovery.arranged import Arranged, Hashes, hashes_of_ranks, mixed
 from causal_arrow.discovery.inference import infer
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.network import Network
 from causal_arrow.network.arrays import quantile_table
-from causal_arrow.network.protocol import Network
-from causal_arrow.tables.table import Column, Finding, Table
+from causal_arrow.tables.table import Bools, Column, Finding, Floats, Table
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Hashes = NDArray[np.uint64]
-
-HIDDEN_CAUSE = 0.5
-"""Above this probability, two variables are shown to share a hidden cause, unless another threshold is given."""
-
-STANDS_OUT = 2.0
-"""A pair stands out if its log-odds exceed the median of the table by more than this."""
-MIN_PAIRS = 10
-"""With fewer pairs a table has no level, and every pair above the threshold stands out."""
+HIDDEN_CAUSE = 0.5  # the probability above which two variables are shown to share a hidden cause
+STANDS_OUT = 2.0  # a pair stands out if its log-odds exceed the median of the table by more than this
+MIN_PAIRS = 10  # with fewer pairs a table has no level, and every pair above the threshold stands out
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
     """The usual probability of hidden causes in a table, and the pairs that stand out from it."""
 
-    median: float
-    """Median probability of all pairs; 0 if there are fewer than MIN_PAIRS."""
+    median: float  # probability of all pairs; 0 if there are fewer than MIN_PAIRS
     standing_out: Bools  # (P, P), of any probability
 
 
@@ -65,10 +55,8 @@ def log_odds(probabilities: Floats) -> Floats:
 
 # A second reading
 
-MAX_FLAGGED = 0.2
-"""Share of flagged pairs beyond which a table is read again."""
-MIN_FLAGGED = 3
-"""Pairs that have to be flagged for that, in small tables."""
+MAX_FLAGGED = 0.2  # share of flagged pairs beyond which a table is read again
+MIN_FLAGGED = 3  # pairs that have to be flagged for that, in small tables
 
 
 def read_again(

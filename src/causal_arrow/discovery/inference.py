@@ -18,18 +18,16 @@ from causal_arrow.batches import LongTable, TableBatch, concatenated
 from causal_arrow.discovery.arranged import Arranged, levels_of
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.network import Network
 from causal_arrow.network.checkpoint import find_model, load_model, read_extra
-from causal_arrow.network.protocol import Network
 from causal_arrow.progress import READING_AGAIN, READING_CELLS, Progress, ignore
 from causal_arrow.tables.report import TrainingRange
 from causal_arrow.tables.table import Abilities
 
 Indices = NDArray[np.intp]
 
-CHUNK_BYTES = 2**31
-"""For the cells of one chunk, such as 100,000 observations of 20 variables; the same on every machine."""
-PAIR_BYTES_TOGETHER = 2**29
-"""For the pairs of variables of tables that go through the network together."""
+CHUNK_BYTES = 2**31  # for the cells of one chunk, such as 100,000 observations of 20 variables, on every machine
+PAIR_BYTES_TOGETHER = 2**29  # for the pairs of variables of tables that go through the network together
 
 
 # Models
@@ -207,14 +205,12 @@ def _batch(network: Network, arranged: Arranged, rows: Indices | None = None) ->
 # Bystanders
 
 
-BYSTANDER = 0.2
-"""A column is set aside if none of its edges and hidden causes is as probable as this."""
+BYSTANDER = 0.2  # a column is set aside if none of its edges and hidden causes is as probable as this
 MAX_SET_ASIDE = 0.1
 """Share of the columns of a table that are set aside, or one column of FEW. If more look unrelated, some of them are
 not: the network misses what is weak, and their number shows how much a dependence means."""
 FEW = 4
-MAX_VARIABLES = 64
-"""In wider tables one column more or less hardly matters, and reading twice takes long."""
+MAX_VARIABLES = 64  # in wider tables one column more or less hardly matters, and reading twice takes long
 
 
 def bystanders(found: GraphDistribution) -> NDArray[np.bool_]:

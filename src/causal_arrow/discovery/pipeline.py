@@ -28,7 +28,7 @@ from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
 from causal_arrow.inputs import checked
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.reading import check_readable, read_table
@@ -251,10 +251,8 @@ def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -
 #
 # A temperature leaves the causal order as it is, and so the graph that "map" shows without knowledge.
 
-TEMPERATURE = 1.5
-"""The temperature of a table without two-valued columns."""
-BINARY_FACTOR = 6.0
-"""Factor on the temperature if all columns are two-valued."""
+TEMPERATURE = 1.5  # of a table without two-valued columns
+BINARY_FACTOR = 6.0  # if all columns are two-valued
 
 
 def direction_temperature(table: Table, copies: Iterable[int] = ()) -> float:

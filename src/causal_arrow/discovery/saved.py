@@ -34,10 +34,8 @@ from causal_arrow.text import reason
 ENDING = ".causal"
 FORMAT, VERSION = "causal-arrow-discovery", 1
 CONTENT, TABLE, WORK = "discovery.json", "table.safetensors", "work.json"
-MAX_CONTENT_BYTES = 2**30
-"""Limit of discovery.json: an answer about 3,000 variables takes less."""
-MAX_HEADER_BYTES = 2**16
-"""Limit of the names and shapes in table.safetensors."""
+MAX_CONTENT_BYTES = 2**30  # of discovery.json: an answer about 3,000 variables takes less
+MAX_HEADER_BYTES = 2**16  # of names and shapes in table.safetensors
 
 
 def write(

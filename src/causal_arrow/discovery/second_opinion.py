@@ -25,16 +25,13 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.tables.frames import WithFrames
+from causal_arrow.tables.table import Bools, Floats, Table
 from causal_arrow.text import Readable, counted, reason
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from causal_arrow.discovery.answer import Answer
-    from causal_arrow.tables.table import Table
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 INSTALL = 'pip install "causal-arrow[opinion]"'
 SEED = 0
@@ -95,11 +92,9 @@ class OtherMethod:
     """A method that can be asked about the same table."""
 
     title: str
-    module: str
-    """A module that shows that its package is installed."""
+    module: str  # which shows that its package is installed
     assumes: str
-    most: int
-    """Variables up to which it is fast: with more it has to be asked for by name."""
+    most: int  # variables up to which it is fast: with more it has to be asked for by name
     search: Callable[[Floats], Bools] | None = None
 
     @property
@@ -191,8 +186,7 @@ def repeatable(seed: int = SEED) -> Iterator[None]:
 
 Edge = tuple[str, str]
 
-MAX_CONFLICTS = 10
-"""Conflicts that the sentences name."""
+MAX_CONFLICTS = 10  # that the sentences name
 AGREES, OPEN, REVERSED, ABSENT = "same", "undirected", "reversed", "absent"
 
 

@@ -27,26 +27,14 @@ from causal_arrow.text import shown
 
 if TYPE_CHECKING:
     from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.network.protocol import Network
+    from causal_arrow.network import Network
 
     KnowledgeSource = Knowledge | Mapping[str, Any] | str | Path | None
 else:
     KnowledgeSource = Any
 
+# What an answer can take on without a new pass through the network.
 REFINABLE = ("knowledge", "threshold", "decode", "directions", "hidden", "hidden_threshold")
-"""The settings that an answer can take on without a new pass through the network."""
-STATEMENTS = (
-    "required",
-    "forbidden",
-    "tiers",
-    "roots",
-    "leaves",
-    "search_space",
-    "no_hidden_cause",
-    "randomized",
-    "beliefs",
-)
-"""Arguments of `Knowledge`."""
 FORMER_NAMES = {"observations": "max_rows", "rule": "decode", "k": "n_graphs"}
 """Settings and arguments of earlier versions, which files may still have, and their names now."""
 DIRECTIONS = ("tempered", "network")
@@ -127,7 +115,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         from causal_arrow.graphs.decoding import check_threshold
-        from causal_arrow.network.protocol import Network
+        from causal_arrow.network import Network
 
         named = isinstance(self.model, str | Path) and str(self.model)
         if not (named or isinstance(self.model, Network)):
@@ -154,10 +142,10 @@ class Settings:
         """
         own = [entry.name for entry in fields(self)]
         refuse_former_names(changes)
-        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *STATEMENTS])
-        if statements := {name: changes[name] for name in STATEMENTS if name in changes}:
+        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *statements()])
+        if stated := {name: changes[name] for name in statements() if name in changes}:
             known = as_knowledge(changes.get("knowledge", self.knowledge))
-            changes = {**changes, "knowledge": known | as_knowledge(statements)}
+            changes = {**changes, "knowledge": known | as_knowledge(stated)}
         parts = {"reading": READ_OPTIONS, "series": SERIES_OPTIONS}
         inside = {part: {name: changes[name] for name in names if name in changes} for part, names in parts.items()}
         changes = {name: value for name, value in changes.items() if name in own}
@@ -190,6 +178,13 @@ def refuse_former_names(given: Iterable[str]) -> None:
     for name in given:
         if name in FORMER_NAMES:
             raise ConfigurationError(f"{name!r} is now called {FORMER_NAMES[name]!r}.")
+
+
+def statements() -> list[str]:
+    """The arguments of `Knowledge`."""
+    from causal_arrow.graphs.knowledge import Knowledge
+
+    return [entry.name for entry in fields(Knowledge)]
 
 
 def as_knowledge(source: Any) -> Knowledge:

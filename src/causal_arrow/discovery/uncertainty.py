@@ -14,7 +14,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from causal_arrow.discovery import inference
 from causal_arrow.discovery.answer import Answer, HiddenCause
@@ -25,11 +24,11 @@ from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.inputs import checked
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.tables.report import groups_of_copies
-from causal_arrow.tables.table import Table
+from causal_arrow.tables.table import Bools, Floats, Table
 from causal_arrow.text import Readable, counted, counted_share, first_few
 
 if TYPE_CHECKING:
@@ -37,15 +36,9 @@ if TYPE_CHECKING:
 
     from causal_arrow.many.workers import Job
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-GRAPHS_PER_PIECE = 256
-"""Paths are followed in this many graphs at a time, to bound the memory."""
-PASSES_PER_WORKER = 4
-"""Minimum number of passes over resampled tables."""
-MAX_PAIRS = 5
-"""Maximum number of pairs with a hidden cause that a sentence names."""
+GRAPHS_PER_PIECE = 256  # paths are followed in this many at a time, to bound the memory
+PASSES_PER_WORKER = 4  # over resampled tables, at least
+MAX_PAIRS = 5  # with a hidden cause that a sentence names
 
 
 # Counting over graphs
@@ -145,22 +138,12 @@ def hidden_causes_sentence(pairs: Sequence[HiddenCause]) -> str | None:
 # Stability
 
 
-MAX_SHOWN = 40
-"""Edges of a stability that its text lists."""
+MAX_SHOWN = 40  # edges of a stability that its text lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeStability(Readable, WithFrames):
-    """Frequencies of edges when the observations are drawn again: the result of `stability`.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> table = load_example("hospital")
-    >>> stability = Arrow().fit(table).stability(n_resamples=4, progress=False)
-    >>> stability.frequencies.shape
-    (7, 7)
-    """
+    """Frequencies of edges when the observations are drawn again: the result of `stability`."""
 
     names: tuple[str, ...]
     """The variables."""

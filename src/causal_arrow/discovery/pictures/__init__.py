@@ -51,13 +51,11 @@ from causal_arrow.text import counted, listed, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_EDGES = 120
-"""Default maximum number of edges, the most probable first: a picture of more cannot be read."""
+MAX_EDGES = 120  # the most probable: a picture of more cannot be read
 
 WIDTH_RANGE = (0.8, 2.4)  # lines of probability 0 and 1
 ALPHA_RANGE = (0.25, 0.95)
-VISIBLE_DIFFERENCE = 0.2
-"""Probabilities closer than this look alike, so the legend shows one line for their range."""
+VISIBLE_DIFFERENCE = 0.2  # probabilities closer than this look alike: one line for their range in the legend
 
 DIRECTIONS: dict[str, tuple[Any, bool]] = {"strong": ("-", True), "moderate": ("-", False), "weak": (DASHED, False)}
 """Looks of the strengths of a preference: the line, and whether the head is filled."""

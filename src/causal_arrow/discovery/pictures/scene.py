@@ -391,10 +391,8 @@ FEW_VARIABLES = 20
 ROOMY, TIGHT = {"gap": 18.0, "layer_gap": 36.0}, {"gap": 10.0, "layer_gap": 30.0}
 """Least room between boxes side by side and between layers, for few variables and for many."""
 MARGIN = 12.0
-MIN_PORT_GAP = 4.5
-"""A variable with many edges has a wider box, so that they leave and reach it this far apart."""
-LETTER_MIDDLE = 0.33
-"""Height of the middle of a line of letters above its baseline, in font sizes."""
+MIN_PORT_GAP = 4.5  # a variable with many edges has a wider box, so that they leave and reach it this far apart
+LETTER_MIDDLE = 0.33  # height of the middle of a line of letters above its baseline, in font sizes
 LEGEND_LINE, LEGEND_SAMPLE, LEGEND_FONT = 20.0, 30.0, 9.5
 
 Sample = Stroke | BoxStyle | str
