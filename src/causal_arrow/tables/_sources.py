@@ -20,15 +20,7 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import NOT_A_FILE, is_bomb
 from causal_arrow.progress import READING, Progress, ignore
 from causal_arrow.storage import check_room
-from causal_arrow.tables._raw import (
-    CELLS_PER_PART,
-    LONG_CELLS,
-    UNNAMED,
-    RawFrame,
-    index_remarks,
-    pack,
-    remark,
-)
+from causal_arrow.tables._raw import CELLS_PER_PART, LONG_CELLS, UNNAMED, RawFrame, index_remarks, pack, remark
 from causal_arrow.tables._text import MAX_RATIO, read_text
 from causal_arrow.tables._workbook import read_workbook
 from causal_arrow.tables.frames import to_pandas
@@ -44,6 +36,8 @@ CARRIED_OVER = ("reading", "names", "coding", "missing")
 """Kinds of findings of a table that was read before which cannot be made again from its numbers."""
 STANDARD_INPUT = "-"
 BUFFER_BYTES = 2**20
+Reader = Callable[[BinaryIO, str, ReadOptions, Progress], RawFrame]
+"""Makes the table of an open file, given what messages call it."""
 ARROW = b"ARROW1"
 """First bytes of Feather files."""
 INSTALL_FILES = 'pip install "causal-arrow[files]"'
@@ -73,23 +67,20 @@ def as_frame(source: Any, options: ReadOptions | None = None, progress: Progress
     if isinstance(source, RawFrame):
         return source
     if isinstance(source, str | os.PathLike | FileInMemory):
-        return _with_index_remarks(_read_file(source, options, progress))
+        raw = _read_file(source, options, progress)
+        return replace(raw, findings=(*raw.findings, *index_remarks(raw.frame.index.names)))
     if options.sheet is not None:
         raise TableError("A sheet was named, but the table is not a file.", [Remedy("omit", setting="sheet")])
     if isinstance(source, Table):
         return _from_table(source)
     try:
-        return _with_index_remarks(_from_memory(source))
+        frame = _from_memory(source)
+        return RawFrame(frame, index_remarks(frame.index.names))
     except TableError:
         raise
     except Exception as error:  # objects of other packages fail in ways of their own
         kind = type(source).__name__
         raise TableError(f"{EXPECTED}, got {kind} that cannot be read as one ({reason(error)}).") from error
-
-
-def _with_index_remarks(raw: RawFrame) -> RawFrame:
-    """The frame, with a note if its index has a name, so that it may be taken for a column."""
-    return replace(raw, findings=(*raw.findings, *index_remarks(raw.frame.index.names)))
 
 
 def _numbered(frame: Any) -> Any:
@@ -106,28 +97,28 @@ def _from_table(table: Table) -> RawFrame:
     return RawFrame(pd.DataFrame(table.values, columns=list(table.names)), findings, table=table)
 
 
-def _from_memory(source: Any) -> RawFrame:
+def _from_memory(source: Any) -> pd.DataFrame:
     import pandas as pd
 
-    home, kind = type(source).__module__.split(".")[0], type(source).__name__
+    kind = type(source).__name__
     if isinstance(source, pd.DataFrame):
-        return RawFrame(source)
+        return source
     if (of_another_library := to_pandas(source)) is not None:
-        return RawFrame(of_another_library)
-    if home == "scipy" and hasattr(source, "toarray"):
+        return of_another_library
+    if type(source).__module__.split(".")[0] == "scipy" and hasattr(source, "toarray"):
         raise TableError("Sparse input is not supported: pass table.toarray().")
     if hasattr(source, "to_pandas"):
         frame = source.to_pandas()
         if not isinstance(frame, pd.DataFrame):
             raise TableError(f"{EXPECTED}, got {kind}.")
-        return RawFrame(frame)
+        return frame
     if isinstance(source, Mapping):
-        return RawFrame(_from_columns(source))
+        return _from_columns(source)
     if isinstance(source, list | tuple) and source and all(isinstance(each, Mapping) for each in source):
-        return RawFrame(pd.DataFrame([dict(each) for each in source]))
+        return pd.DataFrame([dict(each) for each in source])
     array = _array(source)
     if array.dtype.names:  # a structured array names its columns
-        return RawFrame(_from_columns({name: _unmasked(array[name]) for name in array.dtype.names}))
+        return _from_columns({name: _unmasked(array[name]) for name in array.dtype.names})
     array = _unmasked(array)
     if array.ndim == 1 and array.dtype.kind != "O":
         array = array[:, None]
@@ -135,10 +126,10 @@ def _from_memory(source: Any) -> RawFrame:
         raise TableError("Expected lists of the same length, one per row.")
     if array.ndim != 2:
         raise TableError(f"{EXPECTED}, got {kind} of shape {array.shape}.")
-    return RawFrame(_numbered(pd.DataFrame(array).infer_objects()))
+    return _numbered(pd.DataFrame(array).infer_objects())
 
 
-def _from_columns(source: Mapping[Any, Any]) -> Any:
+def _from_columns(source: Mapping[Any, Any]) -> pd.DataFrame:
     """The frame with these columns, which must have the same length."""
     import pandas as pd
 
@@ -168,8 +159,7 @@ def _array(source: Any) -> NDArray[Any]:
     """The source as an array of any shape."""
     if _is_tensor(source):
         tensor = source.detach().cpu()
-        # numpy has no bfloat16, and no conjugates or negatives that torch has not carried out yet.
-        return np.asarray((tensor.double() if tensor.is_floating_point() else tensor).resolve_conj().resolve_neg())
+        return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)  # numpy has no bfloat16
     if not isinstance(source, list | tuple):
         return np.asanyarray(source)
     # Lists as objects: in an array of one type, numbers next to text would turn into text.
@@ -190,32 +180,33 @@ def _unmasked(array: NDArray[Any]) -> NDArray[Any]:
 
 def _read_file(source: str | os.PathLike[str] | FileInMemory, options: ReadOptions, progress: Progress) -> RawFrame:
     """The table in a file, by the ending of its name; `-` is standard input, for text."""
-    import pandas as pd
-
+    reader: Reader
+    opened: Callable[[], BinaryIO]
     if str(source) == STANDARD_INPUT:
-        _refuse_sheet("standard input", options)
-        raw = _in_one_sentence(lambda: _read_standard_input(options, progress), "standard input", "text", options)
+        name, form, reader, opened = "standard input", "text", read_text, _standard_input
     else:
         file = source if isinstance(source, FileInMemory) else _existing(source)
-        ending = file.suffix.lower()
-        reader = _READERS.get(ending)
-        if reader is None:
-            raise TableError(
-                f"Cannot tell the format of {file.name!r}: expected a name that ends in {', '.join(_READERS)}."
-            )
-        if reader is not read_workbook:
-            _refuse_sheet(repr(file.name), options)
-
-        def read() -> RawFrame:
-            if ending == ".xls":
-                raise TableError(f"{file.name!r} is in the old Excel format: save it as .xlsx or .csv.")
-            with file.open("rb") as opened:
-                return reader(opened, repr(file.name), options, progress)
-
-        raw = _in_one_sentence(read, repr(file.name), ending, options)
-        if not isinstance(raw.frame, pd.DataFrame):
-            raise TableError(f"{file.name!r} does not hold a table.")
+        name, form, opened = repr(file.name), file.suffix.lower(), lambda: file.open("rb")
+        if form not in _READERS:
+            raise TableError(f"Cannot tell the format of {name}: expected a name that ends in {', '.join(_READERS)}.")
+        reader = _READERS[form]
+    if options.sheet is not None and form not in WORKBOOKS:
+        raise TableError(f"A sheet was named, but {name} is not an Excel workbook.", [Remedy("omit", setting="sheet")])
+    try:
+        with opened() as stream:
+            raw = _without_empty_columns(reader(stream, name, options, progress), options)
+    except TableError:
+        raise
+    except Exception as error:  # libraries fail in ways of their own for damaged files
+        raise _in_one_sentence(error, name, form) from error
     return raw if options.header else replace(raw, frame=_numbered(raw.frame))
+
+
+def _standard_input() -> BinaryIO:
+    """The text that another program hands over."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise TableError("There is no standard input to read a table from.")
+    return io.BytesIO(sys.stdin.buffer.read())
 
 
 def _existing(source: str | os.PathLike[str]) -> Path:
@@ -243,27 +234,17 @@ def _existing(source: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _in_one_sentence(read: Callable[[], RawFrame], name: str, format: str, options: ReadOptions) -> RawFrame:
-    """Call a reader, and turn whatever a library raises for a damaged file into a TableError."""
-    try:
-        return _without_empty_columns(read(), options)
-    except TableError:
-        raise
-    except Exception as error:
-        sentences: dict[Any, str] = {
-            ImportError: f"Reading {format} files needs a package that is not installed: {INSTALL_FILES}.",
-            (zlib.error, gzip.BadGzipFile, EOFError): f"{capitalized(name)} is damaged: it cannot be unpacked. Copy or "
-            "download it again.",
-            OSError: f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.",
-            MemoryError: f"{capitalized(name)} does not fit into memory.",
-            Exception: f"{capitalized(name)} is not a readable {format} file ({reason(error)}).",
-        }
-        raise TableError(next(words for kind, words in sentences.items() if isinstance(error, kind))) from error
-
-
-def _refuse_sheet(name: str, options: ReadOptions) -> None:
-    if options.sheet is not None:
-        raise TableError(f"A sheet was named, but {name} is not an Excel workbook.", [Remedy("omit", setting="sheet")])
+def _in_one_sentence(error: Exception, name: str, form: str) -> TableError:
+    """What a library raised for a file that cannot be read, in words that people can use."""
+    sentences: dict[Any, str] = {
+        ImportError: f"Reading {form} files needs a package that is not installed: {INSTALL_FILES}.",
+        (zlib.error, gzip.BadGzipFile, EOFError): f"{capitalized(name)} is damaged: it cannot be unpacked. Copy or "
+        "download it again.",
+        OSError: f"Cannot read {name}: {getattr(error, 'strerror', None) or error}.",
+        MemoryError: f"{capitalized(name)} does not fit into memory.",
+        Exception: f"{capitalized(name)} is not a readable {form} file ({reason(error)}).",
+    }
+    return TableError(next(words for kind, words in sentences.items() if isinstance(error, kind)))
 
 
 def _is_blank(frame: pd.DataFrame, index: int, named: bool) -> bool:
@@ -286,13 +267,6 @@ def _without_empty_columns(raw: RawFrame, options: ReadOptions) -> RawFrame:
     subject = f"Column {inner[0]} has" if len(inner) == 1 else f"Columns {', '.join(inner[:8])} have"
     finding = remark(f"{subject} neither a name nor a value and was ignored.")
     return replace(raw, frame=frame, findings=(*raw.findings, finding))
-
-
-def _read_standard_input(options: ReadOptions, progress: Progress) -> RawFrame:
-    """The table in the text that another program hands over."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise TableError("There is no standard input to read a table from.")
-    return read_text(io.BytesIO(sys.stdin.buffer.read()), "standard input", options, progress)
 
 
 def _read_parquet(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
@@ -353,17 +327,16 @@ def _in_parts(
     return RawFrame(frame, index_remarks(levels))
 
 
-_READERS: dict[str, Callable[[BinaryIO, str, ReadOptions, Progress], RawFrame]] = {
-    ".csv": read_text,
-    ".tsv": read_text,
-    ".txt": read_text,
-    ".gz": read_text,
+def _refuse_old_workbook(file: BinaryIO, name: str, options: ReadOptions, progress: Progress) -> RawFrame:
+    raise TableError(f"{name} is in the old Excel format: save it as .xlsx or .csv.")
+
+
+WORKBOOKS: dict[str, Reader] = {".xlsx": read_workbook, ".xlsm": read_workbook, ".xls": _refuse_old_workbook}
+_READERS: dict[str, Reader] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), read_text),
     ".parquet": _read_parquet,
     ".feather": _read_feather,
-    ".xlsx": read_workbook,
-    ".xlsm": read_workbook,
-    ".xls": read_workbook,
+    **WORKBOOKS,
 }
-
 ENDINGS = tuple(_READERS)
 """Endings of the names of files that can be read."""

@@ -67,40 +67,25 @@ def read_text(file: BinaryIO, name: str, options: ReadOptions, progress: Progres
             f"A line of {name} has {counted(text.widest, 'field')}, more than {MAX_FIELDS:,}: expected one column per "
             "variable."
         )
-    encoding, findings = _encoding(text.start, text.is_short, name)
+    encoding, findings = _encoding(text)
     if text.has_zeros and not text.is_short and "16" not in encoding:
         raise _not_text(name)
     whole_lines = text.start if text.is_short else text.start[: text.start.rfind(b"\n") + 1] or text.start
     layout = _layout(name, whole_lines.decode(encoding, errors="replace"), options)
     findings += layout.findings
-    settings: dict[str, Any] = {
-        "sep": r"\s+" if layout.position.delimiter == " " else layout.position.delimiter,
-        "decimal": layout.decimal,
-        "header": 0 if options.header else None,
-        "index_col": False if layout.trailing_delimiter else None,
-        "na_values": list(options.na or ()),
-        "skipinitialspace": True,
-        "low_memory": False,
-        **_exact_numbers(),
-    }
     try:
         try:
-            frame, numbers = _parse(text, encoding, layout, settings, options, progress)
+            frame, numbers = _parse(text, encoding, layout, options, progress)
         except UnicodeDecodeError:  # further down than the sample
-            frame, numbers = _parse(text, "latin-1", layout, settings, options, progress)
+            frame, numbers = _parse(text, "latin-1", layout, options, progress)
             findings += (NOT_UTF8,)
     except Exception as error:
         raise _explained(error, name) from error
     if layout.row_labels:
         findings += (LABELED,)
     first = layout.position.first_line + (1 if options.header else 0)
-    return RawFrame(
-        frame,
-        findings,
-        lines=numbers or range(first, first + len(frame)),
-        decimal=layout.decimal,
-        is_text=True,
-    )
+    lines = numbers or range(first, first + len(frame))
+    return RawFrame(frame, findings, lines, layout.decimal, is_text=True)
 
 
 @dataclass(frozen=True)
@@ -145,28 +130,32 @@ def _scanned(file: BinaryIO, name: str, packed: int) -> _Text:
     return _Text(kept, name, first[:SAMPLE_BYTES], has_zeros, has_comments, lines, widest)
 
 
-def _exact_numbers() -> dict[str, str]:
-    """The setting with which pandas reads numbers to the last bit; from version 3 on it does so by itself."""
-    import pandas as pd
-
-    return {"float_precision": "round_trip"} if pd.__version__.startswith("2.") else {}
-
-
 def _parse(
-    text: _Text, encoding: str, layout: _Layout, settings: Mapping[str, Any], options: ReadOptions, progress: Progress
+    text: _Text, encoding: str, layout: _Layout, options: ReadOptions, progress: Progress
 ) -> tuple[pd.DataFrame, list[int] | None]:
     """The table, and the line of each row where some lines hold none."""
     import pandas as pd
 
-    wide = "16" in encoding
-    filtered = layout.has_other_lines or text.has_comments
+    delimiter, width = layout.position.delimiter, layout.position.width
+    settings: dict[str, Any] = {
+        "sep": r"\s+" if delimiter == " " else delimiter,
+        "decimal": layout.decimal,
+        "header": 0 if options.header else None,
+        "index_col": False if layout.trailing_delimiter else None,
+        "na_values": list(options.na or ()),
+        "skipinitialspace": True,
+        "low_memory": False,
+        "encoding": encoding,
+    }
+    if pd.__version__.startswith("2."):  # from version 3 on it reads numbers to the last bit by itself
+        settings["float_precision"] = "round_trip"
     with warnings.catch_warnings():
         # A trailing delimiter makes pandas announce the loss of a column that is not there.
         warnings.simplefilter("ignore", pd.errors.ParserWarning)
-        if not filtered and not wide and text.lines * layout.position.width > LONG_CELLS:
-            return _parse_long(text, {**settings, "encoding": encoding}, layout.position.width, progress), None
-        if not filtered:
-            return pd.read_csv(text.rewound(), encoding=encoding, **settings), None
+        if not layout.has_other_lines and not text.has_comments:
+            if "16" not in encoding and text.lines * width > LONG_CELLS:
+                return _parse_long(text, settings, width, progress), None
+            return pd.read_csv(text.rewound(), **settings), None
         decoded = io.TextIOWrapper(text.rewound(), encoding=encoding, newline=None)
         try:
             lines = layout.position.table_lines(list(decoded))
@@ -223,8 +212,9 @@ def _not_text(name: str) -> TableError:
     )
 
 
-def _encoding(start: bytes, is_all: bool, name: str) -> tuple[str, tuple[Finding, ...]]:
+def _encoding(text: _Text) -> tuple[str, tuple[Finding, ...]]:
     """The encoding of a text from its first bytes, with a remark where it is a guess."""
+    start, name = text.start, text.name
     if not start.strip():
         raise TableError(f"{capitalized(name)} is empty.")
     for mark, encoding in BYTE_ORDER_MARKS.items():
@@ -241,7 +231,7 @@ def _encoding(start: bytes, is_all: bool, name: str) -> tuple[str, tuple[Finding
     if re.search(rb"[\x00-\x08\x0e-\x1f]", start):
         raise _not_text(name)
     try:  # step by step, since the sample may end in the middle of a character
-        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_all)
+        codecs.getincrementaldecoder("utf-8")().decode(start, final=text.is_short)
     except UnicodeDecodeError:
         return "latin-1", (NOT_UTF8,)
     return "utf-8", ()
@@ -339,12 +329,13 @@ class _Position:
     header_is_comment: bool = False
 
     def table_lines(self, lines: Sequence[str]) -> list[str]:
-        """The lines with empty ones in place of comments and titles."""
+        """The lines with empty ones in place of titles and of comments, which do not have the fields of a row."""
         kept = list(lines)
         for index, line in enumerate(lines):
+            is_comment = line.lstrip().startswith(COMMENT) and not _has_width(line, self.delimiter, self.width)
             if index + 1 == self.first_line:
                 kept[index] = _uncommented(line) if self.header_is_comment else line
-            elif index + 1 < self.first_line or _is_comment(line, self.delimiter, self.width):
+            elif index + 1 < self.first_line or is_comment:
                 kept[index] = "\n"
         return kept
 
@@ -404,7 +395,7 @@ def _position(name: str, lines: Sequence[str], options: ReadOptions) -> _Positio
     above = [line for line in range(1, rows[start].line) if marked[line - 1]]
     if options.header and start == 0 and above and rows[0].has_number:
         names = _uncommented(lines[above[-1] - 1])
-        if _width(names, delimiter) == width:
+        if _has_width(names, delimiter, width):
             return _Position(delimiter, width, above[-1], header_is_comment=names != lines[above[-1] - 1])
     return _Position(delimiter, width, rows[start].line)
 
@@ -427,14 +418,9 @@ def _split(sample: str, delimiter: str) -> list[Row]:
     return rows
 
 
-def _width(line: str, delimiter: str) -> int:
+def _has_width(line: str, delimiter: str, width: int) -> bool:
     rows = _split(line, delimiter)
-    return len(rows[0]) if rows else 0
-
-
-def _is_comment(line: str, delimiter: str, width: int) -> bool:
-    """Whether a line starts with the mark of comments and does not have the fields of a row."""
-    return line.lstrip().startswith(COMMENT) and _width(line, delimiter) != width
+    return bool(rows) and len(rows[0]) == width
 
 
 def _uncommented(line: str) -> str:
