@@ -22,7 +22,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from causal_arrow._version import __version__
 from causal_arrow.discovery.discovery import Discovery
@@ -33,9 +33,10 @@ from causal_arrow.discovery.summary import remarks
 from causal_arrow.errors import PYTHON, ArrowError, ConfigurationError, TableError, Wording, is_out_of_memory
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory
-from causal_arrow.tables.options import READ_OPTIONS, Kind, Missing
+from causal_arrow.tables.options import READ_OPTIONS
 from causal_arrow.text import counted
-from causal_arrow.web.uploads import ENDINGS, MEGABYTE, Limits, OpenedFile, read_apart
+from causal_arrow.web.messages import OF_FILES, TYPES
+from causal_arrow.web.uploads import MEGABYTE, Limits, OpenedFile, read_apart
 
 MAX_GRAPHS = 16
 """Discoveries that a server remembers; the one that was not used for longest goes first."""
@@ -77,21 +78,20 @@ Result = TypeVar("Result")
 GraphId = Annotated[str, Field(description='The "graph" of an earlier answer.')]
 
 
-def _described(option: str) -> Any:
-    return Field(description=READ_OPTIONS[option].help)
-
-
 class Reading(BaseModel, extra="forbid"):
     """Options for reading a table."""
 
-    columns: Annotated[Names, _described("columns")] = None
-    drop: Annotated[Names, _described("drop")] = None
-    missing: Annotated[Missing | None, _described("missing")] = None
-    na: Annotated[Names, _described("na")] = None
-    kinds: Annotated[dict[str, Kind] | None, _described("kinds")] = None
-    ordered: Annotated[dict[str, list[str]] | None, _described("ordered")] = None
-    interventions: Annotated[str | None, _described("interventions")] = None
-    environments: Annotated[str | None, _described("environments")] = None
+
+Reading = create_model(  # type: ignore[misc, call-overload]
+    "Reading",
+    __base__=Reading,
+    __doc__=Reading.__doc__,
+    **{
+        option.name: (TYPES[option.form] | None, Field(None, description=option.help))
+        for option in READ_OPTIONS.values()
+        if option.name not in OF_FILES
+    },
+)
 
 
 @dataclass
@@ -122,8 +122,6 @@ class Folders:
         )
 
     def _read(self, path: Path) -> FileInMemory:
-        if path.suffix.lower() not in ENDINGS:
-            raise TableError(f"Cannot read {path.name!r}: expected a name that ends in {', '.join(ENDINGS)}.")
         try:
             # Not through a link that came in between, and without waiting for the other end of a pipe.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -155,8 +153,7 @@ class Desk:
 
     def open(self, path: str, reading: Reading | None, **more: Any) -> tuple[OpenedFile, Settings, str]:
         """A file as a table, how to read it, and that in Python."""
-        asked = {**({} if reading is None else reading.model_dump()), **more}
-        given = {name: value for name, value in asked.items() if value is not None}
+        given = _given(**({} if reading is None else reading.model_dump()), **more)
         settings = self.settings.changed(**given)
         real, file = self.folders.file(path)
         able = abilities(settings.model, ready_model(settings.model, settings.device))
@@ -292,15 +289,16 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         ] = None,
     ) -> Answered:
         """Answer again under more knowledge; the earlier graph stays as it was. Say only what a person has told you."""
-        given: dict[str, Any] = {
-            "required": required,
-            "forbidden": forbidden,
-            "tiers": tiers,
-            "roots": roots,
-            "leaves": leaves,
-        }
-        given |= {"randomized": randomized, "no_hidden_cause": no_hidden_cause, "beliefs": beliefs}
-        statements: dict[str, Any] = {name: value for name, value in given.items() if value}
+        statements = _given(
+            required=required,
+            forbidden=forbidden,
+            tiers=tiers,
+            roots=roots,
+            leaves=leaves,
+            randomized=randomized,
+            no_hidden_cause=no_hidden_cause,
+            beliefs=beliefs,
+        )
         if not statements:
             raise ConfigurationError("Expected at least one statement, such as roots or tiers.")
         before = desk.get(graph)
@@ -324,13 +322,8 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         kept = desk.get(graph)
         if between is not None and len(between) != 2:
             raise ConfigurationError("Expected between as two values of the treatment.")
-        options: dict[str, Any] = {
-            "between": None if between is None else tuple(between),
-            "level": level,
-            "adjust_for": adjust_for,
-        }
-        options["randomized"] = randomized or None
-        given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        pair = None if between is None else tuple(between)
+        given = _given(between=pair, level=level, adjust_for=adjust_for, randomized=randomized or None)
         effect = kept.found.effect(treatment, outcome, **given)
         call = ", ".join([repr(treatment), repr(outcome), *_arguments(given)])
         numbers = effect.to_dict()
@@ -350,9 +343,8 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         """Test whether the data contradict the independences that the graph implies. This cannot confirm directions."""
         kept = desk.get(graph)
         test = kept.found.falsify()
-        content = {
-            name: value[:MAX_LISTED] if isinstance(value, list) else value for name, value in test.to_dict().items()
-        }
+        content = test.to_dict()
+        content |= {name: value[:MAX_LISTED] for name, value in content.items() if isinstance(value, list)}
         return {
             "graph": graph,
             "answer": content.pop("sentence"),
@@ -374,8 +366,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         if treatment is not None and outcome is None:
             raise ConfigurationError("Expected an outcome with the treatment.")
         target = outcome if treatment is None else (treatment, outcome)
-        options: dict[str, Any] = {"target": target, "candidates": candidates, "rows": rows}
-        given = {name: value for name, value in options.items() if value is not None}
+        given = _given(target=target, candidates=candidates, rows=rows)
         plan = kept.found.next_experiment(**given)
         content = plan.to_dict()
         return {
@@ -454,6 +445,11 @@ def _caveats(found: Discovery) -> list[str]:
         *answer.worded_warnings(WORDING),
         *remarks(answer)[:MAX_LISTED],
     ]
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that an assistant has given."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
 
 def _arguments(given: Mapping[str, Any]) -> list[str]:

@@ -97,13 +97,12 @@ def discover(
     table: options.TableArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.asked(
+            "Write graph, edges and pictures to this folder. A name with the ending of one of them, such as "
+            "graph.png, writes only that file.",
             "--output",
             "-o",
-            help="Write graph, edges and pictures to this folder. A name with the ending of one of them, such as "
-            "graph.png, writes only that file.",
             parser=folder,
-            show_default=False,
         ),
     ] = None,
     as_json: options.AsJson = False,

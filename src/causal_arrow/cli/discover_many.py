@@ -35,12 +35,8 @@ def discover_many(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder for the answers. Tables already completed there are skipped.",
-            parser=folder,
-            show_default=False,
+        options.asked(
+            "Folder for the answers. Tables already completed there are skipped.", "--output", "-o", parser=folder
         ),
     ],
     as_json: options.AsJson = False,

@@ -54,6 +54,11 @@ AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 
 
+def asked(help: str, *flags: str, **looks: Any) -> Any:
+    """What typer wants to know of an option whose default says nothing."""
+    return typer.Option(*flags, help=help, show_default=False, **looks)
+
+
 @dataclass(frozen=True)
 class OptionList:
     """Options that belong together; `build` makes of their values what a command gets for the list."""

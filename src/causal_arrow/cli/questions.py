@@ -90,27 +90,19 @@ QUESTION: Any = options.OptionList(
 @options.expanded
 def effect(
     table: options.TableArgument,
-    outcome: Annotated[str, typer.Option(help="The variable that may change.", show_default=False)],
+    outcome: Annotated[str, options.asked("The variable that may change.")],
     treatment: Annotated[
-        str | None,
-        typer.Option(help="The variable that is changed; without it, all causes are ranked.", show_default=False),
+        str | None, options.asked("The variable that is changed; without it, all causes are ranked.")
     ] = None,
     from_: Annotated[
-        str | None,
-        typer.Option("--from", help="Value or level that the treatment goes from, with --to.", show_default=False),
+        str | None, options.asked("Value or level that the treatment goes from, with --to.", "--from")
     ] = None,
     to: Annotated[
-        str | None,
-        typer.Option("--to", help="Value or level that the treatment goes to; else per unit.", show_default=False),
+        str | None, options.asked("Value or level that the treatment goes to; else per unit.", "--to")
     ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option(help="Level of an outcome with levels whose share is asked about.", show_default=False),
-    ] = None,
+    level: Annotated[str | None, options.asked("Level of an outcome with levels whose share is asked about.")] = None,
     about: Mapping[str, Any] = QUESTION,
-    by: Annotated[
-        str | None, typer.Option(help="A column by whose groups the effect is given too.", show_default=False)
-    ] = None,
+    by: Annotated[str | None, options.asked("A column by whose groups the effect is given too.")] = None,
     draws: Mapping[str, Any] = options.DRAWS,
     giving: options.Giving = options.GIVING,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
@@ -223,7 +215,7 @@ def _print_categories(effects: Effects) -> None:
 @options.expanded
 def causes(
     table: options.TableArgument,
-    outcome: Annotated[str, typer.Option(help="The variable whose causes are asked for.", show_default=False)],
+    outcome: Annotated[str, options.asked("The variable whose causes are asked for.")],
     keep: Annotated[
         int, typer.Option(help="How many columns the network reads after screening.", min=10, max=500)
     ] = 60,
@@ -262,8 +254,8 @@ def _print_causes(found: ProbableCauses, show: int) -> None:
 @options.expanded
 def response(
     table: options.TableArgument,
-    cause: Annotated[str, typer.Option(help="The variable that is raised by one.", show_default=False)],
-    effect: Annotated[str, typer.Option(help="The variable that may change.", show_default=False)],
+    cause: Annotated[str, options.asked("The variable that is raised by one.")],
+    effect: Annotated[str, options.asked("The variable that may change.")],
     steps: Annotated[int, typer.Option(help="How many steps to look ahead.", min=0, max=10_000)] = 10,
     hold: Annotated[bool, typer.Option("--hold", help="Keep the cause higher, instead of raising it once.")] = False,
     draws: Mapping[str, Any] = options.DRAWS,
@@ -296,41 +288,32 @@ def next_experiment(
     table: options.TableArgument,
     target: Annotated[
         str | None,
-        typer.Option(
+        options.asked(
+            "The same in one option; by default, learn about the whole graph.",
             metavar="OUTCOME or 'TREATMENT->OUTCOME'",
-            help="The same in one option; by default, learn about the whole graph.",
-            show_default=False,
         ),
     ] = None,
-    treatment: Annotated[
-        str | None, typer.Option(help="With --outcome, learn this variable's effect on it.", show_default=False)
-    ] = None,
+    treatment: Annotated[str | None, options.asked("With --outcome, learn this variable's effect on it.")] = None,
     outcome: Annotated[
-        str | None,
-        typer.Option(help="Learn what causes this variable, or the effect of --treatment on it.", show_default=False),
+        str | None, options.asked("Learn what causes this variable, or the effect of --treatment on it.")
     ] = None,
     budget: Annotated[
         int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MAX_DRAWS)
     ] = 1,
     candidates: Annotated[
         list[str] | None,
-        typer.Option(
-            help="The variables that can be randomized: names separated by commas, or the option several times; by "
-            "default all but roots and those that experiments have set already.",
-            show_default=False,
+        options.asked(
+            "The variables that can be randomized: names separated by commas, or the option several times; by "
+            "default all but roots and those that experiments have set already."
         ),
     ] = None,
     not_settable: Annotated[
-        list[str] | None,
-        typer.Option(help="Variables that nobody can randomize: names separated by commas.", show_default=False),
+        list[str] | None, options.asked("Variables that nobody can randomize: names separated by commas.")
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(
-            help="How many rows each experiment will have; by default as many as the table.",
-            min=1,
-            max=options.MAX_DRAWS,
-            show_default=False,
+        options.asked(
+            "How many rows each experiment will have; by default as many as the table.", min=1, max=options.MAX_DRAWS
         ),
     ] = None,
     draws: Mapping[str, Any] = options.DRAWS,

@@ -94,12 +94,11 @@ def serve(
 def mcp(
     allow: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="A folder whose tables may be read, with the folders in it; can be given several times. By default "
+        options.asked(
+            "A folder whose tables may be read, with the folders in it; can be given several times. By default "
             "the working folder.",
             parser=folder,
             metavar="DIR",
-            show_default=False,
         ),
     ] = None,
     settings: Mapping[str, Any] = options.SETTINGS.only("model", "device"),
