@@ -181,12 +181,13 @@ class Answer:
 
     Examples
     --------
-    The examples of the methods below continue this one.
-
-    >>> from causal_arrow import Answer, Knowledge, discover, load_example
+    >>> from causal_arrow import Knowledge, discover, load_example
     >>> answer = discover(load_example("hospital")).answer
     >>> answer.names
     ('age', 'smoker', 'ward', 'inflammation', 'drug', 'day3', 'stay')
+    >>> informed = answer.refine(knowledge=Knowledge(forbidden=["day3 -> stay"]))
+    >>> bool(informed.adjacency[5, 6])
+    False
     """
 
     names: tuple[str, ...]
@@ -224,12 +225,6 @@ class Answer:
         """The answer with other knowledge, decoding or display, without a new pass through the network.
 
         `changes` are some of `knowledge`, `decode`, `threshold`, `directions`, `hidden` and `hidden_threshold`.
-
-        Examples
-        --------
-        >>> informed = answer.refine(knowledge=Knowledge(forbidden=["day3 -> stay"]))
-        >>> bool(informed.adjacency[5, 6])
-        False
         """
         check_names(changes, REFINABLE)
         given = {name: value for name, value in changes.items() if value is not None}

@@ -121,16 +121,12 @@ def causes_of(
     ----------
     source
         Whatever `read_table` takes.
-    outcome
-        The variable whose causes are asked for.
     settings
         The model, what is known, and how to read the table.
     keep
         How many columns the network reads, besides the outcome. Columns that the knowledge names are among them.
-    n_graphs
-        How many graphs to draw for the probabilities of indirect causes.
-    random_state
-        A seed of these draws.
+    n_graphs, random_state
+        How many graphs to draw for the probabilities of indirect causes, and a seed.
     progress
         Whether to show a bar on standard error; by default only on a terminal.
     **changes

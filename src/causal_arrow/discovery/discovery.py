@@ -257,24 +257,13 @@ class Discovery:
     # Many possible graphs
 
     def sample(self, n_graphs: int = 1000, random_state: RandomState = 0) -> Bools:
-        """Draw causal graphs from the network's distribution, none of which contradicts the knowledge.  (K, P, P)
-
-        Examples
-        --------
-        >>> found.sample(n_graphs=100).shape  # [i, j, k]: graph i has j → k
-        (100, 7, 7)
-        """
+        """Draw causal graphs from the network's distribution, none of which contradicts the knowledge.  (K, P, P)"""
         return np.array(self._draw(n_graphs, random_state)[0])
 
     def path_probability(self, cause: str, effect: str, n_graphs: int = 1000, random_state: RandomState = 0) -> float:
         """Probability of a directed path from cause to effect: its share among drawn graphs.
 
         Hidden common causes are not paths. Where variables along the way probably share one, an ArrowWarning says so.
-
-        Examples
-        --------
-        >>> found.path_probability("drug", "stay") > 0.5  # directly or through day3
-        True
         """
         ends = self.answer.index_of(cause), self.answer.index_of(effect)
         if ends[0] == ends[1]:
@@ -307,14 +296,11 @@ class Discovery:
     def adjustment_set_frequencies(
         self, treatment: str, outcome: str, kind: str = "optimal", n_graphs: int = 1000, random_state: RandomState = 0
     ) -> pd.DataFrame:
-        """Count the adjustment sets for the effect of treatment on outcome in drawn graphs.
+        """Count the adjustment sets for the effect of treatment on outcome in drawn graphs, the most frequent first.
 
-        One row per set, the most frequent first: `adjustment_set` and `frequency`. The set None stands for graphs in
-        which the treatment has no effect on the outcome. Hidden common causes are not adjusted for; where variables on
-        the way probably share one, an ArrowWarning says so.
-
-        Of `kind` "optimal" is the valid set with the smallest variance in linear models, of "parents" the direct causes
-        of the treatment.
+        The set None stands for graphs in which the treatment has no effect on the outcome. Of `kind` "optimal" is the
+        valid set with the smallest variance in linear models, of "parents" the direct causes of the treatment. Hidden
+        common causes are not adjusted for; where variables on the way probably share one, an ArrowWarning says so.
 
         Examples
         --------
@@ -460,12 +446,6 @@ class Discovery:
         """Estimate the effects of all other variables on the outcome, the largest first, with the options of `effect`.
 
         The graphs alone decide which variables come before the outcome.
-
-        Examples
-        --------
-        >>> effects = found.effects("stay", n_graphs=100)
-        >>> "drug" in list(effects.to_frame()["cause"])
-        True
         """
         from causal_arrow.discovery.effects.estimation import estimate_effects
         from causal_arrow.discovery.effects.questions import EffectQuestion
@@ -549,11 +529,9 @@ class Discovery:
     def falsify(self, table: Any = None, permutations: int = 100, random_state: RandomState = 0) -> Falsification:
         """Test whether the graph is compatible with a table, by the independences that it implies.
 
-        The share of violated independences is compared with that of graphs whose names are shuffled.
-
-        By default the table that was read. Another one has the same columns, is read in the same way, and needs a
-        column "environment" if environments were given with the first. Its complete observations are used;
-        observations that the network has not seen make the stricter test.
+        The share of violated independences is compared with that of graphs whose names are shuffled. By default the
+        table is the one that was read. Another one has the same columns, is read in the same way, and needs a column
+        "environment" if environments were given with the first; rows that the network has not seen test more strictly.
 
         Examples
         --------
@@ -585,12 +563,6 @@ class Discovery:
         `methods` are some of "flop", "boss" and "pc"; by default those that are installed and fast enough for this many
         columns. `pip install "causal-arrow[opinion]"` brings all. They read the table on the scales that the network
         read, and are not given your knowledge.
-
-        Examples
-        --------
-        >>> opinion = found.second_opinion()
-        >>> ("day3", "stay") in opinion.agreed
-        True
         """
         from causal_arrow.discovery.second_opinion import opinions_on_table
 

@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 
 
 def to_json(answer: Answer) -> str:
-    """Write everything as JSON, by the documented schema; `Answer.from_dict` reads it back.
-
-    Examples
-    --------
-    >>> import json
-    >>> json.loads(found.to_json())["format"]
-    'causal-arrow-graph'
-    """
+    """Write everything as JSON, by the documented schema; `Answer.from_dict` reads it back."""
     return json_text(answer.to_dict()) + "\n"
 
 
