@@ -13,8 +13,7 @@ import safetensors.numpy
 
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.network.checkpoint import checksum
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.pairwise import PairwiseNetwork
+from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE
 
 SMALL = PairwiseConfig(cell_width=16, pair_width=16, stages=1, pair_blocks=1, mixing_heads=2, outer_width=4)

@@ -26,7 +26,7 @@ from causal_arrow.network.basis import (
     standardized,
     standardized_numbers,
 )
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow.network.statistics import (
     CHANNELS_OF_0_1,
     CHANNELS_OF_ANY_TABLE,

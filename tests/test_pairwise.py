@@ -18,10 +18,8 @@ from causal_arrow import load_model
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network import bundled_models, forward, threads
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.pairwise import PairwiseNetwork
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network, bundled_models, forward, threads
+from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE
 from small_network import distance, random_network, random_weights
 

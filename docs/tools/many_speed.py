@@ -17,8 +17,7 @@ from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.inference import infer, infer_together, ready_model, tables_per_pass
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
-from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import DEFAULT_MODEL, Network
 from causal_arrow.network.threads import set_thread_count
 from causal_arrow.tables.table import Table
 

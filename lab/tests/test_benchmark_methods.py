@@ -14,7 +14,7 @@ from causal_arrow import Arrow
 from causal_arrow.discovery.second_opinion import shrunk, standardized
 from causal_arrow.errors import BenchmarkError, CheckpointError
 from causal_arrow.graphs import dag
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab import load_model, save_model
 from causal_arrow_lab.benchmarks.methods import METHODS, MethodOptions, Observed, prepare
 from causal_arrow_lab.benchmarks.methods.arrow import weights_label

@@ -8,7 +8,7 @@ import torch
 
 from causal_arrow import Arrow, load_model
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.devices import resolve_device, resolve_precision
 from causal_arrow_lab.network.pairwise import PairwiseEncoder

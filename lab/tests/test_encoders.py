@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.network import statistics
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab import load_model, save_model
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network import model as registry

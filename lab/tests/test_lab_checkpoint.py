@@ -29,7 +29,7 @@ from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow.graphs.dag import is_acyclic
 from causal_arrow.network.basis import standardized
 from causal_arrow.network.checkpoint import read_extra
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab.network.checkpoint import load_model, load_state, replace_model_file, save_model, save_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
 from causal_arrow_lab.network.paper import PaperConfig

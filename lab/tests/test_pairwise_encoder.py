@@ -13,8 +13,7 @@ from torch import Tensor
 from causal_arrow import Arrow, load_model
 from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.pairwise import PairwiseNetwork
+from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE
 from causal_arrow_lab import ArrowConfig, ArrowModel
 from causal_arrow_lab import load_model as load_torch_model

@@ -24,7 +24,7 @@ from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.graphs import metrics
 from causal_arrow.network import checkpoint
 from causal_arrow.network.checkpoint import read_extra
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow.output import claimed_folder
 from causal_arrow_lab.network.checkpoint import load_model, load_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel

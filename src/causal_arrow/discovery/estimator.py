@@ -26,8 +26,7 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import REFINABLE, KnowledgeSource, Settings, refuse_former_names
 from causal_arrow.errors import ConfigurationError, Remedy, TableError, warn
-from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import DEFAULT_MODEL, Network
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -23,8 +23,8 @@ from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
 from causal_arrow.inputs import as_list, parse_json, read_bytes
 from causal_arrow.many.folder import DIED, FAILED, Record
+from causal_arrow.network import Network
 from causal_arrow.network.checkpoint import find_model
-from causal_arrow.network.protocol import Network
 from causal_arrow.storage import in_words
 from causal_arrow.tables import ENDINGS
 from causal_arrow.tables.options import READ_OPTIONS

@@ -31,7 +31,7 @@ from causal_arrow.many import plan
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder
 from causal_arrow.many.plan import NamedTable, named_tables
 from causal_arrow.many.workers import MAX_JOBS, Job, Workers, check_backend, sentence_of, started
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.output import check_folder
 from causal_arrow.progress import Progress, ignore, progress_bar
 from causal_arrow.text import reason

@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 from causal_arrow._version import __version__
 from causal_arrow.errors import CheckpointError, ConfigurationError, check_choice
 from causal_arrow.inputs import check_regular, checked, parse_json
-from causal_arrow.network import bundled_models
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.pairwise import PairwiseNetwork
-from causal_arrow.network.protocol import PRECISIONS, Network
+from causal_arrow.network import PRECISIONS, Network, bundled_models
+from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.text import shown
 
 FORMAT_VERSION = 1

@@ -19,7 +19,7 @@ from causal_arrow.discovery.inference import abilities, ready_model, training_ra
 from causal_arrow.discovery.settings import REFINABLE, Settings, check_count
 from causal_arrow.errors import ConfigurationError, check_choice
 from causal_arrow.inputs import checked
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.progress import progress_bar
 from causal_arrow.series import SeriesOptions, exports
 from causal_arrow.series.answer import EDGE_COLUMNS, SeriesAnswer

@@ -18,7 +18,7 @@ from causal_arrow.discovery.pipeline import direction_temperature
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series import AUTO, SeriesOptions
 from causal_arrow.series.answer import SeriesAnswer

@@ -18,7 +18,7 @@ from causal_arrow.errors import ArrowError, TableError
 from causal_arrow.examples import load_example
 from causal_arrow.examples.equations import KNOWN
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.discovery import SeriesDiscovery, discover_series
 from causal_arrow.series.distribution import replace_edges

@@ -17,7 +17,7 @@ from types import GeneratorType
 from typing import Any, Generic, TypeVar
 
 from causal_arrow.errors import ArrowError
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import Network
 
 Result = TypeVar("Result")
 Pieces = Generator[float, None, Result]

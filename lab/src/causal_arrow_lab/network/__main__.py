@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 
 from causal_arrow.network.basis import standardized
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.devices import takes_kernels
 from causal_arrow_lab.network.kernels import kernel_check

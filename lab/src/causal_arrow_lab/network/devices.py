@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError, check_choice
-from causal_arrow.network.protocol import PRECISIONS
+from causal_arrow.network import PRECISIONS
 from causal_arrow.text import shown
 
 EXPECTED = "expected auto, cpu, cuda or cuda:1"

@@ -16,10 +16,10 @@ from causal_arrow import storage
 from causal_arrow.batches import LongTable, TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
+from causal_arrow.network import check_parts
 from causal_arrow.network.basis import standardized_numbers
 from causal_arrow.network.checkpoint import config_from
-from causal_arrow.network.config import PairwiseConfig
-from causal_arrow.network.protocol import check_parts
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.text import shown
 from causal_arrow_lab.batches import TensorBatch
@@ -187,7 +187,7 @@ class ArrowModel(nn.Module):
             SkeletonOrder(skeleton.float(), order.float()), None if confounding is None else confounding.float()
         )
 
-    # As discovery uses a network: `causal_arrow.network.protocol.Network`
+    # As discovery uses a network: `causal_arrow.network.Network`
 
     @property
     def title(self) -> str:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from causal_arrow.batches import LongTable, TableBatch
-from causal_arrow.network.config import PairwiseConfig
+from causal_arrow.network import check_chunk
 from causal_arrow.network.long import LongMeasured
-from causal_arrow.network.protocol import check_chunk
+from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow.network.statistics import Measured, described, parts_read
 from causal_arrow.progress import READING_CELLS, Progress, ignore
 from causal_arrow.storage import slices

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.protocol import check_chunk
+from causal_arrow.network import check_chunk
 from causal_arrow_lab.network.encoder import Encoder, EncoderOutput
 
 # B tasks, N observations, P variables, D width, H heads, M summary tokens; S sequences of L entries each

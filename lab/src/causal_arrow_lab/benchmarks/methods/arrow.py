@@ -31,7 +31,7 @@ ANCESTOR_GRAPHS = 200
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
-    from causal_arrow.network.protocol import Network
+    from causal_arrow.network import Network
 
 
 def prepare_arrow(

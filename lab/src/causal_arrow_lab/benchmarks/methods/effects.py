@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.answer import Answer
     from causal_arrow.discovery.effects.effect import Effect
     from causal_arrow.discovery.effects.linear import Design
-    from causal_arrow.network.protocol import Network
+    from causal_arrow.network import Network
 
 Bools = NDArray[np.bool_]
 Set = tuple[int, ...]

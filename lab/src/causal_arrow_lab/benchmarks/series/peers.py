@@ -23,8 +23,7 @@ from causal_arrow.discovery.inference import ready_model
 from causal_arrow.discovery.second_opinion import tigramite
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import BenchmarkError
-from causal_arrow.network import DEFAULT_MODEL
-from causal_arrow.network.protocol import Network
+from causal_arrow.network import DEFAULT_MODEL, Network
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.pipeline import answer_series
 from causal_arrow.series.reading import Series
