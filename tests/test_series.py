@@ -102,13 +102,12 @@ def test_what_is_constant_within_units_has_no_lags() -> None:
     assert without.constant == (1,)
     rows = replace(window(values, 1, time=time, unit=unit, context=[1]), trends=(0,))
     assert rows.columns == ((0, 0), (2, 0), (0, 1), (2, 1), (1, 0), (TIME, 0))
-    assert rows.tiers.tolist() == [2, 2, 1, 1, 0, 0]
     assert rows.names(["a", "b", "c"]) == ("a", "c", "a t-1", "c t-1", "b", "time")
 
 
 def test_time_is_a_column_where_a_variable_has_a_trend() -> None:
     values = autoregression({(1, 0, 0): 0.5}, 300)
-    assert not window(values, 1).with_time
+    assert not window(values, 1).trends
     rows = window(values + np.linspace(0, 2, 300)[:, None] * [0, 1], 1)
     assert rows.columns[-1] == (TIME, 0)
 

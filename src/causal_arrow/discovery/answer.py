@@ -12,7 +12,8 @@ order of `names`. So ties and random draws come out the same however the columns
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -358,11 +359,7 @@ class Answer:
         """
         if self.confounding_probabilities is None or self.graph.bidirected is None:
             return ()
-        pairs = [
-            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))
-            for j, k in np.argwhere(np.triu(self.graph.bidirected))
-        ]
-        return tuple(sorted(pairs, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
+        return hidden_causes_among(self.names, self.confounding_probabilities, self.graph.bidirected)
 
     @property
     def always_set(self) -> tuple[str, ...]:
@@ -506,11 +503,7 @@ class Answer:
 
     def index_of(self, variable: str) -> int:
         """The index of a variable in `names`; an unknown name is a ConfigurationError."""
-        if variable not in self.names:
-            near = closest(str(variable), self.names)
-            hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
-            raise ConfigurationError(f"There is no variable {variable!r}: {hint}")
-        return self.names.index(variable)
+        return index_among(self.names, variable)
 
     # Files
 
@@ -556,19 +549,12 @@ class Answer:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Answer:
         """The answer that `to_dict` wrote, to be asked and refined as before."""
-        if not isinstance(content, Mapping) or content.get("format") != JSON_FORMAT:
-            raise ConfigurationError(f'Expected an answer, an object with "format": "{JSON_FORMAT}".')
-        if content.get("version") != JSON_VERSION:
-            raise ConfigurationError(
-                f"Expected version {JSON_VERSION} of a saved answer, got {content.get('version')!r}: it was written by "
-                "another version of causal-arrow."
-            )
-        if "distribution" not in content:
-            raise ConfigurationError(
-                "This answer holds a graph but not the network's distribution: it was written by an earlier version or "
-                "by `simulate`. Run discover again."
-            )
-        try:
+        with reading_saved(content, "answer", JSON_FORMAT, JSON_VERSION):
+            if "distribution" not in content:
+                raise ConfigurationError(
+                    "This answer holds a graph but not the network's distribution: it was written by an earlier "
+                    "version or by `simulate`. Run discover again."
+                )
             check_content(content)
             names = tuple(str(name) for name in content["variables"])
             arrangement, distribution = _distribution_from_dict(content["distribution"], len(names))
@@ -589,11 +575,6 @@ class Answer:
                 hidden=content.get("hidden", "all"),
                 hidden_threshold=float(content.get("hidden_threshold", HIDDEN_CAUSE)),
             )
-        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            if isinstance(error, ConfigurationError):
-                raise
-            reason = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
 
     def _distribution_to_dict(self) -> dict[str, Any]:
         upper = np.triu_indices(len(self.names), 1)
@@ -662,6 +643,41 @@ def _swapped(matrices: Bools, one: int, others: Indices) -> Bools:
     indices[each, others] = one
     indices[:, one] = others
     return np.asarray(matrices[each[:, None, None], indices[:, :, None], indices[:, None, :]])
+
+
+def index_among(names: Sequence[str], variable: str, having: str = "") -> int:
+    """The index of a variable among names; an unknown name is a ConfigurationError."""
+    if variable not in names:
+        near = closest(str(variable), names)
+        hint = f"expected one of {listed(names, 10)}." if near is None else f"did you mean {near!r}?"
+        raise ConfigurationError(f"There is no variable {variable!r}{having}: {hint}")
+    return names.index(variable)
+
+
+def hidden_causes_among(names: Sequence[str], probabilities: Floats, shown: Bools) -> tuple[HiddenCause, ...]:
+    """The pairs that are shown (P, P) to share a hidden cause, the most probable first."""
+    pairs = np.argwhere(np.triu(shown, 1)).tolist()
+    found = [HiddenCause(names[j], names[k], float(probabilities[j, k])) for j, k in pairs]
+    return tuple(sorted(found, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
+
+
+@contextmanager
+def reading_saved(content: Any, what: str, format: str, version: int) -> Iterator[None]:
+    """Check what a saved answer says it is, and say so where reading it fails."""
+    if not isinstance(content, Mapping) or content.get("format") != format:
+        raise ConfigurationError(f'Expected an {what}, an object with "format": "{format}".')
+    if content.get("version") != version:
+        raise ConfigurationError(
+            f"Expected version {version} of a saved {what}, got {content.get('version')!r}: it was written by another "
+            "version of causal-arrow."
+        )
+    try:
+        yield
+    except ConfigurationError:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error
 
 
 def edge_record(edge: Any) -> dict[str, Any]:

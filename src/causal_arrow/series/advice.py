@@ -37,9 +37,10 @@ from causal_arrow.discovery.second_opinion import (
 )
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.series import SeriesOptions
-from causal_arrow.series.answer import SeriesAnswer, at_lag
+from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.pipeline import MAX_ROWS, Prepared, prepare
 from causal_arrow.series.reading import Series
+from causal_arrow.series.window import at_lag
 from causal_arrow.tables.table import Table
 from causal_arrow.text import reason
 

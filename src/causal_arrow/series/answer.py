@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow._version import __version__
-from causal_arrow.discovery.answer import DIGITS, HiddenCause, direction_strength, edge_record, hidden_cause_record
+from causal_arrow.discovery.answer import (
+    DIGITS,
+    HiddenCause,
+    direction_strength,
+    edge_record,
+    hidden_cause_record,
+    hidden_causes_among,
+    index_among,
+    reading_saved,
+)
 from causal_arrow.discovery.hidden import HIDDEN_CAUSE, is_flagged, level_of
 from causal_arrow.discovery.settings import HIDDEN
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choice
@@ -23,8 +32,8 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import check_content, checked
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, window_knowledge
 from causal_arrow.series.findings import findings_of_graph
+from causal_arrow.series.window import at_lag
 from causal_arrow.tables.table import Column, Finding
-from causal_arrow.text import closest, listed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -33,6 +42,7 @@ SERIES_FORMAT = "causal-arrow-series"
 SERIES_VERSION = 1
 AS_THEY_ARE = ("steps", "observations", "units", "model", "decode", "threshold", "environment", "table_checksum")
 """Fields that JSON holds as they are."""
+EDGES = ("edges", "own_past", "context_edges")
 
 
 @dataclass(frozen=True)
@@ -59,11 +69,6 @@ class LaggedEdge:
 
     def __str__(self) -> str:
         return f"{at_lag(self.source, self.lag)} → {self.target} ({self.probability:.2f})"
-
-
-def at_lag(name: str, lag: int) -> str:
-    """The name of a variable at a lag, such as `soil t-2`."""
-    return f"{name} t-{lag}" if lag else name
 
 
 def _sorted(edges: Iterable[LaggedEdge]) -> tuple[LaggedEdge, ...]:
@@ -94,13 +99,9 @@ class SeriesAnswer:
     Examples
     --------
     >>> from causal_arrow import discover, load_example
-    >>> from causal_arrow.series.answer import SeriesAnswer
-    >>> days = load_example("greenhouse")
-    >>> answer = discover(days, lags=2, time="day").answer
+    >>> answer = discover(load_example("greenhouse"), lags=2, time="day").answer
     >>> answer.names
     ('sun', 'temperature', 'watering', 'soil', 'growth')
-    >>> {edge.source for edge in answer.edges if edge.target == "temperature"}
-    {'sun'}
     """
 
     names: tuple[str, ...]
@@ -250,11 +251,9 @@ class SeriesAnswer:
     @cached_property
     def hidden_causes(self) -> tuple[HiddenCause, ...]:
         """The pairs shown to share a hidden cause at lag 0, the most probable first."""
-        pairs = [
-            HiddenCause(self.names[j], self.names[k], float(self.confounding_probabilities[j, k]))  # type: ignore[index]
-            for j, k in np.argwhere(np.triu(self._hidden_pairs(self.hidden), 1))
-        ]
-        return tuple(sorted(pairs, key=lambda pair: most_probable_first(pair.probability, pair.first, pair.second)))
+        probabilities = self.confounding_probabilities
+        shown = self._hidden_pairs(self.hidden)
+        return () if probabilities is None else hidden_causes_among(self.names, probabilities, shown)
 
     @property
     def undistinguished(self) -> int:
@@ -279,18 +278,13 @@ class SeriesAnswer:
 
     def index_of(self, variable: str) -> int:
         """The index of a variable in `names`; an unknown name is a ConfigurationError."""
-        if variable not in self.names:
-            near = closest(str(variable), self.names)
-            hint = f"expected one of {listed(self.names, 10)}." if near is None else f"did you mean {near!r}?"
-            raise ConfigurationError(f"There is no variable {variable!r} with lags: {hint}")
-        return self.names.index(variable)
+        return index_among(self.names, variable, " with lags")
 
     # Files
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON can hold it, complete; `from_dict` reads it."""
         hidden, now = self.confounding_probabilities, self.distribution.now
-        edges = {"edges": self.edges, "own_past": self.own_past, "context_edges": self.context_edges}
         distribution = {
             "past": self.distribution.past,
             "skeleton_logits": now.skeleton_logits,
@@ -305,13 +299,11 @@ class SeriesAnswer:
             **{name: getattr(self, name) for name in (*AS_THEY_ARE, "hidden", "hidden_threshold")},
             "lags": self.lags,
             "variables": list(self.names),
-            "context": list(self.context),
+            **{name: list(getattr(self, name)) for name in ("context", "always_set", "order")},
             "columns": [{**asdict(column), "levels": list(column.levels)} for column in self.columns],
             "experiments": dict(self.experiments),
-            "always_set": list(self.always_set),
             "prepared": dict(self.prepared),
-            **{name: [edge_record(edge) for edge in some] for name, some in edges.items()},
-            "order": list(self.order),
+            **{name: [edge_record(edge) for edge in getattr(self, name)] for name in EDGES},
             "edge_probabilities": np.round(self.edge_probabilities, DIGITS).tolist(),
             "summary_probabilities": np.round(self.summary_probabilities, DIGITS).tolist(),
             "hidden_causes": None if hidden is None else [hidden_cause_record(pair) for pair in self.hidden_causes],
@@ -328,14 +320,7 @@ class SeriesAnswer:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> SeriesAnswer:
         """The answer that `to_dict` wrote, to be asked and refined as before; else a ConfigurationError."""
-        if not isinstance(content, Mapping) or content.get("format") != SERIES_FORMAT:
-            raise ConfigurationError(f'Expected an answer about a series, an object with "format": "{SERIES_FORMAT}".')
-        if content.get("version") != SERIES_VERSION:
-            raise ConfigurationError(
-                f"Expected version {SERIES_VERSION} of a saved answer about a series, got {content.get('version')!r}: "
-                "it was written by another version of causal-arrow."
-            )
-        try:
+        with reading_saved(content, "answer about a series", SERIES_FORMAT, SERIES_VERSION):
             check_content(content)
             names, lags = tuple(str(name) for name in content["variables"]), int(content["lags"])
             logits: dict[str, Any] = {
@@ -364,8 +349,3 @@ class SeriesAnswer:
                 always_set=tuple(content["always_set"]),
                 **{name: content[name] for name in AS_THEY_ARE},
             )
-        except ConfigurationError:
-            raise
-        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"This saved answer is damaged or was changed by hand ({reason}).") from error

@@ -6,8 +6,8 @@ because older slices lack causes of their own. Causes come before effects in tim
 possible direction, and only lag 0 needs an order.
 
 In knowledge, "x -> y at lag 0" and "x -> y except at lag 1" name lags. An edge without a lag stands for all lags, which
-a required edge cannot: it needs one. Tiers, roots, leaves and pairs without a hidden cause are about variables. A
-variable's own past is free unless an edge names it, or the variable is randomized.
+a required edge cannot: it needs one. Other statements are about variables. A variable's own past is free unless an edge
+names it, or the variable is randomized.
 """
 
 # P variables, L lags, C variables of the context, W lags of the window (W ≥ L), Q columns of the window
@@ -129,8 +129,8 @@ def _combined(pairs: Floats, lag: int) -> Floats:
 def pooled(past: Floats) -> Floats:
     """Log-odds given how many edges there are at each lag.  (L, P, P)
 
-    Causes act with few delays. So the share of edges among pairs of a kind (own past or not, by lag), against that
-    among all pairs, is evidence about each of them.
+    Causes act with few delays: the share of edges among pairs of a kind (own past or not, by lag), against that among
+    all pairs, is evidence about each of them.
     """
     own = np.eye(past.shape[1], dtype=bool)
     probabilities = sigmoid(past)
@@ -189,9 +189,10 @@ def window_knowledge(
         raise KnowledgeError("Beliefs are about tables, not yet about time series: leave them out.")
     count, everything = len(names), [*names, *context]
     index = {name: number for number, name in enumerate(everything)}
-    required, forbidden = np.zeros((2, lags + 1, len(everything), count), dtype=bool)
+    own = np.arange(count)
+    required, forbidden, allowed = np.zeros((3, lags + 1, len(everything), count), dtype=bool)
     for edge in known.required:
-        cause, effect, chosen = _where(edge, index, lags, count)
+        chosen, cause, effect = _where(edge, index, lags, count)
         if edge[1] in context:
             raise KnowledgeError(
                 f"The required edge '{edge[0]} -> {edge[1]}' leads to {edge[1]!r}, which has no causes."
@@ -201,21 +202,17 @@ def window_knowledge(
             raise KnowledgeError(f"The required edge '{edge[0]} -> {edge[1]}' needs one lag, as in '{example}'.")
         required[np.ix_(chosen[:1], cause, effect)] = True
     for edge in known.forbidden:
-        cause, effect, chosen = _where(edge, index, lags, count)
-        forbidden[np.ix_(chosen, cause, effect)] = True
+        forbidden[np.ix_(*_where(edge, index, lags, count))] = True
+    for edge in known.search_space:
+        allowed[np.ix_(*_where(edge, index, lags, count))] = True
     if known.search_space:
-        allowed = np.zeros_like(forbidden)
-        for edge in known.search_space:
-            cause, effect, chosen = _where(edge, index, lags, count)
-            allowed[np.ix_(chosen, cause, effect)] = True
-        allowed[1:, np.arange(count), np.arange(count)] = True
+        allowed[1:, own, own] = True
         forbidden |= ~allowed
     about_variables = replace_edges(known).compile(everything).forbidden[:, :count].copy()
-    fixed = [index[name] for name in (*always_set, *known.randomized) if name in names]
-    about_variables[np.arange(count), np.arange(count)] = False
+    about_variables[own, own] = False
     forbidden |= about_variables
-    forbidden[:, :, fixed] = True
-    forbidden[0, np.arange(count), np.arange(count)] = False
+    forbidden[:, :, [index[name] for name in (*always_set, *known.randomized) if name in names]] = True
+    forbidden[0, own, own] = False
     if (clash := np.argwhere(required & forbidden)).size:
         lag, j, k = clash[0].tolist()
         raise KnowledgeError(
@@ -236,10 +233,9 @@ def replace_edges(known: Knowledge, required: Iterable[Edge] = (), forbidden: It
 
 
 def _where(edge: Edge, index: dict[str, int], lags: int, variables: int) -> tuple[list[int], list[int], list[int]]:
-    """The causes, effects and lags that an edge stands for."""
-    cause, (effect, chosen) = edge[0], _with_lags(edge, index, lags)
-    causes, effects = _members(cause, index), _members(effect, index)
-    return causes, [effect for effect in effects if effect < variables], chosen
+    """The lags, causes and effects that an edge stands for."""
+    effect, chosen = _with_lags(edge, index, lags)
+    return chosen, _members(edge[0], index), [each for each in _members(effect, index) if each < variables]
 
 
 def _with_lags(edge: Edge, index: dict[str, int], lags: int) -> tuple[str, list[int]]:

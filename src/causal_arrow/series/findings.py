@@ -95,10 +95,9 @@ def _repeats(cells: Floats) -> bool:
     """True if the changes of a column with at least three values repeat exactly, at least three times."""
     with np.errstate(over="ignore"):
         changes = np.diff(cells)
-    start = changes[: 3 * MAX_PERIOD]
-    if len(changes) < 3 or np.isnan(cells).any() or len(np.unique(cells[: len(start)])) < 3:
-        return False
-    with np.errstate(over="ignore"):
+        start = changes[: 3 * MAX_PERIOD]
+        if len(changes) < 3 or np.isnan(cells).any() or len(np.unique(cells[: len(start)])) < 3:
+            return False
         return any(
             all(np.allclose(each[period:], each[:-period], rtol=0, atol=1e-9) for each in (start, changes))
             for period in range(1, min(MAX_PERIOD, len(changes) // 3) + 1)
@@ -126,11 +125,8 @@ def findings_of_graph(graph: Bools) -> list[Finding]:
 
 
 def unit_root(series: Floats) -> float:
-    """The t value of Dickey and Fuller's test with a trend: below `critical_value`, the series is not a random walk.
-
-    The number of lagged differences is Schwert's shorter one, 4 (T / 100)^(1/4).
-    """
-    lags = int(4 * (len(series) / 100) ** 0.25)
+    """The t value of Dickey and Fuller's test with a trend: below `critical_value`, the series is not a random walk."""
+    lags = int(4 * (len(series) / 100) ** 0.25)  # Schwert's shorter number
     change = np.diff(series)
     past = [change[lags - lag : len(change) - lag] for lag in range(1, lags + 1)]
     count = len(change) - lags
@@ -148,14 +144,9 @@ def critical_value(steps: int) -> float:
 
 
 def season(series: Floats) -> int:
-    """The period of a season in steps; 0 without one.
-
-    A season is a line in the periodogram: a frequency with far more power than those around it, which strong memory
-    alone does not give.
-    """
-    rest: Floats = series - np.polyval(
-        np.polyfit(np.linspace(0, 1, len(series)), series, 1), np.linspace(0, 1, len(series))
-    )
+    """The period of a season in steps, 0 without one: a frequency with far more power than those around it."""
+    time = np.linspace(0, 1, len(series))
+    rest: Floats = series - np.polyval(np.polyfit(time, series, 1), time)
     power = np.square(np.abs(np.fft.rfft(rest * np.hanning(len(rest)))))
     around = np.concatenate([np.arange(3, 3 + NEIGHBORS), -np.arange(3, 3 + NEIGHBORS)])
     frequencies = np.arange(4, len(power) - 1)  # four seasons at least
@@ -232,10 +223,9 @@ def _effective(values: Floats, rows: Window, variables: Sequence[tuple[int, str]
     effective, name = min((effective_rows(rows.column(cells, index)), name) for index, name in variables)
     if effective >= MIN_EFFECTIVE_ROWS:
         return []
-    message = (
-        f"The {counted(len(rows.index), 'row')} are worth about {max(1, round(effective))} independent ones, since "
-        f"{name!r} changes slowly: rely on strong edges alone, or observe for longer."
-        if effective < MUCH_MEMORY * len(rows.index)
-        else f"Only {counted(len(rows.index), 'row')}: rely on strong edges alone, or observe for longer."
-    )
+    few = f"Only {counted(len(rows.index), 'row')}"
+    if effective < MUCH_MEMORY * len(rows.index):
+        independent = f"are worth about {max(1, round(effective))} independent ones, since {name!r} changes slowly"
+        few = f"The {counted(len(rows.index), 'row')} {independent}"
+    message = f"{few}: rely on strong edges alone, or observe for longer."
     return [Finding("effective_rows", "warning", (), message)]

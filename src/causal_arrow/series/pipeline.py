@@ -25,7 +25,7 @@ from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied, window_knowledge
 from causal_arrow.series.findings import findings_of_columns, findings_of_series
 from causal_arrow.series.reading import Series
-from causal_arrow.series.window import TIME, Window, means_of_groups, window, without_means
+from causal_arrow.series.window import TIME, Window, at_lag, means_of_groups, window, without_means
 from causal_arrow.tables.report import TableReport, groups_of_copies
 from causal_arrow.tables.scales import chosen_reading, readings, with_logarithms
 from causal_arrow.tables.table import MIN_ROWS, Column, Finding, Table
@@ -58,11 +58,7 @@ def answer_series(
     names = tuple(table.names[variable] for variable in first.rows.lagged)
     constant = _constant_in_units(first, series)
     between = tuple(table.names[variable] for variable in constant)
-    counts = (
-        {} if table.intervened is None else dict(zip(table.names, table.intervened.sum(axis=0).tolist(), strict=True))
-    )
-    experiments = {name: count for name, count in counts.items() if count}
-    always_set = set_in_every(table.observations, experiments)
+    always_set = set_in_every(table.observations, table.experiments)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     window_knowledge(knowledge, names, (*first.context(table.names), *between), first.lags, always_set=always_set)
     distributions, checksum = [], ""
@@ -109,7 +105,7 @@ def answer_series(
         findings=tuple(findings),
         prepared=way.prepared,
         columns=table.columns,
-        experiments=experiments,
+        experiments=table.experiments,
         always_set=always_set,
         environment=table.environment,
         table_checksum=checksum,
@@ -135,7 +131,7 @@ def _read(
         before(work)
     known = set(table.names)
     groups = [
-        [f"{name} t-{lag}" if lag else name for name in group]
+        [at_lag(name, lag) for name in group]
         for group in groups_of_copies(report.findings)
         for lag in range(way.rows.lags + 1)
     ]
@@ -194,11 +190,10 @@ def _uncertainty(distribution: WindowDistribution) -> float:
 
 def _scale_finding(names: Sequence[str], chosen: int, bits: Sequence[float]) -> Finding:
     """Say which of two scales counts, and why."""
-    how = "on a log scale" if chosen else "untransformed"
     verb = "is" if len(names) == 1 else "are"
     message = (
-        f"{listed(list(names))}, which {verb} skewed, {verb} analyzed {how}: uncertainty per edge is "
-        f"{bits[0]:.2f} bits untransformed and {bits[1]:.2f} on a log scale."
+        f"{listed(names)}, which {verb} skewed, {verb} analyzed {'on a log scale' if chosen else 'untransformed'}: "
+        f"uncertainty per edge is {bits[0]:.2f} bits untransformed and {bits[1]:.2f} on a log scale."
     )
     return Finding("log_scale", "note", tuple(names), message)
 
@@ -275,10 +270,8 @@ def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepar
     if lags == AUTO:
         tried = most_lags(len(values), table.variables, longest)
         lags = needed_lags(values, window(values, tried, **further))
-        message = (
-            f"{counted(lags, 'lag')}, chosen by regressions of every variable on the {counted(tried, 'step')} before."
-        )
-        findings.append(Finding("lags", "note", (), message))
+        chosen = f"{counted(lags, 'lag')}, chosen by regressions of every variable on the"
+        findings.append(Finding("lags", "note", (), f"{chosen} {counted(tried, 'step')} before."))
     assert isinstance(lags, int)
     if series.units > 1 and longest < lags + 2:
         raise TableError(
@@ -327,8 +320,7 @@ def without_levels(values: Floats, unit: Integers, tick: Integers, columns: Bool
     """A panel without the levels of its units in some columns, and which steps remain.  (T, P), (T,)
 
     Subtract from each step the mean of the earlier steps of its unit, scale to equal variance, and drop the first step.
-    Means over all steps would contain the future and make independent shocks dependent: with 5 steps per unit, half of
-    the edges would not be found.
+    Means over all steps would contain the future and make independent shocks dependent.
     """
     order = np.lexsort((tick, unit))
     result = values.copy()
@@ -347,16 +339,12 @@ def without_levels(values: Floats, unit: Integers, tick: Integers, columns: Bool
 
 
 def differenced(values: Floats, columns: Bools, steps: Window) -> Floats:
-    """The series with changes since the last step in some columns; NaN where there is no last step.  (T, P)
-
-    `steps` is a window of one lag.
-    """
+    """The series with changes since the last step in some columns, by a window of one lag; NaN without one.  (T, P)"""
     result: Floats = values.copy()
     result[:, columns] = np.nan
-    now, before = steps.index.T
-    known = (now >= 0) & (before >= 0)
+    now, before = steps.index[(steps.index >= 0).all(axis=1)].T
     for column in np.flatnonzero(columns):
-        result[now[known], column] = values[now[known], column] - values[before[known], column]
+        result[now, column] = values[now, column] - values[before, column]
     return result
 
 
@@ -365,14 +353,14 @@ def differenced(values: Floats, columns: Bools, steps: Window) -> Floats:
 
 def most_lags(steps: int, variables: int, longest: int) -> int:
     """The number of lags to try, given the steps in all and in the longest unit."""
-    return int(max(1, min(MAX_LAGS, steps // (ROWS_PER_COLUMN * variables), longest // 4)))
+    return max(1, min(MAX_LAGS, steps // (ROWS_PER_COLUMN * variables), longest // 4))
 
 
 def needed_lags(values: Floats, rows: Window) -> int:
     """The largest lag, up to those of the window, at which a variable depends on the past; 1 at least.
 
-    By the coefficients of a vector autoregression, corrected for their number. Information criteria are exact less
-    often: they count every coefficient of a lag although few differ from zero.
+    By the coefficients of a vector autoregression, corrected for their number; information criteria are exact less
+    often.
     """
     from scipy.special import stdtr
 

@@ -39,18 +39,7 @@ PERIODS: Mapping[str, str] = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A table whose rows have a time and a unit.
-
-    Examples
-    --------
-    >>> from causal_arrow import load_example
-    >>> from causal_arrow.series import SeriesOptions
-    >>> from causal_arrow.series.reading import read_series
-    >>> options = SeriesOptions(lags=2, time="day")
-    >>> series = read_series(load_example("greenhouse"), options)
-    >>> series.table.observations, series.units
-    (500, 1)
-    """
+    """A table whose rows have a time and a unit."""
 
     table: Table
     """One row per step, in any order."""
@@ -91,9 +80,8 @@ def read_series(
     apart = [name for name in (time_column, unit_column) if name is not None]
     kept = None if reading.columns is None else [name for name in reading.columns if str(name) not in apart]
     blank = reading.missing == "drop"
-    changed = reading.changed(
-        drop=[*(reading.drop or ()), *apart], columns=kept, missing="auto" if blank else reading.missing
-    )
+    missing = "auto" if blank else reading.missing
+    changed = reading.changed(drop=[*(reading.drop or ()), *apart], columns=kept, missing=missing)
     try:
         table, rows = read_rows(raw, changed, abilities, progress=progress)
     except UnusableColumns as error:
@@ -107,7 +95,14 @@ def read_series(
             raise TableError("Resampling needs times: name the column that holds them.", [Remedy("time")])
         return _resampled(Series(table, _periods(times, options.resample)[rows], unit_of[rows]))
     tick = ticks(times, unit_of)
-    _refuse_repeated(tick, unit_of, raw, panel=unit is not None)
+    order = np.lexsort((tick, unit_of))
+    same = (np.diff(unit_of[order]) == 0) & (np.diff(tick[order]) == 0)
+    if same.any():
+        where, row = "" if unit is None else " per unit", raw.where(int(order[1:][same].min()))
+        raise TableError(
+            f"Expected one row{where} at each time, but the time of {row} occurs twice: keep one of the rows.",
+            [Remedy("unit")] if unit is None else [],
+        )
     if blank:
         values = table.values.copy()
         values[~table.observed.all(axis=1)] = np.nan
@@ -136,10 +131,8 @@ def _units(labels: pd.Series | None, count: int, column: str | None) -> Integers
     if labels is None:
         return np.zeros(count, dtype=np.int64)
     named = f" in {column!r}" if column is not None else ""
-    if labels.isna().any():
-        raise TableError(
-            f"Expected a unit in every row, but {counted(int(labels.isna().sum()), 'label')}{named} is missing."
-        )
+    if missing := int(labels.isna().sum()):
+        raise TableError(f"Expected a unit in every row, but {counted(missing, 'label')}{named} is missing.")
     unit_of = codes(labels.astype(str).to_numpy(dtype=str), count)
     counts = np.bincount(unit_of)
     if len(counts) == 1:
@@ -147,19 +140,6 @@ def _units(labels: pd.Series | None, count: int, column: str | None) -> Integers
     if counts.max() == 1:
         raise TableError(f"Every unit{named} has one row: expected several steps of each, or a table without lags.")
     return unit_of
-
-
-def _refuse_repeated(tick: Integers, unit_of: Integers, raw: RawFrame, panel: bool) -> None:
-    order = np.lexsort((tick, unit_of))
-    same = (np.diff(unit_of[order]) == 0) & (np.diff(tick[order]) == 0)
-    if same.any():
-        row = int(order[1:][same].min())
-        where = " per unit" if panel else ""
-        raise TableError(
-            f"Expected one row{where} at each time, but the time of {raw.where(row)} occurs twice: keep one "
-            "of the rows.",
-            [] if panel else [Remedy("unit")],
-        )
 
 
 def _times(labels: pd.Series, raw: RawFrame, column: str | None) -> NDArray[Any]:
@@ -197,8 +177,7 @@ def _periods(times: NDArray[Any], length: Any) -> Integers:
     """The number of the period in which each time lies.  (T,)"""
     import pandas as pd
 
-    missing = np.isnat(times) if times.dtype.kind == "M" else np.isnan(times)
-    if missing.any():
+    if pd.isna(times).any():
         raise TableError("Expected a time in every row, but some are missing: leave out these rows.")
     if times.dtype.kind != "M":
         try:
@@ -217,9 +196,8 @@ def _periods(times: NDArray[Any], length: Any) -> Integers:
             warnings.simplefilter("ignore")  # pandas means to drop "B"
             period = pd.DatetimeIndex(times).to_period(PERIODS.get(name, name))
     except (ValueError, TypeError, AttributeError) as error:
-        raise TableError(
-            f"Expected resample as a period such as 'D', 'W', 'MS', 'h' or '15min', got {shown(length)}."
-        ) from error
+        known = "a period such as 'D', 'W', 'MS', 'h' or '15min'"
+        raise TableError(f"Expected resample as {known}, got {shown(length)}.") from error
     return np.asarray(period.asi8 // count, dtype=np.int64)
 
 

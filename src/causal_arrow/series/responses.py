@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import DIGITS
+from causal_arrow.discovery.effects.mixture import axes_for
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.series.distribution import summary
-from causal_arrow.series.window import SHORT_PANEL, Window, window, without_means
+from causal_arrow.series.window import SHORT_PANEL, Window, at_lag, window, without_means
 from causal_arrow.tables.frames import WithFrames
-from causal_arrow.text import Readable, counted_share, in_digits, visible
+from causal_arrow.text import Readable, counted, counted_share, in_digits, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,16 +52,7 @@ CHANGES = {"pulse": "raised once by 1", "step": "kept 1 higher"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Readable, WithFrames):
-    """The response of one variable to another that was raised by one, step by step.
-
-    Examples
-    --------
-    >>> from causal_arrow import discover, load_example
-    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
-    >>> curve = found.response("watering", "soil", steps=2)
-    >>> list(curve.to_frame().columns)
-    ['step', 'effect', 'low', 'high']
-    """
+    """The response of one variable to another that was raised by one, step by step."""
 
     cause: str
     """The variable that is raised by one."""
@@ -89,21 +81,26 @@ class Curve(Readable, WithFrames):
     def sentence(self) -> str:
         """Say what the cause does, at the step where the effect is largest."""
         step = int(np.abs(self.estimate).argmax())
-        when = "at once" if step == 0 else "after 1 step" if step == 1 else f"after {step} steps"
-        numbers = f"{in_digits(self.estimate[step])} ({in_digits(self.low[step])} to {in_digits(self.high[step])})"
+        when = f"after {counted(step, 'step')}" if step else "at once"
+        size, interval = self._in_digits[step]
         return (
-            f"If {self.cause} is {CHANGES[self.kind]}, {self.effect} changes most {when}: by {numbers}; a path from "
-            f"{self.cause} to {self.effect} is in {counted_share(self.path, 'graphs')}."
+            f"If {self.cause} is {CHANGES[self.kind]}, {self.effect} changes most {when}: by {size} ({interval}); a "
+            f"path from {self.cause} to {self.effect} is in {counted_share(self.path, 'graphs')}."
         )
+
+    @property
+    def _in_digits(self) -> list[tuple[str, str]]:
+        """The estimate and the interval of each step in words."""
+        steps = zip(self.estimate, self.low, self.high, strict=True)
+        return [(in_digits(middle), f"{in_digits(low)} to {in_digits(high)}") for middle, low, high in steps]
 
     def __str__(self) -> str:
         lines = [self.sentence, "", "step  effect  90% interval"]
-        for step in range(min(len(self.estimate), MAX_SHOWN)):
-            interval = f"{in_digits(self.low[step])} to {in_digits(self.high[step])}"
-            lines.append(f"{step:>4}  {in_digits(self.estimate[step]):>6}  {interval}")
+        for step, (size, interval) in enumerate(self._in_digits[:MAX_SHOWN]):
+            lines.append(f"{step:>4}  {size:>6}  {interval}")
         if len(self.estimate) > MAX_SHOWN:
             lines.append(f"... and {len(self.estimate) - MAX_SHOWN} more steps")
-        return visible("\n".join([*lines, *(["", *self.notes] if self.notes else [])]))
+        return visible("\n".join([*lines, *([""] if self.notes else []), *self.notes]))
 
     def to_frame(self) -> Any:
         """One row per step: `step`, `effect`, `low` and `high`."""
@@ -126,10 +123,7 @@ class Curve(Readable, WithFrames):
         """Draw the curve with its interval."""
         from matplotlib.ticker import MaxNLocator
 
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.figure(figsize=(5.6, 3.2), layout="constrained").add_subplot()
+        ax = axes_for(ax, (5.6, 3.2))
         steps = np.arange(len(self.estimate))
         ax.axhline(0, color=QUIET_COLOR, linewidth=0.8)
         ax.fill_between(steps, self.low, self.high, color=EDGE_COLOR, alpha=0.15, linewidth=0)
@@ -143,16 +137,7 @@ class Curve(Readable, WithFrames):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Curves(Readable, WithFrames):
-    """The effects over time of several variables on one, the largest first (per standard deviation of the cause).
-
-    Examples
-    --------
-    >>> from causal_arrow import discover, load_example
-    >>> found = discover(load_example("greenhouse"), lags=2, time="day")
-    >>> curves = found.responses("growth", steps=2, n_graphs=20)
-    >>> list(curves.to_frame().columns)
-    ['cause', 'step', 'effect', 'low', 'high']
-    """
+    """The effects over time of several variables on one, the largest first (per standard deviation of the cause)."""
 
     curves: tuple[Curve, ...]
     """One for each cause."""
@@ -209,8 +194,7 @@ class Steps:
 
     def name(self, variable: int, lag: int = 0) -> str:
         """The name of a variable at a lag."""
-        name = self.names[variable] if self.names else f"x{variable}"
-        return f"{name} t-{lag}" if lag else name
+        return at_lag(self.names[variable] if self.names else f"x{variable}", lag)
 
 
 def response(
@@ -223,11 +207,7 @@ def response(
     *,
     kind: str = "pulse",
 ) -> Curve:
-    """The response of `effect` to `cause`, averaged over graphs (G, L + 1, P, P), with an interval of LEVEL.
-
-    With "step" the cause stays higher by 1 at every step; with "pulse" it is raised once and then follows its own
-    course.
-    """
+    """The response of `effect` to `cause`, averaged over graphs (G, L + 1, P, P), with an interval of LEVEL."""
     if cause == effect:
         raise ConfigurationError("Expected two different variables as cause and effect, got one.")
     parents = [tuple((int(j), int(lag)) for lag, j in np.argwhere(graph[:, :, cause])) for graph in graphs]
@@ -297,13 +277,10 @@ def _standardized(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _held(curves: Floats) -> Floats:
-    """Responses to a cause kept 1 higher, from those of cause and effect to a cause raised once.  (S, H + 1)
-
-    At each step the cause gets the push that its own course lacks.
-    """
+    """Responses to a cause kept 1 higher, from those of cause and effect to a cause raised once.  (S, H + 1)"""
     own, other = curves[:, 0], curves[:, 1]
     pushes, result = np.zeros_like(own), np.zeros_like(own)
-    for h in range(own.shape[1]):
+    for h in range(own.shape[1]):  # at each step the cause gets the push that its own course lacks
         pushes[:, h] = 1 - (own[:, h:0:-1] * pushes[:, :h]).sum(axis=1)
         result[:, h] = (other[:, h::-1] * pushes[:, : h + 1]).sum(axis=1)
     return result

@@ -47,11 +47,6 @@ class Window:
     trends: tuple[int, ...] = ()  # those that may have a trend
 
     @property
-    def with_time(self) -> bool:
-        """True if time is a column, because a variable may have a trend."""
-        return bool(self.trends)
-
-    @property
     def lags(self) -> int:
         """L"""
         return int(self.index.shape[1]) - 1
@@ -60,19 +55,13 @@ class Window:
     def columns(self) -> tuple[tuple[int, int], ...]:
         """The variable and the lag of each column.  (Q,)"""
         slices = [(variable, lag) for lag in range(self.lags + 1) for variable in self.lagged]
-        context = [(variable, 0) for variable in (*self.context, *([TIME] if self.with_time else []))]
+        context = [(variable, 0) for variable in (*self.context, *([TIME] if self.trends else []))]
         return (*slices, *context)
-
-    @cached_property
-    def tiers(self) -> NDArray[np.intp]:
-        """The tier of each column: context and time, lag L, ..., lag 0.  (Q,)"""
-        context = {TIME, *self.context}
-        return np.array([0 if variable in context else self.lags + 1 - lag for variable, lag in self.columns])
 
     def names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names of the columns, such as `sales` and `sales t-1`.  (Q,)"""
         called = [*names, "time of row" if "time" in names else "time"]  # the last one has the index TIME
-        return tuple(called[variable] + (f" t-{lag}" if lag else "") for variable, lag in self.columns)
+        return tuple(at_lag(called[variable], lag) for variable, lag in self.columns)
 
     def column(self, values: NDArray[Any], column: int) -> NDArray[Any]:
         """One column of the window, read from the series (T, P); NaN, or False, where time has a gap.  (N,)"""
@@ -93,6 +82,11 @@ class Window:
         return result
 
 
+def at_lag(name: str, lag: int) -> str:
+    """The name of a variable at a lag, such as `soil t-2`."""
+    return f"{name} t-{lag}" if lag else name
+
+
 def window(
     values: Floats,
     lags: int,
@@ -102,13 +96,8 @@ def window(
     environment: ArrayLike | None = None,
     context: Collection[int] = (),
 ) -> Window:
-    """The window of a series (T, P), or of a panel.
-
-    No row mixes two units, or steps before and after a change of environment. Gaps in time leave missing cells.
-    `time` is numbers or dates (T,), equally spaced but for gaps; without it rows follow each other. `unit` and
-    `environment` (T,) label rows. Variables of the `context` have no lags: an environment, or what is constant within
-    units, which is left out otherwise.
-    """
+    """The window of a series (T, P), or of a panel: no row mixes two units, or steps before and after a change of
+    environment, and gaps in time leave missing cells. Variables of the `context` have no lags."""
     unit_of = codes(unit, len(values))
     tick = ticks(time, unit_of)
     order = np.lexsort((tick, unit_of))
@@ -140,7 +129,8 @@ def window(
         raise TableError("Expected a variable that changes in time, but every column is constant within its unit.")
     constant = tuple(variable for variable in np.flatnonzero(still).tolist() if variable not in context)
     result = Window(index, unit_of[rows], tick[rows], lagged, tuple(sorted(context)), constant)
-    return replace(result, trends=tuple(lagged[i] for i in range(len(lagged)) if _may_have_trend(result, values, i)))
+    trends = [variable for i, variable in enumerate(lagged) if _may_have_trend(result, values, i)]
+    return replace(result, trends=tuple(trends))
 
 
 def codes(labels: ArrayLike | None, count: int) -> Integers:
@@ -151,11 +141,7 @@ def codes(labels: ArrayLike | None, count: int) -> Integers:
 
 
 def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
-    """Time in steps of the series, whole numbers.  (T,)
-
-    The step is the most frequent difference within units. Dates count in months where all are months apart, and in
-    working days where none lies on a weekend.
-    """
+    """Time in steps of the series, whole numbers; the step is the most frequent difference within units.  (T,)"""
     order = np.argsort(unit, kind="stable")
     first = np.searchsorted(unit[order], unit[order])
     if time is None:
@@ -176,11 +162,8 @@ def ticks(time: ArrayLike | None, unit: Integers) -> Integers:
         since_start = (sorted_times - start) / step
         off = ~(np.abs(since_start - since_start.round()) <= SAME_STEP * np.maximum(since_start, 1.0))
     if off.any():
-        raise TableError(
-            f"Expected equal steps of time, but {int(off.sum()):,} of {len(times):,} times lie between two steps of "
-            "the most frequent length.",
-            [Remedy("resample")],
-        )
+        between = f"{int(off.sum()):,} of {len(times):,} times lie between two steps of the most frequent length"
+        raise TableError(f"Expected equal steps of time, but {between}.", [Remedy("resample")])
     index = np.empty(len(times), dtype=np.int64)
     index[order] = np.floor((start - times.min()) / step + SAME_STEP) + since_start.round()
     return index
@@ -191,18 +174,17 @@ def _as_numbers(times: NDArray[Any]) -> Floats:
     days where no date lies on a weekend."""
     if times.dtype.kind == "M":
         days, months = times.astype("datetime64[D]"), times.astype("datetime64[M]")
-        first = days == months.astype("datetime64[D]") + (days[:1] - months[:1].astype("datetime64[D]"))
-        last = (months + 1).astype("datetime64[D]") - days == np.timedelta64(1, "D")
-        monthly = (first.all() or last.all()) and len(np.unique(months)) > 1 and (days == times).all()
+        same_day = days == months.astype("datetime64[D]") + (days[:1] - months[:1].astype("datetime64[D]"))
+        last_day = (months + 1).astype("datetime64[D]") - days == np.timedelta64(1, "D")
         missing = np.isnat(times)
         weeks, weekday = np.divmod(days.astype(np.int64) + 3, 7)  # from Monday
-        if monthly:
-            times = months.astype(np.int64).astype(np.float64)
+        if (same_day.all() or last_day.all()) and len(np.unique(months)) > 1 and (days == times).all():
+            counts = months.astype(np.int64)
         elif (weekday < 5).all() and (times - days == times[0] - days[0]).all():
-            times = (5 * weeks + weekday).astype(np.float64)
+            counts = 5 * weeks + weekday
         else:
-            times = times.astype("datetime64[us]").astype(np.int64).astype(np.float64)
-        times[missing] = np.nan
+            counts = times.astype("datetime64[us]").astype(np.int64)
+        times = np.where(missing, np.nan, counts.astype(np.float64))
     numbers = times.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise TableError("Expected a time in every row, but some are missing: leave out these rows.")
@@ -213,11 +195,9 @@ def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
     """The variables that keep one value within each unit; none where there is one unit.  (P,)"""
     constant = np.zeros(values.shape[1], dtype=bool)
     starts = np.flatnonzero(np.diff(unit, prepend=-1))
-    if len(starts) > 1:
-        for variable in range(values.shape[1]):
-            cells = values[order, variable]
-            low, high = (extreme.reduceat(cells, starts) for extreme in (np.fmin, np.fmax))
-            constant[variable] = bool(((low == high) | np.isnan(low)).all())
+    for variable in range(values.shape[1] if len(starts) > 1 else 0):
+        low, high = (extreme.reduceat(values[order, variable], starts) for extreme in (np.fmin, np.fmax))
+        constant[variable] = bool(((low == high) | np.isnan(low)).all())
     return constant
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.answer import index_among
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
 from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
-from causal_arrow.discovery.effects.questions import column_index
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import Readable, counted, counted_share, in_digits, in_percent
@@ -274,7 +274,7 @@ class Effect(Readable, WithFrames):
                 "There are no effects by group for an instrument, for a randomized number, or with split rows."
             )
         table, moments, clusters = self.rows.table, self.rows.moments, self.rows.clusters
-        index = column_index(table, column)
+        index = index_among(table.names, column)
         if column in (self.treatment, self.outcome):
             raise ConfigurationError("Expected a column other than the treatment and the outcome.")
         rows = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer, why_uncaused
+from causal_arrow.discovery.answer import Answer, index_among, why_uncaused
 from causal_arrow.discovery.effects.adjustment import (
     AdjustmentCounts,
     Set,
@@ -48,7 +48,6 @@ from causal_arrow.discovery.effects.questions import (
     by_missing_cells,
     change_of,
     clusters_of,
-    column_index,
     design_of,
     event_column,
     extrapolation,
@@ -399,7 +398,7 @@ def _of_trial(table: Table, t: int, y: int, question: EffectQuestion) -> tuple[T
     """The rows in which the treatment was randomized, and what a reader of a trial should know."""
     notes = []
     if question.randomized_rows is not None:
-        marks = column_index(table, question.randomized_rows)
+        marks = index_among(table.names, question.randomized_rows)
         if len(table.columns[marks].levels) != 2 and set(np.unique(table.values[:, marks])) - {0.0, 1.0}:
             raise ConfigurationError(f"Expected {question.randomized_rows!r} to be yes or no, or 0 and 1.")
         table = table.only(np.asarray(table.values[:, marks] == 1))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.answer import index_among
 from causal_arrow.discovery.effects.adjustment import Set
 from causal_arrow.discovery.effects.linear import Design
 from causal_arrow.errors import ConfigurationError, Remedy, check_choice
@@ -185,18 +186,9 @@ def filled(column: Floats) -> Floats:
     return np.where(np.isnan(column), np.nanmean(column), column)
 
 
-def column_index(table: Table, name: str) -> int:
-    """The index of a column; ConfigurationError for an unknown name."""
-    if name not in table.names:
-        near = closest(str(name), table.names)
-        hint = f"expected one of {listed(table.names, 10)}." if near is None else f"did you mean {near!r}?"
-        raise ConfigurationError(f"There is no variable {name!r}: {hint}")
-    return table.names.index(name)
-
-
 def clusters_of(table: Table, name: str) -> NDArray[np.intp]:
     """The cluster of each observation by a column, missing ones each for themselves.  (N,)"""
-    values = table.values[:, column_index(table, name)].copy()
+    values = table.values[:, index_among(table.names, name)].copy()
     holes = np.isnan(values)
     values[holes] = np.nanmax(values, initial=0.0) + 1 + np.arange(holes.sum())
     return np.unique(values, return_inverse=True)[1]
