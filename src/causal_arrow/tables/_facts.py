@@ -9,12 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.tables.table import Abilities, Column, Table, in_safe_units
+from causal_arrow.tables.table import Abilities, Bools, Column, Floats, Table, in_safe_units
 
 # N rows, P variables
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 ROWS_PER_CHUNK = 8192
 FEW_VALUES = 10  # a column with no more distinct values than this is called discrete
@@ -35,12 +32,12 @@ class TableStatistics:
     abilities: Abilities
     level_counts: dict[str, NDArray[np.intp]]  # of categories, by name: how often each level occurs
     copies: list[list[int]]  # of each other, up to scale and sign or the names of values; the one that is read first
-    together: tuple[int, int, int] | None  # the two variables least often observed together, and how often
+    together: tuple[str, str, int] | None  # the two variables least often observed together, and how often
     apart: int  # pairs of variables that are hardly observed together, see FEW_TOGETHER
     markers: dict[str, str]  # values that look like marks of missing ones, by the name of the column
     missing: NDArray[np.intp]
     varies: Bools
-    distinct: NDArray[np.intp]  # number of distinct values, or FEW_VALUES + 1 for more
+    distinct: NDArray[np.int32]  # number of distinct values, or FEW_VALUES + 1 for more
     largest_share: Floats  # of a single value, where above one half
     kurtosis: Floats  # 0 for a normal distribution
     farthest: Floats  # largest distance from the mean in standard deviations
@@ -71,9 +68,8 @@ def table_statistics(table: Table, abilities: Abilities) -> TableStatistics:
     """The statistics of a table that a network with these abilities will read."""
     p, n = table.variables, table.observations
     missing = np.array([np.isnan(column).sum() for column in table.values.T], dtype=np.intp)
-    mean, spread = np.zeros(p), np.zeros(p)
-    exponents = np.zeros(p, dtype=np.int32)
-    counts: list[tuple[int, float]] = []
+    mean, spread, largest_share = np.zeros((3, p))
+    exponents, distinct = np.zeros((2, p), dtype=np.int32)
     categories = np.array([column.kind == "category" for column in table.columns], dtype=bool)
     partitions: list[bytes | None] = []
     for index in range(p):
@@ -81,13 +77,13 @@ def table_statistics(table: Table, abilities: Abilities) -> TableStatistics:
         column, exponents[index : index + 1] = in_safe_units(table.values[:, [index]])
         mean[index] = np.nanmean(column)
         spread[index] = np.nanstd(column) * np.sqrt(1 - missing[index] / n)  # with the missing values at the mean
-        counts.append(_distinct_values(column[:, 0]))
+        distinct[index], largest_share[index] = _distinct_values(column[:, 0])
         partitions.append(_partition(column[:, 0], categories[index]))
     varies = (spread > 1e-13 * np.abs(mean)) & ~categories  # codes of categories have no size
     scale = np.where(varies, spread, 1.0)
 
     correlation = np.zeros((p, p))
-    kurtosis, farthest, products, neighbors = (np.zeros(p) for _ in range(4))
+    kurtosis, farthest, products, neighbors = np.zeros((4, p))
     last, last_there = np.zeros(p), np.zeros(p, dtype=bool)
     for start in range(0, n, ROWS_PER_CHUNK):
         values = np.ldexp(table.values[start : start + ROWS_PER_CHUNK], -exponents)
@@ -107,7 +103,7 @@ def table_statistics(table: Table, abilities: Abilities) -> TableStatistics:
     for index in np.flatnonzero(categories).tolist():
         codes = table.values[:, index]
         level_counts[table.names[index]] = np.unique(codes[~np.isnan(codes)], return_counts=True)[1]
-    together, apart = _least_together(table.values) if missing.any() else (None, 0)
+    together, apart = _least_together(table) if missing.any() else (None, 0)
     return TableStatistics(
         table=table,
         abilities=abilities,
@@ -118,8 +114,8 @@ def table_statistics(table: Table, abilities: Abilities) -> TableStatistics:
         markers={column.name: mark for column in table.columns if (mark := _mark_of_missing(table, column))},
         missing=missing,
         varies=varies,
-        distinct=np.array([distinct for distinct, _ in counts], dtype=np.intp),
-        largest_share=np.array([share for _, share in counts]),
+        distinct=distinct,
+        largest_share=largest_share,
         # With missing values at the mean, the rest is farther out by the root of the share that was observed.
         kurtosis=kurtosis * observed / n - 3,
         farthest=farthest * np.sqrt(observed),
@@ -156,18 +152,18 @@ def _mark_of_missing(table: Table, column: Column) -> str:
     return ""
 
 
-def _least_together(values: Floats) -> tuple[tuple[int, int, int] | None, int]:
+def _least_together(table: Table) -> tuple[tuple[str, str, int] | None, int]:
     """The two variables that the fewest rows have both, and how many do; and how many pairs have few such rows."""
-    n, p = values.shape
+    n, p = table.values.shape
     if p < 2:
         return None, 0
     jointly = n * np.eye(p)
     for start in range(0, n, ROWS_PER_CHUNK):
-        observed = (~np.isnan(values[start : start + ROWS_PER_CHUNK])).astype(np.float64)
+        observed = (~np.isnan(table.values[start : start + ROWS_PER_CHUNK])).astype(np.float64)
         jointly += observed.T @ observed
     one, other = np.unravel_index(int(jointly.argmin()), jointly.shape)
     apart = int((jointly < FEW_TOGETHER).sum()) // 2 if n >= FEW_TOGETHER else 0
-    return (int(one), int(other), round(float(jointly[one, other]))), apart
+    return (table.names[one], table.names[other], round(float(jointly[one, other]))), apart
 
 
 def _distinct_values(column: Floats) -> tuple[int, float]:
@@ -193,12 +189,7 @@ READ_FIRST = ("category", "ordered", "binary", "number")
 def _find_copies(
     table: Table, correlation: Floats, varies: Bools, partitions: Sequence[bytes | None]
 ) -> list[list[int]]:
-    """Find groups of columns that are copies of each other; the first of each group is the one to read.
-
-    correlation  Of the variables, missing values at the mean.  (P, P)
-    varies       Which of them are numbers that vary.  (P,)
-    partitions   The `_partition` of each.  (P,)
-    """
+    """Groups of columns that are copies of each other, given the `_partition` of each; the first is the one to read."""
     columns_of: dict[bytes, list[int]] = {}
     for index, digits in enumerate(partitions):
         if digits is not None:
@@ -211,9 +202,9 @@ def _find_copies(
 
 
 def _partition(column: Floats, category: bool) -> bytes | None:
-    """A hash that columns share if their equal values are in the same rows; None for one with few equal values.
+    """A hash that columns share if their equal values are in the same rows.
 
-    Numbers most of which occur once or twice would all be alike.
+    None for a column with few equal values: numbers most of which occur once or twice would all be alike.
     """
     there = ~np.isnan(column)
     values = column[there]
@@ -232,10 +223,7 @@ def _exact_copies(table: Table, group: Sequence[int], same_partition: Mapping[in
     """The columns of a group that are copies of its first, and so on with the others; no single columns.
 
     The first is the environment, else what was set most often, then by kind (READ_FIRST), then by how evenly its
-    numbers are distributed, then by name: not by the order of columns, nor by their names if it matters which one is
-    read. Columns are copies if equal values are in the same rows (`same_partition`). Numbers that are correlated
-    perfectly up to rounding need not be copies: an outlier may be all that they share. Copies also have the same order.
-    And none was set in an experiment that did not set the first: where only the first was set, the others followed.
+    numbers are distributed: by name only if it does not matter which one is read.
     """
     times_set = times_each_was_set(table)
 
@@ -272,6 +260,11 @@ def _unevenness(values: Floats) -> float:
 
 
 def _same_column(table: Table, one: int, other: int, alike: bool) -> bool:
+    """Whether a column is a copy of another; `alike` says that equal values are in the same rows.
+
+    Numbers that are correlated perfectly up to rounding need not be copies: an outlier may be all that they share. So
+    they need the same order. And where only the first was set by an experiment, a copy followed.
+    """
     if table.intervened is not None and (table.intervened[:, other] & ~table.intervened[:, one]).any():
         return False
     if alike:
@@ -340,12 +333,10 @@ MAX_ELIMINATED = 40  # members of a group that are tried one by one
 
 
 def determined_groups(correlation: Floats, observations: int, most: int) -> tuple[list[list[int]], list[int]]:
-    """Find groups in which every variable is almost exactly a linear combination of the others; and what is left.
+    """At most `most` groups in which every variable is nearly a linear combination of the others; and what is left.
 
-    Pairs first: variables that all determine each other two by two form one group. Then, with one variable of each
-    such group, combinations of three or more, no member of which can be spared. Leaving out one variable of a
-    combination ends it, so the search goes on without its most determined member, until no variable is determined, or
-    `most` groups are found: then the variables that still determine each other are the second part of the answer.
+    Near-copies first, then, with one variable of each such group, combinations no member of which can be spared. The
+    search goes on without the most determined member of each, which ends it.
     """
     pairs = _near_copies(correlation)
     groups, spare = pairs[:most], {index for group in pairs for index in group[1:]}
@@ -383,17 +374,13 @@ def _related_groups(related: Bools) -> list[list[int]]:
 
 
 def _mutually_determined(correlation: Floats, among: Sequence[int], observations: int) -> list[int]:
-    """The largest set of variables in which each is determined by the others.
-
-    A variable that many others do not determine is not determined by fewer: it can go at once.
-    """
+    """The largest set of variables in which each is determined by the others."""
     members = list(among)
-    while len(members) > 1:
-        if observations < len(members) + 2:
-            return []
+    while 1 < len(members) <= observations - 2:
         determined = _inflation(_precision(correlation, members), observations) > DETERMINED
         if determined.all():
             return members
+        # A variable that many others do not determine is not determined by fewer: it can go at once.
         members = [index for index, stays in zip(members, determined.tolist(), strict=True) if stays]
     return []
 
@@ -425,7 +412,6 @@ def _precision(correlation: Floats, members: Sequence[int]) -> Floats:
 
 
 def _inflation(precision: Floats, observations: int) -> Floats:
-    """Variance inflation of each variable by the others, less what chance adds: with as many rows as variables,
-    everything is determined."""
+    """Variance inflation by the other variables, less what chance adds: with few rows everything is determined."""
     chance = (observations - len(precision)) / (observations - 1)
     return np.asarray(precision.diagonal() * chance)

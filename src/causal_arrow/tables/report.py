@@ -13,7 +13,6 @@ from causal_arrow.tables._facts import (
     COPY,
     FEW_TOGETHER,
     FEW_VALUES,
-    Floats,
     TableStatistics,
     derived_columns,
     determined_groups,
@@ -22,7 +21,7 @@ from causal_arrow.tables._facts import (
 )
 from causal_arrow.tables._labels import SEPARATOR
 from causal_arrow.tables.options import KINDS
-from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Table, in_safe_units
+from causal_arrow.tables.table import ANY_TABLE, Abilities, Column, Finding, Floats, Table, in_safe_units
 from causal_arrow.text import Readable, counted, first_few, in_percent, listed
 
 NOTHING = "Nothing stands out."
@@ -174,16 +173,14 @@ def _training_range(table: Table, trained: TrainingRange) -> list[Finding]:
     findings = []
     (fewest, most), n = trained.observations, table.observations
     learned = f"the network has learned from ({fewest:,} to {most:,})"
+    rows = counted(n, "observation")
     if n < fewest:
-        message = (
-            f"{counted(n, 'observation')} are fewer than {learned}: it may miss edges, and its probabilities are "
-            "less reliable."
-        )
+        message = f"{rows} are fewer than {learned}: it may miss edges, and its probabilities are less reliable."
         findings.append(Finding("training_range", "warning", (), message))
     elif n > most:
         message = (
-            f"{counted(n, 'observation')} are more than {learned}. All of them are used; its probabilities may be less "
-            "extreme than so much data would justify."
+            f"{rows} are more than {learned}. All of them are used; its probabilities may be less extreme than so much "
+            "data would justify."
         )
         findings.append(Finding("training_range", "note", (), message))
     (fewest, most), p = trained.variables, table.variables
@@ -223,7 +220,7 @@ def _missing_values(facts: TableStatistics) -> list[Finding]:
     there = n - int(facts.missing[worst])
     message += f" {facts.table.names[worst]!r} has {counted(there, 'value')} in {n:,} observations"
     if facts.together is not None and FEW_TOGETHER <= facts.together[2] < there:
-        one, other, both = _together(facts)
+        one, other, both = facts.together
         message += f", and {both:,} have both {one!r} and {other!r}: edges between these two rest on {both:,} rows."
     else:
         message += f": its edges rest on {'that one' if there == 1 else f'those {there:,}'}."
@@ -231,17 +228,10 @@ def _missing_values(facts: TableStatistics) -> list[Finding]:
     return [Finding("missing", severity, columns, message)]
 
 
-def _together(facts: TableStatistics) -> tuple[str, str, int]:
-    """The names of the two variables least often observed together, and how often they are."""
-    assert facts.together is not None
-    one, other, both = facts.together
-    return facts.table.names[one], facts.table.names[other], both
-
-
 def _rarely_together(facts: TableStatistics) -> list[Finding]:
     if facts.together is None or not facts.apart or facts.has_problem("missing"):
         return []
-    one, other, both = _together(facts)
+    one, other, both = facts.together
     pair, rows = f"both {one!r} and {other!r}", counted(facts.table.observations, "row")
     how_many, rests = f"Only {both:,} of {rows} {'has' if both == 1 else 'have'}", "mostly on other columns"
     if not both:
