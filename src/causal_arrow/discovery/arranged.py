@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.batches import LongTable
-from causal_arrow.network.threads import each
+from causal_arrow.network.forward import each
 from causal_arrow.storage import room_for
 from causal_arrow.tables.scales import logarithms
 from causal_arrow.tables.table import Bools, Column, Floats, Table
@@ -86,10 +86,11 @@ class Arranged:
         """The table with some columns replaced by their logarithms."""
         return replace(self, logarithms=columns)
 
-    def names_of(self, columns: Bools) -> tuple[str, ...]:
-        """The names that a mask of columns chooses, in the order of the table."""
-        chosen = sorted(np.flatnonzero(columns).tolist(), key=lambda index: self.arrangement[index])
-        return tuple(self.columns[index].name for index in chosen)
+    @property
+    def log_columns(self) -> tuple[str, ...]:
+        """The names of the columns on a log scale, in the order of the table."""
+        chosen = [] if self.logarithms is None else np.flatnonzero(self.logarithms).tolist()
+        return tuple(self.columns[index].name for index in sorted(chosen, key=self.arrangement.__getitem__))
 
     def column(self, index: int) -> Floats:
         """The values of a column, with new codes of levels and on the scale that is analyzed.  (N,)"""

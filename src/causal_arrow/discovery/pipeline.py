@@ -103,9 +103,9 @@ def discover(
         ready = prepare(source, settings, report)
         if before is not None:
             before(ready.workload)
+        chunk, count = ready.settings.observations_per_chunk, len(ready.ways)
         distributions = [
-            infer(ready.network, way, ready.settings.observations_per_chunk, _part_of(report, index, len(ready.ways)))
-            for index, way in enumerate(ready.ways)
+            infer(ready.network, way, chunk, _part_of(report, index, count)) for index, way in enumerate(ready.ways)
         ]
     return ready.conclude(distributions)
 
@@ -121,9 +121,7 @@ class ReadyTable:
 
     table: Table
     report: TableReport
-    arranged: Arranged
     ways: tuple[Arranged, ...]  # each with other columns on a log scale
-    log_columns: tuple[tuple[str, ...], ...]  # these columns
     knowledge: Knowledge
     constraints: Constraints
     network: Network
@@ -137,26 +135,25 @@ class ReadyTable:
         if len(distributions) > 1:
             bits = [float(distribution.uncertainty()) for distribution in distributions]
             chosen = chosen_reading(bits)
-            findings.append(_scale_finding(self.log_columns[-1], chosen, bits))
-        distribution, about_hidden_causes = read_again(
-            self.network, self.ways[chosen], distributions[chosen], self.settings.observations_per_chunk
-        )
-        copies = [self.arranged.arrangement[copy] for copy in self.arranged.copies]
+            findings.append(_scale_finding(self.ways[-1].log_columns, chosen, bits))
+        way, chunk = self.ways[chosen], self.settings.observations_per_chunk
+        distribution, about_hidden_causes = read_again(self.network, way, distributions[chosen], chunk)
+        copies = [way.arrangement[copy] for copy in way.copies]
         answer = Answer(
             names=self.table.names,
             distribution=distribution,
             knowledge=self.knowledge,
             decode=self.settings.decode,
             threshold=self.settings.threshold,
-            arrangement=self.arranged.arrangement,
+            arrangement=way.arrangement,
             observations=self.table.observations,
             model=model_name(self.settings.model),
             findings=(*findings, *about_hidden_causes),
-            log_columns=self.log_columns[chosen],
+            log_columns=way.log_columns,
             columns=self.table.columns,
             experiments=self.table.experiments,
             environment=self.table.environment,
-            table_checksum=self.arranged.checksum,
+            table_checksum=way.checksum,
             directions=self.settings.directions,
             direction_temperature=direction_temperature(self.table, copies),
             hidden=self.settings.hidden,
@@ -167,21 +164,16 @@ class ReadyTable:
 
     def _observations_finding(self) -> tuple[Finding, ...]:
         """A note on the rows that were read: those of a long table read one by one, or of a wide one at all."""
-        observations, count = self.table.observations, counted(self.table.observations, "observation")
-        if self.arranged.is_long:
-            drawn = f"{len(self.arranged.rows):,}"
-            message = (
-                f"Statistics of all {count}; {drawn} of them, drawn evenly, are read one by one."
-                if self.network.has_statistics
-                else f"{drawn} of the {count} are read, drawn evenly."
-            )
-        elif len(self.arranged.rows) < observations:
-            message = (
-                f"{len(self.arranged.rows):,} of the {count} are read, drawn evenly: accuracy drops where there are "
-                "about as many rows as variables."
-            )
-        else:
+        read, count = len(self.ways[0].rows), counted(self.table.observations, "observation")
+        if read == self.table.observations:
             return ()
+        message = f"{read:,} of the {count} are read, drawn evenly"
+        if not self.ways[0].is_long:
+            message += ": accuracy drops where there are about as many rows as variables."
+        elif self.network.has_statistics:
+            message = f"Statistics of all {count}; {read:,} of them, drawn evenly, are read one by one."
+        else:
+            message += "."
         return (Finding("observations_read", "note", (), message, (Remedy("observations"),)),)
 
 
@@ -202,19 +194,9 @@ def prepare(source: Any, settings: Settings, progress: Progress = ignore) -> Rea
     constraints = constraints_on(arranged.names, knowledge, table.environment, always_set)
     report = inspect_table(table, training_range(settings.model), able)
     arranged = arranged.reading_once(groups_of_copies(report.findings))
-    ways = readings(settings.scale, table.log_candidates[list(arranged.arrangement)])
-    return ReadyTable(
-        table,
-        report,
-        arranged,
-        tuple(arranged.with_logarithms(columns) for columns in ways),
-        tuple(arranged.names_of(columns) for columns in ways),
-        knowledge,
-        constraints,
-        network,
-        settings,
-        work,
-    )
+    scales = readings(settings.scale, table.log_candidates[list(arranged.arrangement)])
+    ways = tuple(arranged.with_logarithms(columns) for columns in scales)
+    return ReadyTable(table, report, ways, knowledge, constraints, network, settings, work)
 
 
 def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progress = ignore) -> Table:
