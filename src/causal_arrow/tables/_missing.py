@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.tables._columns import Problem
 from causal_arrow.tables._labels import lost_experiments
-from causal_arrow.tables.table import MIN_ROWS, Abilities, Column, Finding, Table, in_safe_units
+from causal_arrow.tables.table import MIN_ROWS, Abilities, Bools, Column, Finding, Floats, Table, in_safe_units
 from causal_arrow.text import capitalized, counted, in_percent, listed
 
 # N rows, P variables
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MAX_MISSING = 0.9
 """Share of a column that may be missing."""
@@ -45,10 +40,12 @@ def complete(table: Table, missing: str, abilities: Abilities) -> Completed:
     if missing == "auto":
         missing = "model" if "observed" in abilities else "error"
     try:
-        if missing == "model" and "observed" not in abilities:
-            message = f"{capitalized(abilities.model)} cannot read missing values."
-            raise TableError(message, [MISSING_DROP, MISSING_IMPUTE])
-        return _WAYS[missing](table)
+        if missing != "model":
+            return _WAYS[missing](table)
+        if "observed" in abilities:
+            return table, []  # the report card says what the gaps cost
+        message = f"{capitalized(abilities.model)} cannot read missing values."
+        raise TableError(message, [MISSING_DROP, MISSING_IMPUTE])
     except TableError as error:
         sparse = tuple(problem.column for problem in sparse_columns(table))
         first = [MISSING_MODEL] if "observed" in abilities else []
@@ -61,11 +58,6 @@ def sparse_columns(table: Table) -> list[Problem]:
     sparse = np.flatnonzero((~table.observed).mean(axis=0) > MAX_MISSING).tolist()
     there = table.observed.sum(axis=0).tolist()
     return [Problem("sparse", table.names[index], counted(there[index], "value")) for index in sparse]
-
-
-def _leave_to_network(table: Table) -> Completed:
-    """The table as it is. The report card says what the gaps cost."""
-    return table, []
 
 
 def refuse_gaps(table: Table) -> Completed:
@@ -167,7 +159,7 @@ def _were(gaps: Bools) -> str:
 def _mostly_filled(table: Table) -> list[Finding]:
     """A warning about columns that were mostly missing before they were filled."""
     shares = (~table.observed).mean(axis=0)
-    indices: Sequence[int] = sorted(np.flatnonzero(shares > MOSTLY_FILLED).tolist(), key=lambda index: -shares[index])
+    indices = sorted(np.flatnonzero(shares > MOSTLY_FILLED).tolist(), key=lambda index: -shares[index])
     if not indices:
         return []
     names = tuple(table.names[index] for index in indices)
@@ -183,9 +175,8 @@ def _mostly_filled(table: Table) -> list[Finding]:
 def _predicted(values: Floats) -> Floats:
     """Numbers with linear predictions from each other in their gaps.  (N, P)
 
-    The predictions are conditional means under a Gaussian fitted to the filled table: with Θ the inverse of its
-    covariance, E[x_j | rest] = μ_j − Σ_{k≠j} Θ_jk (x_k − μ_k) / Θ_jj. Columns are updated in turn, IMPUTATION_ROUNDS
-    times, starting from the column means, and never leave the range that was observed.
+    These are conditional means under a Gaussian fitted to the filled table: with Θ the inverse of its covariance,
+    E[x_j | rest] = μ_j − Σ_{k≠j} Θ_jk (x_k − μ_k) / Θ_jj. They never leave the range that was observed.
     """
     gaps = np.isnan(values)  # (N, P)
     scaled, exponents = in_safe_units(values)
@@ -206,4 +197,4 @@ def _predicted(values: Floats) -> Floats:
     return np.where(gaps, np.ldexp(z * scale + mean, exponents), values)
 
 
-_WAYS = {"model": _leave_to_network, "error": refuse_gaps, "drop": _drop_incomplete, "impute": _impute}
+_WAYS = {"error": refuse_gaps, "drop": _drop_incomplete, "impute": _impute}

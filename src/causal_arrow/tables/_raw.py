@@ -37,6 +37,9 @@ PACKED = "texts of a packed column"
 """The name of the categories of a column that the file has as text."""
 UNNAMED = re.compile(r"Unnamed: \d+")
 """The names that pandas gives to unnamed columns of a file."""
+TRIMMED = "Blanks around names were removed: {}."
+MADE_UP = "Columns without a name were given one: {}."
+JOINED = "Names of several parts were joined with dots: {}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +81,11 @@ class RawFrame:
         names = [_as_text(name) for name in self.given_names]
         if self.lines is not None:
             names = ["" if UNNAMED.fullmatch(name) else name for name in names]
-        made_up = {}
-        for index in (index for index, name in enumerate(names) if not name):
-            made_up[index] = f"x{index + 1}" if f"x{index + 1}" not in names else f"column {index + 1}"
-        return tuple(made_up.get(index, name) for index, name in enumerate(names)), frozenset(made_up.values())
+        numbered = [
+            f"x{number}" if f"x{number}" not in names else f"column {number}" for number in range(1, len(names) + 1)
+        ]
+        made_up = frozenset(number for name, number in zip(names, numbered, strict=True) if not name)
+        return tuple(name or number for name, number in zip(names, numbered, strict=True)), made_up
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,27 +133,20 @@ class RawFrame:
 
     def name_findings(self, chosen: Sequence[int]) -> list[Finding]:
         """Notes on names that are not used as the source has them."""
-        made_up = self._names[1]
-        unnamed = [index for index in chosen if self.names[index] in made_up]
-        joined = [index for index in chosen if isinstance(self.given_names[index], tuple)]
-        blanks = [
-            index
-            for index in chosen
-            if isinstance(given := self.given_names[index], str) and given.strip() and given != self.names[index]
-            if index not in unnamed
+        written: dict[str, dict[str, str]] = {message: {} for message in (TRIMMED, MADE_UP, JOINED)}
+        for index in chosen:
+            name, given = self.names[index], self.given_names[index]
+            if name in self._names[1]:
+                written[MADE_UP][name] = name
+            elif isinstance(given, tuple):
+                written[JOINED][name] = name
+            elif isinstance(given, str) and given != name:
+                written[TRIMMED][name] = given
+        return [
+            Finding("names", "note", tuple(names), message.format(listed(list(names.values()))))
+            for message, names in written.items()
+            if names
         ]
-        notes = (
-            (blanks, "Blanks around names were removed: {}."),
-            (unnamed, "Columns without a name were given one: {}."),
-            (joined, "Names of several parts were joined with dots: {}."),
-        )
-        findings = []
-        for indices, message in notes:
-            forms = [self.names[i] if i in unnamed or i in joined else self.given_names[i] for i in indices]
-            if indices:
-                names = tuple(self.names[index] for index in indices)
-                findings.append(Finding("names", "note", names, message.format(listed(forms))))
-        return findings
 
 
 def _as_text(name: Any) -> str:
@@ -190,15 +187,12 @@ def remark(message: str, *remedies: Remedy) -> Finding:
 
 def index_remarks(names: Sequence[Any]) -> tuple[Finding, ...]:
     """A note on named levels of an index, which are not read. Unnamed ones only number the rows."""
-    named = [str(name) for name in names if name is not None and str(name).strip()]
+    named = tuple(str(name) for name in names if name is not None and str(name).strip())
     if not named:
         return ()
-    message = (
-        f"The index {named[0]!r} is not read: only columns are."
-        if len(named) == 1
-        else f"The levels {listed(named)} of the index are not read: only columns are."
-    )
-    return (remark(message, Remedy("index", tuple(named), about="an index that is a variable")),)
+    subject = f"index {named[0]!r} is" if len(named) == 1 else f"levels {listed(named)} of the index are"
+    remedy = Remedy("index", named, about="an index that is a variable")
+    return (remark(f"The {subject} not read: only columns are.", remedy),)
 
 
 # Every column of a source, for choosing among them
@@ -217,11 +211,8 @@ class SourceColumn:
 
 def source_columns(raw: RawFrame) -> tuple[SourceColumn, ...]:
     """The columns of a source, in its order."""
-    columns = (raw.frame.iloc[:, index] for index in range(len(raw.names)))
-    return tuple(
-        SourceColumn(name, distinct_levels(column), int(column.isna().sum()))
-        for name, column in zip(raw.names, columns, strict=True)
-    )
+    columns = ((name, raw.frame.iloc[:, index]) for index, name in enumerate(raw.names))
+    return tuple(SourceColumn(name, distinct_levels(cells), int(cells.isna().sum())) for name, cells in columns)
 
 
 # Long files
@@ -268,18 +259,18 @@ class _Packed:
     def __init__(self, first: pd.DataFrame, max_rows: int, as_text: frozenset[Any]) -> None:
         self.filled = 0
         self._labels = list(first.columns)
-        self._forms = [
-            "text" if label in as_text else _form_of(first.iloc[:, index]) for index, label in enumerate(self._labels)
-        ]
-        forms = zip(self._labels, self._forms, strict=True)
-        self.words: set[Any] = {label for label, form in forms if form == "text" and label not in as_text}
+        forms = [_form_of(first.iloc[:, index]) for index in range(len(self._labels))]
+        self._forms = ["text" if each in as_text else form for each, form in zip(self._labels, forms, strict=True)]
+        self.words: set[Any] = {
+            each for each, form in zip(self._labels, forms, strict=True) if form == "text"
+        } - as_text
         """Columns that were not read as text, and have to be."""
         coded = [index for index, form in enumerate(self._forms) if form in ("text", "levels")]
         numeric = [index for index in range(len(self._forms)) if index not in coded]
         self._numbers = room_for((max_rows, len(numeric)), np.float64)
         self._slot = {index: slot for slot, index in enumerate(numeric)}
         self._codes = {index: room_for((max_rows,), np.int32) for index in coded}
-        self._known: dict[int, dict[Any, int]] = {index: {} for index in coded}
+        self._known: dict[int, dict[Any, int]] = {index: {} for index in coded}  # the code of each text
         self._ordered: dict[int, bool] = {}
         self._odd: dict[int, pd.Series] = {}
 
