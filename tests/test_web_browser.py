@@ -908,8 +908,8 @@ def test_a_plot_has_the_scale_that_the_network_read(open_tab: OpenTab, client: C
     shares = []
     for scale in ((), ("v1", "v2")):
         found = client.page.sessions.get(session)
-        assert found.answer is not None
-        found.answer = replace(found.answer, log_columns=scale)
+        assert found.found is not None
+        found.argued = found.found.with_answer(replace(found.found.answer, log_columns=scale))
         resume(tab, session)
         tab.click("#edge-list tr:first-child button")
         tab.wait_for_selector("#selection .plot circle")

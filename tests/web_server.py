@@ -89,7 +89,7 @@ class Client:
         read = read_table(session.file)
         answer = Answer(read.names, distribution, observations=len(table))
         session.found = Discovery(answer, read, session.report, network=ready_model(self.page.settings.model))
-        session.answer, session.job = answer, Job.done(session.found)
+        session.argued, session.job = session.found, Job.done(session.found)
         return session.key
 
     def argue(self, session: str, **argument: Any) -> Reply:

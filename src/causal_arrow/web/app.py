@@ -31,10 +31,10 @@ from causal_arrow.web import messages, questions
 from causal_arrow.web.downloads import DOWNLOADS
 from causal_arrow.web.graphs import NETWORK, NOW, answer_called, argued, comparison, graph_of, places_of, saved_answer
 from causal_arrow.web.messages import Facts, Name
-from causal_arrow.web.page import EXAMPLES, Page
+from causal_arrow.web.page import Page
 from causal_arrow.web.queue import TooBusyError
 from causal_arrow.web.server import UPLOADS, Guard
-from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Session, Sessions, UnknownSessionError
+from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Session, UnknownSessionError
 from causal_arrow.web.uploads import ENDINGS, Limits, warm_up
 from causal_arrow.web.views import kept_facts, series_facts, session_facts, stability_facts
 from causal_arrow.web.wording import failure
@@ -42,7 +42,6 @@ from causal_arrow.web.work import ENDING as WORK_ENDING
 from causal_arrow.web.work import table_of
 
 STATIC = Path(__file__).parent / "static"
-SWEEP_SECONDS = 60.0
 
 
 class TooLargeError(ArrowError):
@@ -138,7 +137,7 @@ async def open_example(page: ThePage, example: Key) -> Facts:
     if example not in page.examples:
         raise HTTPException(404, f"There is no example of this name: expected one of {', '.join(page.examples)}")
     file = await page.aside(page.examples[example].file)
-    opened = await page.open(file, trusted=example in EXAMPLES)
+    opened = await page.open(file)
     opened.example = example
     return session_facts(opened, page.queue)
 
@@ -205,6 +204,7 @@ async def argue(here: Here, current: Found, argument: messages.Argument) -> Fact
 async def _take_over(here: Session, version: int | None, work: Callable[[], Answer]) -> Facts:
     """The session's new graph; OutdatedError if another one came first."""
     found = here.found
+    assert found is not None  # or there were nothing to argue about
     answer = await asyncio.to_thread(work)
     here.argue(found, answer, version)
     return {**await asyncio.to_thread(graph_of, answer), "version": here.version}
@@ -433,11 +433,10 @@ def create_app(page: Page, token: str | None = None) -> Guard:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        helpers = [asyncio.create_task(work) for work in (_sweep(page.sessions), page.autosave())]
+        upkeep = asyncio.create_task(page.upkeep())
         Thread(target=warm_up, daemon=True).start()
         yield
-        for helper in helpers:
-            helper.cancel()
+        upkeep.cancel()
         page.queue.close()
 
     app = FastAPI(
@@ -458,12 +457,6 @@ def create_app(page: Page, token: str | None = None) -> Guard:
 
     _explain_errors(app)
     return Guard(app, token)
-
-
-async def _sweep(sessions: Sessions) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_SECONDS)
-        sessions.drop_old()
 
 
 def _explain_errors(app: FastAPI) -> None:

@@ -66,7 +66,7 @@ EXAMPLES = {
 }
 
 
-AUTOSAVE_SECONDS = 0.5
+SECONDS_BETWEEN_UPKEEP = 0.5
 
 READERS = 2
 """Threads that read files and draw pictures, next to the one that runs the network."""
@@ -106,23 +106,21 @@ class Page:
         async with self._readers:
             return await asyncio.to_thread(work)
 
-    async def open(self, file: FileInMemory, trusted: bool = False) -> Session:
+    async def open(self, file: FileInMemory) -> Session:
         """A session for a table or a work file; TableError if it is too large or cannot be read at all."""
         if file.suffix.lower() == ENDING:
             work = await self._apart(file, partial(read_work, file.content, file.name))
             self.limits.check_used(len(work.parts.answer.names))
             return self.sessions.add(session_of(work, self.settings))
-        return self.sessions.add(self._session_of(file, await self._opened(file, trusted)))
+        return self.sessions.add(self._session_of(file, await self._opened(file)))
 
     async def read(self, file: FileInMemory) -> RawFrame:
         """The table in a file, before anything is decided about its columns."""
         return (await self._opened(file)).raw
 
-    async def _opened(self, file: FileInMemory, trusted: bool = False) -> OpenedFile:
-        """A file that was opened: in a child process, unless it is trusted."""
+    async def _opened(self, file: FileInMemory) -> OpenedFile:
+        """A file that was opened in a child process."""
         able = await self.aside(self.abilities)
-        if trusted:
-            return await self.aside(lambda: open_file(file, self.limits, able))
         return await self._apart(file, partial(open_file, file, self.limits, able))
 
     async def _apart(self, file: FileInMemory, work: Callable[[], Result]) -> Result:
@@ -153,7 +151,7 @@ class Page:
             assert work is not None  # a session without a file came from a work file
             session = session_of(work, self.settings)
         else:
-            opened = await self._opened(stored.file, trusted=stored.example in EXAMPLES)
+            opened = await self._opened(stored.file)
             session = self._session_of(stored.file, opened)
             session.asked = self.settings.changed(**stored.choices)
             if work is not None:
@@ -165,17 +163,22 @@ class Page:
         session.key, session.example = key, stored.example
         return session
 
-    async def autosave(self) -> None:
-        """Write what has changed to the store, until this coroutine is cancelled."""
-        while self.store is not None:
-            await asyncio.sleep(AUTOSAVE_SECONDS)
-            for session in self.sessions:
-                try:
-                    await asyncio.to_thread(self.store.save, session)
-                except (OSError, ArrowError) as error:
-                    session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
-                if session.closed:  # while it was written
-                    self.store.remove(session.key)
+    async def upkeep(self) -> None:
+        """Drop old sessions, and write what has changed to the store, until this coroutine is cancelled."""
+        while True:
+            await asyncio.sleep(SECONDS_BETWEEN_UPKEEP)
+            self.sessions.drop_old()
+            if self.store is not None:
+                for session in self.sessions:
+                    await self._save(session, self.store)
+
+    async def _save(self, session: Session, store: Store) -> None:
+        try:
+            await asyncio.to_thread(store.save, session)
+        except (OSError, ArrowError) as error:
+            session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
+        if session.closed:  # while it was written
+            store.remove(session.key)
 
     def drop(self, session: Session) -> None:
         """Forget a session, on disk too."""

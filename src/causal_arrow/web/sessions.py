@@ -90,7 +90,9 @@ class Session:
     """Settings behind `job`."""
     job: Job[Discovery] | None = None
     found: Discovery | None = None
-    answer: Answer | None = None
+    """As the network has answered."""
+    argued: Discovery | None = None
+    """The same as the person has argued it; None before there is an answer."""
     notice: str | None = None
     """A note about the last reading."""
     resampling: Job[list[GraphDistribution]] | None = None
@@ -105,9 +107,19 @@ class Session:
     """Goes up with every change of the answer, so that two tabs do not undo each other's."""
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
-    _current: Discovery | None = None
     numbers: int = 0
     """Number of answers kept so far."""
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer as the person has argued it."""
+        return None if self.argued is None else self.argued.answer
+
+    def current(self) -> Discovery:
+        """The discovery with the answer as it stands; graphs that were drawn for one question serve the next."""
+        if self.argued is None:
+            raise NoAnswerError("This table has no graph yet: wait for the network, or start it.")
+        return self.argued
 
     def settle(self) -> None:
         """Adopt the network's new result, with the person's knowledge about the remaining variables."""
@@ -115,37 +127,30 @@ class Session:
         if job is None or job.state != "done" or job.result is None or job.result is self.found:
             return
         before, found, choices = self.answer, self.found, self.choices
-        self.found, self.choices, self.answer = job.result, self.asked, job.result.answer
+        self.found = self.argued = job.result
+        self.choices, self._stability = self.asked, None
         self.version += 1
-        self._stability = None
         if before is None or found is None:
             return
         self.notice = None
         self._remember(choices, found)
         self.keep(before, "before the table was read again", once=True)
-        self.answer = self.answer.refine(**read_off(before))
+        answer = self.found.answer.refine(**read_off(before))
         try:
-            self.answer = self.answer.refine(knowledge=about(before.knowledge, self.answer.names))
+            answer = answer.refine(knowledge=about(before.knowledge, answer.names))
         except ArrowError as error:
             self.notice = f"Your knowledge no longer fits the table and was removed: {error.message}"
-
-    def current(self) -> Discovery:
-        """The discovery with the answer as it stands; graphs that were drawn for one question serve the next."""
-        if self.found is None or self.answer is None:
-            raise NoAnswerError("This table has no graph yet: wait for the network, or start it.")
-        if self._current is None or self._current.answer is not self.answer:
-            self._current = self.found.with_answer(self.answer)
-        return self._current
+        self.argued = self.found.with_answer(answer)
 
     def marks(self) -> object:
         """A value that changes whenever there is something new to keep on disk."""
-        return id(self.answer), tuple(self.questions), tuple(each.number for each in self.kept), self.asked
+        return id(self.argued), tuple(self.questions), tuple(each.number for each in self.kept), self.asked
 
-    def argue(self, found: Discovery | None, answer: Answer, version: int | None) -> None:
+    def argue(self, found: Discovery, answer: Answer, version: int | None) -> None:
         """Take over an answer that was argued from a version; OutdatedError if that is not the latest."""
         self.check_version(version)
         if self.found is found:  # and not a newer one, of other columns
-            self.answer, self.version = answer, self.version + 1
+            self.argued, self.version = found.with_answer(answer), self.version + 1
 
     def check_version(self, version: int | None) -> None:
         """OutdatedError if a version is not the latest one."""
@@ -169,13 +174,10 @@ class Session:
         ):
             del self._earlier[0]
 
-    # Stability
-
     @property
     def resampled(self) -> list[GraphDistribution] | None:
         """The network's distributions for resampled tables, once it has read them all."""
-        job = self.resampling
-        return None if job is None or job.state != "done" else job.result
+        return None if self.resampling is None else self.resampling.result
 
     def stability(self) -> EdgeStability | None:
         """Frequency of each edge in resampled tables, decoded as the answer stands; None before they are read."""
@@ -186,16 +188,12 @@ class Session:
             self._stability = answer, edge_stability(answer, resampled)
         return self._stability[1]
 
-    # Comparison
-
-    def keep(self, answer: Answer, name: str, once: bool = False) -> KeptAnswer:
-        """The answer, kept under a name; with `once`, in place of the one that had the name."""
+    def keep(self, answer: Answer, name: str, once: bool = False) -> None:
+        """Keep an answer under a name; with `once`, in place of the one that had the name."""
         if once:
             self.kept = [each for each in self.kept if each.name != name]
         self.numbers += 1
-        kept = KeptAnswer(self.numbers, name, answer)
-        self.kept = [*self.kept, kept][-MAX_KEPT:]
-        return kept
+        self.kept = [*self.kept, KeptAnswer(self.numbers, name, answer)][-MAX_KEPT:]
 
     def remember_question(self, question: EffectAsked) -> None:
         """Keep a question about an effect for the report and the Python lines."""
@@ -211,10 +209,6 @@ def read_off(answer: Answer) -> dict[str, Any]:
     return {name: getattr(answer, name) for name in READ_OFF}
 
 
-VARIABLES = ("roots", "leaves", "randomized")
-"""Kinds of statements about single variables."""
-
-
 def about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
     """The statements that concern these variables alone."""
     there = set(names)
@@ -222,10 +216,12 @@ def about(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
         kind: [edge for edge in getattr(knowledge, kind) if there.issuperset(edge)]
         for kind in ("required", "forbidden", "no_hidden_cause")
     }
-    some = {kind: [name for name in getattr(knowledge, kind) if name in there] for kind in VARIABLES}
+    variables = {
+        kind: [name for name in getattr(knowledge, kind) if name in there] for kind in ("roots", "leaves", "randomized")
+    }
     tiers = [[name for name in tier if name in there] for tier in knowledge.tiers]
     beliefs = [belief for belief in knowledge.beliefs if there.issuperset(belief.names)]
-    return Knowledge(**edges, **some, tiers=[tier for tier in tiers if tier], beliefs=beliefs)
+    return Knowledge(**edges, **variables, tiers=[tier for tier in tiers if tier], beliefs=beliefs)
 
 
 class Sessions:

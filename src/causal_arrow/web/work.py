@@ -105,7 +105,8 @@ def read_work(content: bytes, name: str) -> Work:
 def session_of(work: Work, settings: Settings) -> Session:
     """A session that goes on where the file ends, for a page with these settings."""
     table = work.parts.table
-    raw = as_frame(table if table is not None else _without_rows(work.parts.answer))
+    without_rows: dict[str, list[float]] = {name: [] for name in work.parts.answer.names}
+    raw = as_frame(without_rows if table is None else table)
     session = Session(FileInMemory(work.name, b""), work.parts.report, raw, source_columns(raw))
     take_up(session, work, table, settings)
     if work.parts.answer.model not in (None, model_name(settings.model)):
@@ -125,14 +126,10 @@ def take_up(session: Session, work: Work, table: Table | None, settings: Setting
     alone = work.parts.answer.refine(knowledge=Knowledge())
     # The network is that of the page: a file must not name which weights to load.
     session.found = Discovery(alone, table, work.parts.report, choices)
-    session.answer, session.choices, session.asked = work.parts.answer, choices, choices
+    session.argued, session.choices, session.asked = session.found.with_answer(work.parts.answer), choices, choices
     session.example = work.example
     session.questions, session.kept = list(work.questions), list(work.kept)
     session.numbers = len(session.kept)
-
-
-def _without_rows(answer: Answer) -> dict[str, list[float]]:
-    return {name: [] for name in answer.names}
 
 
 TABLE = ".table"
