@@ -190,7 +190,7 @@ def test_the_ap_of_a_graph_follows_from_its_counts() -> None:
 def test_directions_are_judged_among_pairs_that_are_truly_adjacent() -> None:
     truth = np.array([[0, 1, 1], [0, 0, 0], [0, 0, 0]])
     edges = np.array([[0, 0.9, 0.1], [0.05, 0, 0.99], [0.3, 0.0, 0]])  # 1 → 3 is not adjacent, 3 → 1 is favored wrongly
-    table = calibration.direction_reliability(truth, edges)
+    table = calibration.reliabilities(truth, edges, None)["directions"]
     assert table.pairs.sum() == 2
     assert share_right(table, 0.9, 0.95) == (1.0, 1)  # 0.9 of 0.95
     assert share_right(table, 0.75, 0.9) == (0.0, 1)  # 0.3 of 0.4
@@ -205,8 +205,8 @@ def test_honest_probabilities_are_right_as_often_as_they_say() -> None:
         drawn = np.triu(random.random((20, 20)) < nu, k=1)
         forward = random.random((20, 20)) < q
         truth = (drawn & forward) | (drawn & ~forward).T
-        parts["adjacencies"].append(calibration.adjacency_reliability(truth, edges))
-        parts["directions"].append(calibration.direction_reliability(truth, edges))
+        parts["adjacencies"].append(calibration.reliabilities(truth, edges, None)["adjacencies"])
+        parts["directions"].append(calibration.reliabilities(truth, edges, None)["directions"])
     for tables in parts.values():
         table = calibration.pool(tables)
         error = np.sqrt(0.25 / np.maximum(table.pairs, 1))
@@ -217,7 +217,7 @@ def test_honest_probabilities_are_right_as_often_as_they_say() -> None:
 def test_ancestors_are_judged_by_directed_paths() -> None:
     chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
     paths = np.array([[0, 0.8, 0.7], [0.1, 0, 0.9], [0.0, 0.0, 0]])
-    table = calibration.ancestor_reliability(chain, paths)
+    table = calibration.reliabilities(chain, None, paths)["ancestors"]
     assert table.pairs.sum() == 6
     assert table.edges.sum() == 3
     assert share_right(table, 0.7, 0.75) == (1.0, 1)

@@ -8,7 +8,7 @@ Each `..._reliability` is of one graph; those of many graphs add up (`pool`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,22 @@ class Reliability:
     pairs: FloatArray  # (bins,) ordered pairs with a probability in the bin
     probability_sum: FloatArray  # (bins,) their probabilities, added up: the number of edges promised
     edges: FloatArray  # (bins,) how many of them are edges of the true graph
+
+    def to_lists(self) -> dict[str, list[float]]:
+        """The table as JSON values."""
+        return {
+            "pairs": self.pairs.tolist(),
+            "probability_sum": np.round(self.probability_sum, 6).tolist(),
+            "edges": self.edges.tolist(),
+        }
+
+    @classmethod
+    def from_lists(cls, lists: Mapping[str, list[float]]) -> Reliability:
+        """Read the values of `to_lists`."""
+        table = cls(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
+        if len({part.shape for part in (table.pairs, table.probability_sum, table.edges)}) > 1 or table.pairs.ndim != 1:
+            raise ValueError("the parts of a reliability table differ in size")
+        return table
 
     @property
     def mean_probability(self) -> FloatArray:
@@ -102,31 +118,31 @@ def calibration_errors(truth: ArrayLike, probabilities: ArrayLike | None) -> dic
     }
 
 
-def adjacency_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """Frequency of adjacencies by the probability of an edge in either direction: each pair once."""
-    graph, edges = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
-    upper = np.triu_indices(len(graph), k=1)
-    either = np.minimum(edges + edges.T, 1.0)  # the two may add up to more by rounding
-    return binned((graph | graph.T)[upper], either[upper], FINE_BINS)
+def reliabilities(
+    truth: ArrayLike, probabilities: FloatArray | None, ancestors: FloatArray | None
+) -> dict[str, Reliability]:
+    """All tables of one graph, by their names in records, for the probabilities that are stated.
 
-
-def direction_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """Frequency with which the more probable direction is right, among pairs that are truly adjacent.
-
-    By its probability given that there is an edge, so from ½ to 1. Pairs without any probability of an edge are left
-    out: their direction was not stated.
+    adjacencies  of pairs, by the probability of an edge in either direction
+    directions   of truly adjacent pairs, by the probability of the favored direction given that there is an edge, from
+                 ½ to 1; those without any probability of an edge state none
+    ancestors    of ordered pairs, by the probability of a directed path
     """
-    graph, edges = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
-    first, second = np.nonzero(np.triu(graph ^ graph.T))
-    forward, backward = edges[first, second], edges[second, first]
-    stated = forward + backward > 0
-    first, second, forward, backward = first[stated], second[stated], forward[stated], backward[stated]
-    favored = np.where(forward >= backward, graph[first, second], graph[second, first])
-    return binned(favored, np.maximum(forward, backward) / (forward + backward), FINE_BINS)
-
-
-def ancestor_reliability(truth: ArrayLike, probabilities: ArrayLike) -> Reliability:
-    """Frequency of directed paths from one variable to another, by their probability, over all ordered pairs."""
-    graph, paths = dag.ensure_graph(truth), np.asarray(probabilities, dtype=np.float64)
-    apart = ~np.eye(len(graph), dtype=bool)
-    return binned(dag.transitive_closure(graph)[apart], paths[apart], FINE_BINS)
+    found, graph = {}, dag.ensure_graph(truth)
+    if probabilities is not None:
+        upper = np.triu_indices(len(graph), k=1)
+        either = np.minimum(probabilities + probabilities.T, 1.0)  # the two may add up to more by rounding
+        first, second = np.nonzero(np.triu(graph ^ graph.T) & (probabilities + probabilities.T > 0))
+        forward, backward = probabilities[first, second], probabilities[second, first]
+        favored = np.where(forward >= backward, graph[first, second], graph[second, first])
+        stated = np.maximum(forward, backward) / (forward + backward)
+        found = {
+            "reliability": edge_reliability(truth, probabilities),
+            "reliability_above_floor": edge_reliability(truth, probabilities, floor=CALIBRATION_FLOOR),
+            "adjacencies": binned((graph | graph.T)[upper], either[upper], FINE_BINS),
+            "directions": binned(favored, stated, FINE_BINS),
+        }
+    if ancestors is not None:
+        apart = ~np.eye(len(graph), dtype=bool)
+        found["ancestors"] = binned(dag.transitive_closure(graph)[apart], ancestors[apart], FINE_BINS)
+    return found

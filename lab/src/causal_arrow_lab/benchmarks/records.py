@@ -29,8 +29,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from causal_arrow.errors import BenchmarkError, check_choice
 from causal_arrow.inputs import checked, parse_json
 from causal_arrow.output import claimed_folder, replace_file
@@ -87,7 +85,7 @@ class Record:
         content["measures"] = {name: value if math.isfinite(value) else None for name, value in measures}
         for name in RELIABILITIES:
             if (table := getattr(self, name)) is not None:
-                content[name] = table_to_lists(table)
+                content[name] = table.to_lists()
         return json.dumps(content, allow_nan=False, ensure_ascii=False)
 
     @classmethod
@@ -99,7 +97,7 @@ class Record:
             name: math.nan if value is None else float(value) for name, value in content.pop("measures", {}).items()
         }
         tables: dict[str, Any] = {
-            name: table_from_lists(content.pop(name)) for name in RELIABILITIES if name in content
+            name: Reliability.from_lists(content.pop(name)) for name in RELIABILITIES if name in content
         }
         record = cls(**content, measures=measures, **tables)
         for part in (record.run.get("machine", {}), record.run.get("versions", {})):
@@ -124,23 +122,6 @@ def count_by_status(records: Iterable[Record]) -> dict[str, int]:
     for record in records:
         counts[record.status] += 1
     return counts
-
-
-def table_to_lists(table: Reliability) -> dict[str, list[float]]:
-    """Convert a reliability table to JSON values."""
-    return {
-        "pairs": table.pairs.tolist(),
-        "probability_sum": np.round(table.probability_sum, 6).tolist(),
-        "edges": table.edges.tolist(),
-    }
-
-
-def table_from_lists(lists: Mapping[str, list[float]]) -> Reliability:
-    """Convert the values written by `table_to_lists` to a reliability table."""
-    table = Reliability(**{name: np.array(values, dtype=np.float64) for name, values in lists.items()})
-    if len({part.shape for part in (table.pairs, table.probability_sum, table.edges)}) > 1 or table.pairs.ndim != 1:
-        raise ValueError("the parts of a reliability table differ in size")
-    return table
 
 
 # Files of lines
@@ -278,14 +259,14 @@ def _columns(records: list[Record]) -> dict[str, Any]:
     for name in RELIABILITIES:
         tables: list[Reliability] = [table for record in records if (table := getattr(record, name)) is not None]
         if tables:
-            columns[name] = table_to_lists(pool(tables))
+            columns[name] = pool(tables).to_lists()
     return columns
 
 
 def _unpack(block: dict[str, Any], header: dict[str, Any]) -> Iterator[Record]:
     """The records of a block."""
     unfinished = block.get("unfinished", {})
-    tables: dict[str, Any] = {name: table_from_lists(block[name]) for name in RELIABILITIES if name in block}
+    tables: dict[str, Any] = {name: Reliability.from_lists(block[name]) for name in RELIABILITIES if name in block}
     for number, index in enumerate(block["index"]):
         status, error = unfinished.get(str(number), ("ok", None))
         measures = {

@@ -11,21 +11,18 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from causal_arrow.errors import ArrowError, BenchmarkError
 from causal_arrow.graphs import dag, metrics
-from causal_arrow_lab.benchmarks import calibration
+from causal_arrow_lab.benchmarks.calibration import calibration_errors, reliabilities
 from causal_arrow_lab.benchmarks.datasets import Dataset, FloatArray
 from causal_arrow_lab.benchmarks.effects import (
-    Course,
-    EffectEstimates,
     EffectsDataset,
     EffectTask,
     ExperimentsDataset,
@@ -37,7 +34,6 @@ from causal_arrow_lab.benchmarks.effects import (
 )
 from causal_arrow_lab.benchmarks.methods import Estimate, Method, MethodOptions, Observed, prepare
 from causal_arrow_lab.benchmarks.methods.isolated_worker import converse, sentence_of
-from causal_arrow_lab.benchmarks.records import table_to_lists
 from causal_arrow_lab.benchmarks.suites import suite
 
 
@@ -68,16 +64,11 @@ def class_right(dataset: Dataset, answer: Estimate) -> float:
 
 def right(dataset: Dataset, answer: Estimate) -> float:
     """1 if all that can be known is right: the graph, or its class if the dataset identifies no more."""
-    known = {"class": class_right, "graph": graph_right}
-    return known[dataset.details["known"]](dataset, answer)
+    return (class_right if dataset.details["known"] == "class" else graph_right)(dataset, answer)
 
 
 FURTHER: dict[str, Callable[[Dataset, Estimate], float]] = {
-    "hidden_ap": hidden_ap,
-    "expected_edges": expected_edges,
-    "graph_right": graph_right,
-    "class_right": class_right,
-    "right": right,
+    measure.__name__: measure for measure in (hidden_ap, expected_edges, graph_right, class_right, right)
 }
 
 
@@ -125,8 +116,9 @@ def run_job(job: Mapping[str, Any], say: Say = lambda event: None) -> dict[str, 
 
 def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     """Run one method on one dataset and measure its answer."""
+    asked = suite(job["suite"])
     dataset = _dataset(job["suite"], job["row"], job["index"])
-    method, solve = _started(job["method"], json.dumps(job["options"]), suite(job["suite"]).judged_by)
+    method, solve = _started(job["method"], json.dumps(job["options"]), asked.judged_by)
     shown = what_a_method_sees(dataset, method)
     seed = [dataset.details["seed"], zlib.crc32(job["method"].partition(":")[0].encode())]
     say({"event": "started"})
@@ -134,17 +126,31 @@ def judge_method(job: Mapping[str, Any], say: Say) -> dict[str, Any]:
     if dataset.twin is not None:
         answer_for_twin = solve(what_a_method_sees(dataset.twin, method), np.random.default_rng(seed))
     say({"event": "answered"})
-    described = {"dataset": dataset_record(dataset)}
-    describes = method.reads_tables or not isinstance(answer, Estimate)
-    if reading := answer.reading if describes else _reading_of_numbers(dataset, method):
-        described["reading"] = dict(reading)
+    tables = {}
     if isinstance(dataset, EffectsDataset):
-        return {**described, **_result(answer, effect_measures(dataset.questions, answer.effects))}
-    if isinstance(dataset, ExperimentsDataset):
-        return {**described, **_result(answer, experiment_measures(dataset.adjacency, answer.graphs))}
-    if dataset.twin is not None:
-        return {**described, **_result(answer, compare_twins(dataset, answer, answer_for_twin))}
-    return {**described, **measure(dataset, answer, suite(job["suite"]).further_measures)}
+        measures = effect_measures(dataset.questions, answer.effects)
+    elif isinstance(dataset, ExperimentsDataset):
+        measures = experiment_measures(dataset.adjacency, answer.graphs)
+    elif dataset.twin is not None:
+        measures = compare_twins(dataset, answer, answer_for_twin)
+    else:
+        measures = {
+            **metrics.evaluate(dataset.adjacency, answer.adjacency, scores=answer.scores),
+            **calibration_errors(dataset.adjacency, answer.probabilities),
+            **{name: FURTHER[name](dataset, answer) for name in asked.further_measures},
+        }
+        tables = reliabilities(dataset.adjacency, answer.probabilities, answer.ancestors)
+    reading = answer.reading
+    if isinstance(answer, Estimate) and not method.reads_tables and not method.is_oracle:
+        reading = Observed(dataset.table, dataset.intervened).as_numbers
+    checksum = hashlib.sha256(np.packbits(dataset.adjacency).tobytes()).hexdigest()[:12]
+    return {
+        "dataset": {**dataset.details, "graph_checksum": checksum},
+        **({"reading": dict(reading)} if reading else {}),
+        "seconds": answer.seconds,
+        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
+        **{name: table.to_lists() for name, table in tables.items()},
+    }
 
 
 def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observed | EffectTask | ExperimentTask:
@@ -162,43 +168,6 @@ def what_a_method_sees(dataset: Dataset, method: Method) -> FloatArray | Observe
     return np.array(dataset.data)
 
 
-def _reading_of_numbers(dataset: Dataset, method: Method) -> dict[str, str]:
-    return {} if method.is_oracle else Observed(dataset.table, dataset.intervened).as_numbers
-
-
-def measure(dataset: Dataset, answer: Estimate, further: Sequence[str] = ()) -> dict[str, Any]:
-    """The measures of an answer for its record, with further measures of the suite."""
-    truth, probabilities = dataset.adjacency, answer.probabilities
-    scores = probabilities if answer.scores is None else answer.scores
-    measures = metrics.evaluate(truth, answer.adjacency, scores=scores)
-    measures |= calibration.calibration_errors(truth, probabilities)
-    result = _result(answer, {**measures, **{name: FURTHER[name](dataset, answer) for name in further}})
-    if probabilities is not None:
-        floor = calibration.CALIBRATION_FLOOR
-        result["reliability"] = table_to_lists(calibration.edge_reliability(truth, probabilities))
-        result["reliability_above_floor"] = table_to_lists(
-            calibration.edge_reliability(truth, probabilities, floor=floor)
-        )
-        result["adjacencies"] = table_to_lists(calibration.adjacency_reliability(truth, probabilities))
-        result["directions"] = table_to_lists(calibration.direction_reliability(truth, probabilities))
-    if answer.ancestors is not None:
-        result["ancestors"] = table_to_lists(calibration.ancestor_reliability(truth, answer.ancestors))
-    return result
-
-
-def _result(answer: Estimate | EffectEstimates | Course, measures: Mapping[str, float]) -> dict[str, Any]:
-    return {
-        "seconds": answer.seconds,
-        "measures": {name: value if np.isfinite(value) else None for name, value in measures.items()},
-    }
-
-
-def dataset_record(dataset: Dataset) -> dict[str, Any]:
-    """The description of a dataset in records, with a checksum of its graph."""
-    checksum = hashlib.sha256(np.packbits(dataset.adjacency).tobytes()).hexdigest()[:12]
-    return {**dataset.details, "graph_checksum": checksum}
-
-
 @lru_cache(maxsize=2)
 def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
     return suite(suite_name).row(row_name).dataset(index)
@@ -206,19 +175,13 @@ def _dataset(suite_name: str, row_name: str, index: int) -> Dataset:
 
 @lru_cache
 def _started(name: str, options_json: str, judged_by: str) -> tuple[Method, Any]:
-    method = prepare(name, options_from_json(json.loads(options_json)), judged_by)
+    method = prepare(name, MethodOptions(**json.loads(options_json)), judged_by)
     return method, method.start()
 
 
 def options_to_json(options: MethodOptions) -> dict[str, str | None]:
     """Convert options to JSON values for a job."""
     return {name: value if value is None else str(value) for name, value in asdict(options).items()}
-
-
-def options_from_json(content: Mapping[str, Any]) -> MethodOptions:
-    """Read options written by `options_to_json`."""
-    folder = content["environments"]
-    return MethodOptions(**{**content, "environments": None if folder is None else Path(folder)})
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def start_arrow(
 ) -> Solve:
     """Load the weights, and answer a small table, so that no dataset pays for what happens only once."""
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.network.threads import set_thread_count
+    from causal_arrow.network.forward import set_thread_count
 
     set_thread_count(1)
     model = ready_model(source, device)

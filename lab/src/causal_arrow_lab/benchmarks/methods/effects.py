@@ -117,7 +117,7 @@ def with_zero(effect: Effect, point: str) -> EstimatedEffect:
 
 def _ready(source: str) -> Network:
     from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.network.threads import set_thread_count
+    from causal_arrow.network.forward import set_thread_count
 
     set_thread_count(1)
     return ready_model(source, "cpu")

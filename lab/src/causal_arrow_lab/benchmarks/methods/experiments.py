@@ -89,7 +89,7 @@ def start_policy(source: str, choose: Choose) -> Any:
     from causal_arrow.discovery.inference import ready_model
     from causal_arrow.discovery.pipeline import discover
     from causal_arrow.discovery.settings import Settings
-    from causal_arrow.network.threads import set_thread_count
+    from causal_arrow.network.forward import set_thread_count
 
     set_thread_count(1)
     model = ready_model(source, "cpu")

@@ -51,7 +51,7 @@ def default_folder() -> Path:
 def prepare_isolated(name: str, argument: str, options: MethodOptions) -> Method:
     """A method whose environment must be installed; BenchmarkError with the command that does it."""
     refuse_argument(name, argument)
-    directory = (options.environments or default_folder()) / name
+    directory = Path(options.environments or default_folder()) / name
     try:
         versions = json.loads((directory / "installed.json").read_text(encoding="utf-8"))["versions"]
     except FileNotFoundError as error:

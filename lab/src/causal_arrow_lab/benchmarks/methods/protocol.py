@@ -84,7 +84,7 @@ class Solve(Protocol):
 class MethodOptions:
     """Options of methods on the command line."""
 
-    environments: Path | None = None  # folder of the environments that methods need
+    environments: Path | str | None = None  # folder of the environments that methods need
     device: str = "cpu"  # of arrow
     scale: str = "auto"  # of skewed positive columns, for arrow: one of `tables.scales.SCALES`
 
