@@ -51,7 +51,7 @@ UPWARD = {
 }
 """Files that use one part above their own: resamples are shared among processes, options ask for series."""
 
-MAY_USE = {"graphs/files.py": {"networkx"}, "network/threads.py": {"threadpoolctl"}}
+MAY_USE = {"graphs/files.py": {"networkx"}, "network/forward.py": {"threadpoolctl"}}
 """Packages that one function of a file imports when it is called, for a format of files that is theirs."""
 
 

@@ -18,7 +18,7 @@ from causal_arrow import load_model
 from causal_arrow.batches import TableBatch
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
-from causal_arrow.network import Network, bundled_models, forward, threads
+from causal_arrow.network import Network, bundled_models, forward
 from causal_arrow.network.pairwise import PairwiseConfig, PairwiseNetwork
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE
 from small_network import distance, random_network, random_weights
@@ -108,10 +108,10 @@ def test_the_number_of_threads_changes_nothing() -> None:
     answers = []
     try:
         for count in (1, 2):
-            threads.set_thread_count(count)
+            forward.set_thread_count(count)
             answers.append(read(network(EVERYTHING), values(1, 300, 12)))
     finally:
-        threads.set_thread_count(None)
+        forward.set_thread_count(None)
     assert distance(*answers) < 1e-4
 
 
@@ -146,11 +146,11 @@ def test_chunks_bound_the_cells_held_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(forward, "cell_block_", watched)
     monkeypatch.setattr(forward, "CELLS_IN_CACHE", 10**9)
-    threads.set_thread_count(1)
+    forward.set_thread_count(1)
     try:
         read(network(), values(1, 500, 6), 32)
     finally:
-        threads.set_thread_count(None)
+        forward.set_thread_count(None)
     assert max(held) == 32
 
 

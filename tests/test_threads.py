@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from causal_arrow import discover
-from causal_arrow.network import threads
-from causal_arrow.network.threads import each, one_thread_for_products, pieces, set_thread_count, thread_count
+from causal_arrow.network import forward
+from causal_arrow.network.forward import each, one_thread_for_products, pieces, set_thread_count, thread_count
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def two_threads() -> Iterator[None]:
 
 def product_threads() -> list[int]:
     """How many threads libraries for matrix products take, without those that count for each caller apart (OpenMP)."""
-    controller = threads._controller(os.getpid())
+    controller = forward._controller(os.getpid())
     libraries = [] if controller is None else controller.select(internal_api="openblas").info()
     return [library["num_threads"] for library in libraries if library["threading_layer"] == "pthreads"]
 

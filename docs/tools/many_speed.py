@@ -18,7 +18,7 @@ from causal_arrow.discovery.inference import infer, infer_together, ready_model,
 from causal_arrow.discovery.pipeline import discover
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.network import DEFAULT_MODEL, Network
-from causal_arrow.network.threads import set_thread_count
+from causal_arrow.network.forward import set_thread_count
 from causal_arrow.tables.table import Table
 
 SHAPES = ((100, 5), (100, 10), (200, 10), (200, 20), (500, 20))

@@ -26,9 +26,7 @@ RARE = 3.0
 SQUARINGS = 5
 """The leading eigenvector is read off the matrix squared this many times: no start has to be drawn."""
 
-FILLING_ROUNDS = 6
-FILLING_RIDGE = 0.1
-FILLING_STEP = 0.7
+FILLING_ROUNDS, FILLING_RIDGE, FILLING_STEP = 6, 0.1, 0.7
 """Holes are filled by ridge regressions on all other variables, all at once, so often, so far at a time."""
 
 SYMMETRIC = 1e-4
@@ -43,9 +41,8 @@ TINY = 1e-12
 def standardized(values: Array, observed: Array | None = None) -> Array:
     """Each variable (B, N, P) with mean 0 and standard deviation 1 (the one with n − 1), in float32; 0 for a constant.
 
-    Only observed values count, and the others become 0. The arithmetic keeps the precision of the input and has no
-    lower bound on the spread: units never matter, and a float64 table with nearly deterministic relations loses nothing
-    before the cast.
+    Only observed values count, and the others become 0. Units never matter: the arithmetic has no lower bound on the
+    spread, and keeps the precision of the input before the cast.
     """
     xp = functions_for(values)
     count = values.shape[1]
@@ -103,10 +100,7 @@ def as_numbers(tables: TableBatch, canonical_signs: bool) -> Numbers:
 
 
 def normal_scores(data: Array) -> Array:
-    """Ranks of each variable's values, through the normal quantile, with standard deviation 1.  (B, N, P)
-
-    Ties share their mean rank, so the answer does not depend on the order of the observations.
-    """
+    """Ranks of each variable's values, ties shared, as normal quantiles with standard deviation 1.  (B, N, P)"""
     xp = functions_for(data)
     scores = xp.normal_quantiles(xp.twice_ranks(data.swapaxes(1, 2)), data)  # (B, P, N)
     return (scores / xp.std(scores, -1).clip(1e-6)).swapaxes(1, 2)
@@ -168,8 +162,8 @@ def level_functions(tables: TableBatch) -> list[Array]:
 def leading_eigenvectors(matrices: Array, count: int) -> Array:
     """The leading eigenvectors, roughly, of matrices (..., K, K) without negative eigenvalues.  (..., K, count)
 
-    A high power of a matrix has the leading eigenvector in every column; it is taken from the one with the largest
-    entry on the diagonal. No start is drawn, so that reordering rows and columns reorders the answer and no more.
+    A high power of a matrix has the leading eigenvector in every column. No start is drawn, so that reordering rows and
+    columns reorders the answer and no more.
     """
     xp = functions_for(matrices)
     vectors = []
@@ -207,10 +201,7 @@ def orthogonal(functions: list[Array]) -> list[Array]:
 
 
 def inverse_of_small_factor(matrices: Array) -> Array:
-    """L⁻¹ for matrices L Lᵀ, so small that it is written out entry by entry: there are very many of them.
-
-    (..., F, F)
-    """
+    """L⁻¹ for very many matrices L Lᵀ, so small that it is written out entry by entry.  (..., F, F)"""
     xp = functions_for(matrices)
     size = matrices.shape[-1]
     factor: dict[tuple[int, int], Array] = {}
@@ -237,8 +228,7 @@ def inverse_of_small_factor(matrices: Array) -> Array:
 def fill(values: Array, observed: Array) -> Array:
     """The values with their holes predicted from the other variables, linearly.  (B, N, P)
 
-    With Ω the inverse of covariance + ridge, E[x_j | rest] = x_j − (Ω x)_j / Ω_jj. All holes move at once, a part of
-    the way.
+    With Ω the inverse of covariance + ridge, E[x_j | rest] = x_j − (Ω x)_j / Ω_jj; all holes move part of the way.
     """
     xp = functions_for(values)
     filled = xp.where(observed, values, 0.0)

@@ -102,7 +102,7 @@ def read_extra(source: str | Path) -> dict[str, Any]:
     if is_torch_file(path):
         return {}
     metadata = _read_header(path).get("__metadata__", {})
-    return _extra_of(_settings_of(metadata["config"], path)) if "config" in metadata else {}
+    return WeightsFile(path, _settings_of(metadata["config"], path), {}).extra if "config" in metadata else {}
 
 
 def find_model(source: str | Path) -> Path:
@@ -150,7 +150,8 @@ class WeightsFile:
 
     @property
     def extra(self) -> dict[str, Any]:
-        return _extra_of(self.settings)
+        extra = self.settings.get("extra", {})
+        return extra if isinstance(extra, dict) else {}
 
     def built(self, build: Any) -> Any:
         """Build from the settings of the model; CheckpointError if they do not make sense."""
@@ -186,18 +187,18 @@ def check_shapes(
     found: Mapping[str, tuple[int, ...]], expected: Iterable[tuple[str, tuple[int, ...]]], origin: Path
 ) -> None:
     """CheckpointError unless the weights have the names and shapes expected. Stops at the first that differs."""
+
+    def unfit(name: str, right: Any, wrong: Any) -> CheckpointError:
+        return CheckpointError(
+            f"The weights in {origin} do not fit its configuration: expected {name} to be {right}, got {wrong}."
+        )
+
     beyond = dict(found)
     for name, shape in expected:
         if beyond.pop(name, None) != shape:
-            wrong: tuple[str, Any, Any] = name, shape, found.get(name, "nothing")
-            break
-    else:
-        if not beyond:
-            return
-        wrong = next((name, "absent", shape) for name, shape in beyond.items())
-    raise CheckpointError(
-        f"The weights in {origin} do not fit its configuration: expected {wrong[0]} to be {wrong[1]}, got {wrong[2]}."
-    )
+            raise unfit(name, shape, found.get(name, "nothing"))
+    for name, shape in beyond.items():
+        raise unfit(name, "absent", shape)
 
 
 def _widened(dtype: str, shape: list[int], content: bytes) -> NDArray[Any]:
@@ -297,11 +298,6 @@ def _settings_of(text: str | bytes, origin: Path) -> dict[str, Any]:
     if not isinstance(settings.get("model"), dict):
         raise CheckpointError(f"{origin} is damaged: its configuration has no settings under 'model'.")
     return settings
-
-
-def _extra_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    extra = settings.get("extra", {})
-    return extra if isinstance(extra, dict) else {}
 
 
 def read_json(content: str | bytes, expected_format: str, origin: Path, finite: bool = True) -> dict[str, Any]:

@@ -7,20 +7,27 @@ the streams and both sides of the triangles are ever whole: a thousand variables
 
 Gates are cheap in one form only. With h = x / 2, σ(x) = (1 + tanh h) / 2 and silu(x) = h (1 + tanh h): the halves are
 multiplied into the weights beforehand.
+
+The operations of a table of usual size take a fraction of a millisecond. Threads that share each of them wait for each
+other at its end: two such threads were 1.2 times as fast as one, two that work through pieces of their own nearly
+twice. So the library for matrix products gets one thread while ours are at work.
 """
 
 # B tables, N observations, P variables, D width, H heads, W outer width, T tokens (cells or pairs)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.network.threads import each, pieces
 from causal_arrow.storage import slices
 
 Floats = NDArray[np.floating[Any]]
@@ -31,8 +38,7 @@ Part = Mapping[str, Floats]
 
 EPSILON = np.float32(1e-6)
 
-CELLS_IN_CACHE = 4096
-PAIRS_IN_CACHE = 2048
+CELLS_IN_CACHE, PAIRS_IN_CACHE = 4096, 2048
 """Cells, or pairs, that a thread works on at once."""
 
 MIN_AT_ONCE = 256
@@ -43,6 +49,111 @@ OUTER_PRODUCTS_AT_ONCE = 2**22
 
 ROW_PAIRS_AT_ONCE = 2**16
 """Pairs whose heads are computed at once."""
+
+# Threads
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+MAX_THREADS = 16
+"""Python starts one operation at a time, so that more threads would wait for it."""
+
+_here = threading.local()
+_chosen: int | None = None
+_lock = threading.Lock()
+_inside = 0  # callers of `one_thread_for_products`
+_limit: Any = None
+
+
+def thread_count() -> int:
+    """The number of threads of a pass: OMP_NUM_THREADS if that is set, else the processors this process may use."""
+    if _chosen is not None:
+        return _chosen
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_thread_count(count: int | None) -> None:
+    """Set the number of threads; None for the number that the environment gives."""
+    global _chosen
+    _chosen = count
+
+
+def _threads_here() -> int:
+    """The number of threads that may take pieces: one on a thread that works on a piece itself."""
+    return 1 if getattr(_here, "takes_pieces", False) else min(thread_count(), MAX_THREADS)
+
+
+def pieces(count: int, most: int, least: int) -> Iterator[slice]:
+    """Slices that cover `count` things, of equal size, at least `least` and at most `most`, enough for every thread."""
+    threads = _threads_here()
+    needed = -(-count // max(1, most))
+    wanted = -(-needed // threads) * threads
+    number = max(needed, min(wanted, count // max(1, least)), 1)
+    return (slice(count * index // number, count * (index + 1) // number) for index in range(number))
+
+
+def each(work: Callable[[Item], Result], items: Iterable[Item], done: Callable[[], None] | None = None) -> list[Result]:
+    """Do the work for each item, one after the other or on several threads; `done` is called after each."""
+    todo = list(items)
+    several = len(todo) > 1 and _threads_here() > 1
+    results = []
+    with one_thread_for_products():
+        for result in _pool(os.getpid(), _threads_here()).map(work, todo) if several else map(work, todo):
+            results.append(result)
+            if done is not None:
+                done()
+    return results
+
+
+@lru_cache(maxsize=8)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads, started once for each number of them; in each process, as a fork has none of its parent's threads."""
+
+    def start() -> None:
+        _here.takes_pieces = True
+
+    return ThreadPoolExecutor(threads, thread_name_prefix="causal-arrow", initializer=start)
+
+
+@contextlib.contextmanager
+def one_thread_for_products() -> Iterator[None]:
+    """Numpy's matrix products take one thread each meanwhile; the last caller to leave puts the number back."""
+    global _inside, _limit
+    with _lock:
+        if _inside == 0 and (controller := _controller(os.getpid())) is not None:
+            _take_control(controller)
+            _limit = controller.limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _limit is not None:
+                _take_control(_controller(os.getpid()))
+                _limit.restore_original_limits()
+
+
+def _take_control(controller: Any) -> None:
+    """Let this thread set limits: threadpoolctl from 3.8 on ignores all threads but the first that has set one."""
+    for library in controller.lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+@lru_cache(maxsize=1)
+def _controller(process: int) -> Any:
+    """The object that sets the number of threads; None if there is one anyway, or if its package is not installed."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") == os.environ.get("MKL_NUM_THREADS", "1") == "1":
+        return None
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # a bare machine, where the network is torch's
+        return None
+    return ThreadpoolController()
 
 
 # Weights, by the names that they have in files
@@ -81,8 +192,7 @@ def exchange_(
 ) -> None:
     """All stages, on the pairs (B, P, P, D) in place; `embed` returns the cells of some observations  (B, n, P, D).
 
-    With chunks, only the cells of one chunk of observations exist at a time. In each stage they are computed again from
-    the start: that costs time and keeps nothing. `report` is called now and then with the share that is done.
+    With chunks, only the cells of one chunk exist at a time, computed again from the start in each stage.
     """
     tables, variables = pairs.shape[:2]
     whole = observations_per_chunk is None or observations_per_chunk >= observations
@@ -182,10 +292,8 @@ def of_pairs(flat: Floats) -> Iterator[slice]:
 
 
 def mixing_weights(pairs: Floats, logits: Floats) -> Floats:
-    """Weights with which variable k goes into variable j, for each head, read off the pairs.  (B, H, P, P)
-
-    Half of the heads average (softmax over k), half add up with signs: regressions, and so residuals, are within reach.
-    """
+    """Weights with which variable k goes into variable j, for each head, read off the pairs.  (B, H, P, P)"""
+    # Half of the heads average (softmax over k), half add up with signs: regressions and residuals are within reach.
     tables, variables, _, width = pairs.shape
     heads = len(logits)
     tokens = pairs.reshape(tables, -1, width)
@@ -311,10 +419,7 @@ def rows_at_once(pairs: Floats) -> Iterator[slice]:
 
 
 def pair_logits(pairs: Floats, head: Part) -> Floats:
-    """Logit of something about two variables, such as that they are adjacent, from both of their pair vectors.
-
-    (B, P, P), symmetric.
-    """
+    """Logit of something about two variables, symmetric, from both of their pair vectors.  (B, P, P)"""
 
     def of(rows: slice) -> Floats:
         symmetric = pairs[:, rows] + pairs[:, :, rows].swapaxes(1, 2)

@@ -2,10 +2,8 @@
 
 `Measured` with other means to the same numbers: what concerns one variable (ranks, levels) is computed a column at a
 time, what concerns several a chunk of observations at a time, in passes over two copies of the table with half its
-digits, standardized values and normal scores. Cells are there for the observations that were drawn.
-
-The network is given the number of observations it reads one by one: it weighs what it sees in cells by that number, and
-is misled by one that is many times larger.
+digits, standardized values and normal scores. Cells are there for the observations that were drawn, and the network is
+given their number: it weighs what it sees in cells by that, and is misled by one that is many times larger.
 """
 
 # N observations, M of them drawn, n of them in a chunk, P variables, K levels, F functions, C channels
@@ -33,14 +31,8 @@ from causal_arrow.network.basis import (
     leading_eigenvectors,
     standardized,
 )
-from causal_arrow.network.statistics import (
-    RESIDUAL_RIDGES,
-    RIDGES,
-    Measured,
-    correlation,
-    cross_products,
-)
-from causal_arrow.network.threads import each
+from causal_arrow.network.forward import each
+from causal_arrow.network.statistics import RESIDUAL_RIDGES, RIDGES, Measured, correlation, cross_products
 from causal_arrow.progress import MEASURING, Progress, ignore
 from causal_arrow.storage import chunks_of, let_go, room_for
 
@@ -330,8 +322,7 @@ class _Bends:
 
 
 def _orthogonal(products: Array) -> Array:
-    """Mixtures of functions that are uncorrelated with those before them and have variance 1, as of `basis.orthogonal`,
-    given their covariances (·, F, F); zeros where nothing is left of a function.  (·, F, F)"""
+    """The mixtures of functions that `basis.orthogonal` makes, given their covariances.  (·, F, F)"""
 
     def covariance(one: Array, other: Array) -> Array:
         return np.einsum("pf,pfg,pg->p", one, products, other)[:, None]
@@ -348,7 +339,7 @@ def _orthogonal(products: Array) -> Array:
 
 
 def _signs(width: int, part: Callable[[slice], Array], chunks: Iterator[slice]) -> Array:
-    """1 or −1 for each column of a matrix that comes in chunks, as `basis.signs` chooses them.  (width,)"""
+    """The signs that `basis.signs` chooses, for a matrix that comes in chunks.  (width,)"""
     cubes, mixed, sums, others_sums = np.zeros((4, width))
     products = np.zeros((width, width))
     count = 0

@@ -29,9 +29,11 @@ from causal_arrow.network import check_chunk, check_parts
 from causal_arrow.network.basis import standardized_numbers
 from causal_arrow.network.forward import (
     Floats,
+    each,
     exchange_,
     norm_,
     of_pairs,
+    one_thread_for_products,
     order_scores,
     pair_blocks_,
     pair_logits,
@@ -51,7 +53,6 @@ from causal_arrow.network.statistics import (
     parts_read,
     statistic_names,
 )
-from causal_arrow.network.threads import each, one_thread_for_products
 from causal_arrow.progress import READING_CELLS, Progress, ignore
 
 MAX_ROUNDS = 64

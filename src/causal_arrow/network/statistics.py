@@ -5,8 +5,7 @@ invisible after one rounding to bfloat16, and a ridge of 0.01 erases it. So corr
 residuals are computed here in float64, and passed on in scales that a small network can read (Fisher z, logarithms).
 
 An encoder is fed groups of them, named in its configuration: CHANNELS for cells, STATISTICS for ordered pairs of
-variables. A new group is one more entry in a table; the name of a group, once weights have learned from it, keeps its
-meaning.
+variables. The name of a group, once weights have learned from it, keeps its meaning.
 """
 
 # B tables, N observations, P variables, F functions, R ridge strengths, C channels, S statistics
@@ -192,10 +191,7 @@ class Measured:
 
     @cached_property
     def joint_shares(self) -> Array | None:
-        """Shares of the observations in which both are observed, on the diagonal each one; None without holes.
-
-        (B, P, P)
-        """
+        """Shares of the observations in which both are observed; None without holes.  (B, P, P)"""
         if self.observed is None:
             return None
         observed = functions_for(self.values).single(self.observed)
@@ -226,11 +222,7 @@ def _sizes(measured: Measured) -> Array:
 
 
 def _block_association(matrix: Array, observations: int) -> list[Array]:
-    """The size of the F × F block of each pair in a matrix (B, F·P, F·P): as it is, and as a logarithm of its squared
-    t values.
-
-    2 × (B, P, P), zero on the diagonal.
-    """
+    """The size of each pair's block in a matrix (B, F·P, F·P), and the logarithm of its squared t.  2 × (B, P, P)"""
     xp = functions_for(matrix)
     variables = matrix.shape[-1] // FUNCTIONS
     squares = (matrix * matrix).reshape(-1, FUNCTIONS, variables, FUNCTIONS, variables)
@@ -241,8 +233,8 @@ def _block_association(matrix: Array, observations: int) -> list[Array]:
 def _basis_correlations(measured: Measured) -> Array:
     """Correlations of functions of two variables, alone and given those of all others.  (B, 2 + 2R, P, P)
 
-    Partial correlations of blocks: with Ω the inverse of correlation + ridge and L_j the Cholesky factor of its block
-    Ω_jj, the size of L_j⁻¹ Ω_jk L_k⁻ᵀ. No rotation of the functions of a variable changes it.
+    The latter are sizes of L_j⁻¹ Ω_jk L_k⁻ᵀ, with Ω the inverse of correlation + ridge and L_j the Cholesky factor of
+    its block Ω_jj. No rotation of the functions of a variable changes them.
     """
     observations, correlations = measured.observations, measured.function_correlations
     xp, size = functions_for(correlations), correlations.shape[-1]
@@ -309,7 +301,7 @@ def _intervention_shifts(measured: Measured) -> Array:
     """Shifts of the second variable where the first was intervened on, and the other way round.  (B, 8, P, P)
 
     Over the observations that did not intervene on the second: how many there are, the change of its mean in standard
-    deviations and in standard errors, and the change of its spread, each in a scale that a small network can read.
+    deviations and in standard errors, and the change of its spread.
     """
     sums = measured.intervention_sums
     if sums is None:
@@ -359,14 +351,16 @@ class StatisticGroup:
     compute: Callable[[Measured], Array]  # (B, features + features_per_channel · C, P, P), float32
 
 
-def _second_moments_of(which: int) -> Callable[[Measured], Array]:
+def _second_moments(which: int) -> StatisticGroup:
     """Statistics of the second moments of the values (0), or of the normal scores (1)."""
-    return lambda measured: _from_second_moments(
-        measured.correlations[which], measured.precision[:, which], measured.observations
+    return StatisticGroup(
+        2 + 4 * len(RIDGES),
+        0,
+        lambda measured: _from_second_moments(
+            measured.correlations[which], measured.precision[:, which], measured.observations
+        ),
     )
 
-
-_SECOND_MOMENTS = 2 + 4 * len(RIDGES)
 
 CHANNELS: dict[str, ChannelGroup] = {
     "values": ChannelGroup(1, lambda measured: [measured.values]),
@@ -381,8 +375,8 @@ CHANNELS: dict[str, ChannelGroup] = {
 """Groups of cell channels by name."""
 
 STATISTICS: dict[str, StatisticGroup] = {
-    "correlations": StatisticGroup(_SECOND_MOMENTS, 0, _second_moments_of(0)),
-    "score_correlations": StatisticGroup(_SECOND_MOMENTS, 0, _second_moments_of(1)),
+    "correlations": _second_moments(0),
+    "score_correlations": _second_moments(1),
     "sizes": StatisticGroup(3, 0, _sizes),
     "cross_moments": StatisticGroup(0, 7, _cross_moments),
     "basis_correlations": StatisticGroup(2 + 2 * len(BASIS_RIDGES), 0, _basis_correlations),
@@ -396,14 +390,7 @@ CHANNELS_OF_0_1 = ("values", "normal_scores", "residuals")
 STATISTICS_OF_0_1 = ("correlations", "score_correlations", "sizes", "cross_moments")
 """Inputs of the weights of version 0.1, in order; their files do not list them."""
 
-CHANNELS_OF_ANY_TABLE = (*CHANNELS_OF_0_1, "functions", "holes", "interventions")
-STATISTICS_OF_ANY_TABLE = (
-    *STATISTICS_OF_0_1,
-    "basis_correlations",
-    "kinds",
-    "observed_shares",
-    "intervention_shifts",
-)
+CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE = tuple(CHANNELS), tuple(STATISTICS)
 """The inputs of an encoder that reads categories, missing cells and experiments."""
 
 
