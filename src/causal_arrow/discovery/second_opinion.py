@@ -97,11 +97,6 @@ class OtherMethod:
     most: int  # variables up to which it is fast: with more it has to be asked for by name
     search: Callable[[Floats], Bools] | None = None
 
-    @property
-    def is_installed(self) -> bool:
-        """Whether its package can be imported."""
-        return find_spec(self.module) is not None
-
 
 BY_SCORE = "linear effects with normal noise of any size, no hidden common causes; the graph with the best BIC"
 BY_TESTS = f"independence shows as a partial correlation of zero (tests at {LEVEL_OF_PC:g}), no hidden common causes"
@@ -127,7 +122,7 @@ def chosen_methods(
         method = known.get(name)
         if method is None:
             raise ConfigurationError(f"There is no method {name!r}: expected some of {', '.join(known)}.")
-        if not method.is_installed:
+        if find_spec(method.module) is None:
             left_out.append(f"{method.title} is not installed: {INSTALL}.")
         elif asked is None and variables > method.most:
             left_out.append(
