@@ -169,33 +169,27 @@ def checked(function: Checked) -> Checked:
     return cast(Checked, checking)
 
 
-class _Unfit(Exception):
-    """A value is not of the kind."""
-
-
+_UNFIT: Any = object()
+"""In place of a value that is not of the kind."""
 Kind = tuple[str, Callable[[Any], Any]]
-"""A kind in words, and what makes a value of it or raises `_Unfit`."""
+"""A kind in words, and what makes a value of it or returns _UNFIT."""
 
 
-def _whole(value: Any) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or abs(int(value)) >= 2**63:
-        raise _Unfit
-    return int(value)
+def _whole(value: Any) -> Any:
+    fits = isinstance(value, numbers.Integral) and not isinstance(value, bool) and abs(int(value)) < 2**63
+    return int(value) if fits else _UNFIT
 
 
-def _finite(value: Any) -> float:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise _Unfit
+def _finite(value: Any) -> Any:
     try:
-        return check_finite(cast(float, value))
+        fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return check_finite(value) if fits else _UNFIT
     except ValueError:
-        raise _Unfit from None
+        return _UNFIT
 
 
-def _truth(value: Any) -> bool:
-    if type(value).__name__ not in ("bool", "bool_"):
-        raise _Unfit
-    return bool(value)
+def _truth(value: Any) -> Any:
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else _UNFIT
 
 
 def as_list(value: Any) -> list[Any] | None:
@@ -209,54 +203,36 @@ def as_list(value: Any) -> list[Any] | None:
 
 
 def _list(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return value
-    if (entries := as_list(value)) is None:
-        raise _Unfit
-    return entries
+    entries = value if isinstance(value, list | tuple) else as_list(value)
+    return _UNFIT if entries is None else entries
 
 
 def _names(value: Any) -> Any:
-    value = _list(value)
-    if not all(isinstance(name, str) for name in value):
-        raise _Unfit
-    return value
+    entries = _list(value)
+    return entries if entries is not _UNFIT and all(isinstance(name, str) for name in entries) else _UNFIT
 
 
 def _path(value: Any) -> Any:
-    if not isinstance(value, str | os.PathLike):
-        raise _Unfit
     try:
-        os.fsencode(value)
-    except UnicodeEncodeError:
-        raise _Unfit from None
-    return value
+        os.fsencode(value)  # a TypeError for anything but text and paths
+    except (TypeError, UnicodeEncodeError):
+        return _UNFIT
+    return _UNFIT if isinstance(value, bytes) else value
 
 
 def _seed(value: Any) -> Any:
     if type(value).__name__ in ("NoneType", "Generator", "RandomState"):
         return value
-    if _whole(value) < 0:
-        raise _Unfit
-    return int(value)
+    seed = _whole(value)
+    return seed if seed is not _UNFIT and seed >= 0 else _UNFIT
 
 
 def _instance_of(*classes: type) -> Callable[[Any], Any]:
-    def admit(value: Any) -> Any:
-        if not isinstance(value, classes):
-            raise _Unfit
-        return value
-
-    return admit
+    return lambda value: value if isinstance(value, classes) else _UNFIT
 
 
 def _named_class(name: str) -> Callable[[Any], Any]:
-    def admit(value: Any) -> Any:
-        if name not in (each.__name__ for each in type(value).__mro__):
-            raise _Unfit
-        return value
-
-    return admit
+    return lambda value: value if name in (each.__name__ for each in type(value).__mro__) else _UNFIT
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -272,7 +248,7 @@ _KINDS: Mapping[str, Kind] = {
     "Iterable": ("a list", _list),
     "tuple": ("a tuple", _instance_of(tuple, list)),
     "Mapping": ("a mapping", _instance_of(Mapping)),
-    "Callable": ("a function", lambda value: value if callable(value) else _named_class("function")(value)),
+    "Callable": ("a function", lambda value: value if callable(value) else _UNFIT),
 }
 _UNCHECKED = frozenset({"Any", "Network", "Progress"})
 """Names in annotations that are protocols or stand for anything; so do all aliases."""
@@ -299,10 +275,8 @@ def _is_class(name: str, function: Callable[..., Any]) -> bool:
 
 def _admitted(name: str, value: Any, alternatives: tuple[Kind, ...], default: Any) -> Any:
     for _, admit in alternatives:
-        try:
-            return admit(value)
-        except _Unfit:
-            continue
+        if (admitted := admit(value)) is not _UNFIT:
+            return admitted
     words = " or ".join(dict.fromkeys(words for words, _ in alternatives))
     example = f", such as {default!r}," if isinstance(default, str | int | float) and default != "" else ","
     raise ConfigurationError(f"Expected {name} to be {words}{example} got {shown(value)}.")

@@ -235,7 +235,7 @@ def _existing(source: str | os.PathLike[str]) -> Path:
 
 
 def _in_one_sentence(error: Exception, name: str, form: str) -> TableError:
-    """What a library raised for a file that cannot be read, in words that people can use."""
+    """Turn whatever a library raises for a damaged file into a TableError."""
     sentences: dict[Any, str] = {
         ImportError: f"Reading {form} files needs a package that is not installed: {INSTALL_FILES}.",
         (zlib.error, gzip.BadGzipFile, EOFError): f"{capitalized(name)} is damaged: it cannot be unpacked. Copy or "
