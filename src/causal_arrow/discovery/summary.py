@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import html
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -246,10 +244,7 @@ def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def picture_of(answer: Answer) -> str:
     """The graph as an SVG element."""
-    from causal_arrow.discovery import pictures
+    from causal_arrow.discovery.pictures import save_graph
+    from causal_arrow.discovery.pictures.scene import as_svg
 
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "graph.svg"
-        pictures.save_graph(answer, file)
-        text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]
+    return as_svg(lambda file: save_graph(answer, file))

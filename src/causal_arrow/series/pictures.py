@@ -8,14 +8,13 @@ a name has the lags of the variable's own past. A dashed line with two heads is 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.pictures import scene
 from causal_arrow.discovery.pictures.scene import (
     BACKGROUND,
     BOX_COLOR,
@@ -78,7 +77,7 @@ def save(answer: SeriesAnswer, *paths: str | Path, what: str = "summary", dpi: i
 
 def as_svg(answer: SeriesAnswer, what: str = "summary", adapts: bool = True) -> str:
     """The picture of a graph as an SVG element; with `adapts`, dark where its reader prefers that."""
-    return _written(lambda file: save(answer, file, what=what, adapts=adapts))
+    return scene.as_svg(lambda file: save(answer, file, what=what, adapts=adapts))
 
 
 def curve_as_svg(curve: Curve) -> str:
@@ -87,16 +86,7 @@ def curve_as_svg(curve: Curve) -> str:
 
     figure = Figure(figsize=(5.6, 3.2), layout="constrained")
     curve.plot(figure.add_subplot())
-    return _written(lambda file: save_figure(figure, [file], dpi=150))
-
-
-def _written(write: Callable[[Path], None]) -> str:
-    """The element in an SVG file that is written."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "graph.svg"
-        write(file)
-        text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]
+    return scene.as_svg(lambda file: save_figure(figure, [file], dpi=150))
 
 
 def _picture(answer: SeriesAnswer, what: str) -> _Picture:

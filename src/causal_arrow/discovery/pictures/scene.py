@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -384,6 +385,15 @@ def save_figure(figure: Figure, paths: Sequence[str | Path], dpi: int, adapts: b
                 style = f"@media (prefers-color-scheme: dark) {{\n{dark_rules('svg.causal-arrow')}\n}}"
                 opening = f'{text[:start]} class="causal-arrow"{text[start:end]}>'
                 Path(path).write_text(f"{opening}\n <style>\n{style}\n </style>{text[end + 1 :]}", encoding="utf-8")
+
+
+def as_svg(write: Callable[[Path], None]) -> str:
+    """The element in an SVG file that is written."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.svg"
+        write(file)
+        text = file.read_text(encoding="utf-8")
+    return text[text.index("<svg") :]
 
 
 PADDING = (6.5, 4.0)
