@@ -156,12 +156,11 @@ class ManyFolder:
 
 def _parsed(line: bytes) -> Record | None:
     """The record on a line; None for a damaged line, whose table will be done again."""
-    try:
+    with contextlib.suppress(ValueError):
         record = json.loads(line)
-    except ValueError:
-        return None
-    complete = isinstance(record, dict) and {"table", "identity", "status", "finished"} <= set(record)
-    return record if complete else None
+        if isinstance(record, dict) and {"table", "identity", "status", "finished"} <= set(record):
+            return record
+    return None
 
 
 class ManyAnswers(Mapping[str, Answer]):
@@ -202,16 +201,13 @@ class ManyAnswers(Mapping[str, Answer]):
 
     def __getitem__(self, name: str) -> Answer:
         record = self._records.get(name)
-        if record is None or record["status"] != OK:
-            raise KeyError(self._why_missing(name, record))
-        return Answer.from_dict(parse_json(ManyFolder(self.folder).answer_file(name).read_bytes()))
-
-    def _why_missing(self, name: str, record: Record | None) -> str:
+        if record is not None and record["status"] == OK:
+            return Answer.from_dict(parse_json(ManyFolder(self.folder).answer_file(name).read_bytes()))
         if record is not None:
-            return f"The table {name!r} has no answer: {record['error']}"
+            raise KeyError(f"The table {name!r} has no answer: {record['error']}")
         near = closest(str(name), self._names)
         hint = f"the tables are {listed(self._names)}" if near is None else f"did you mean {near!r}"
-        return f"There is no table {name!r}: {hint}"
+        raise KeyError(f"There is no table {name!r}: {hint}")
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, record in self._records.items() if record["status"] == OK)

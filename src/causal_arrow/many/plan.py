@@ -50,11 +50,7 @@ Entry = tuple[str, Any, Mapping[str, Any]]
 
 
 def named_tables(tables: Any, settings: Settings) -> list[NamedTable]:
-    """The tables that a user named; ConfigurationError or TableError if that is impossible or ambiguous.
-
-    tables    A folder with tables; a manifest, a CSV or JSON file that names them; several files or folders; or a
-              mapping of names to whatever `read_table` takes.
-    """
+    """The tables that a user named, as `discover_many` takes them."""
     if isinstance(tables, Mapping):
         entries: list[Entry] = [(str(name), _absolute(source), {}) for name, source in tables.items()]
     else:
@@ -196,7 +192,7 @@ def _text_rows(path: Path) -> list[dict[str, Any]]:
     text = read_bytes(path).decode("utf-8-sig")
     header = text.split("\n", 1)[0]
     delimiter = next((sign for sign in ("\t", ",", ";") if sign in header), ",")
-    reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey=BEYOND, restval="")
+    reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey="\0", restval="")
     names = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
     if "table" not in names:
         raise ConfigurationError(
@@ -205,8 +201,8 @@ def _text_rows(path: Path) -> list[dict[str, Any]]:
         )
     rows = []
     for row in reader:
-        if BEYOND in row:
-            count = counted(len(names) + len(row[BEYOND]), "field")
+        if beyond := row.pop("\0", None):  # cells beyond the last column
+            count = counted(len(names) + len(beyond), "field")
             raise TableError(
                 f"Line {reader.line_num} of the manifest '{path.name}' has {count}, more than the {len(names)} columns."
             )
@@ -214,10 +210,6 @@ def _text_rows(path: Path) -> list[dict[str, Any]]:
         if given := {name: cell.strip() for name, cell in row.items() if cell.strip()}:
             rows.append({name: _value(name, cell, where) for name, cell in given.items()})
     return rows
-
-
-BEYOND = "\0"
-"""Key of the cells beyond the last column."""
 
 
 def _value(field: str, cell: str, where: str) -> Any:
@@ -298,6 +290,13 @@ class Task(NamedTable):
     def per_pass(self) -> int:
         """The number of tables of this shape that share a pass."""
         return tables_per_pass(self.network, *self.shape) if self.shape else MAX_UNKNOWN_GROUP
+
+    def bytes_of(self, alike: int) -> int:
+        """Memory of a process that answers so many tables of this shape together."""
+        if self.shape is None:
+            return WORKER_BYTES
+        in_a_pass = min(self.per_pass, alike) * workload(self.network, *self.shape, None).memory
+        return WORKER_BYTES + in_a_pass + COPIES * 8 * alike * self.cells
 
 
 def tasks_of(tables: Sequence[NamedTable]) -> list[Task]:
@@ -386,17 +385,18 @@ def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> 
     ConfigurationError with the estimate if they do not fit into `free` bytes.
     """
     alike = Counter(task.kind for task in tasks)
-    needs = [WORKER_BYTES + _bytes_for(task, min(alike[task.kind], MAX_GROUP)) for task in tasks]
+    needs = [task.bytes_of(min(alike[task.kind], MAX_GROUP)) for task in tasks]
     need = max(needs)
     if jobs is not None:
         wanted = least = min(jobs, len(tasks))
     else:
         few = sum(task.cells for task in tasks) <= FEW_CELLS and all(task.shape for task in tasks)
         on_gpu = tasks[0].settings.device.startswith("cuda")
-        wanted = 1 if few or on_gpu else min(joblib.cpu_count(), len(tasks))
-        least = 1
-    if free is None or least * need <= free:
-        return wanted if free is None else min(wanted, free // need)
+        wanted, least = 1 if few or on_gpu else min(joblib.cpu_count(), len(tasks)), 1
+    if free is None:
+        return wanted
+    if least * need <= free:
+        return min(wanted, free // need)
     largest = tasks[needs.index(need)]
     rows, columns = largest.shape or (0, 0)
     estimate = (
@@ -409,11 +409,3 @@ def jobs_that_fit(tasks: Sequence[Task], jobs: int | None, free: int | None) -> 
             [Remedy("jobs", setting=str(free // need))],
         )
     raise ConfigurationError(f"{estimate}, and {in_words(free)} are free: leave it out, or use fewer of its columns.")
-
-
-def _bytes_for(task: Task, alike: int) -> int:
-    """Memory for the answers of so many tables of this shape, besides WORKER_BYTES; 0 if the shape is unknown."""
-    if task.shape is None:
-        return 0
-    together = min(task.per_pass, alike) * workload(task.network, *task.shape, None).memory
-    return together + COPIES * 8 * alike * task.cells

@@ -1,7 +1,7 @@
 """discover_many(): many tables, one after the other or side by side. Finished work is kept.
 
-The path of the work: `manifest` names the tables, `plan` leaves out those already answered and groups the rest,
-`workers` answer the groups, and each writes into the `folder`, where the next run finds it.
+`plan` names the tables, leaves out those already answered and groups the rest; `workers` answer the groups, and each
+writes into the `folder`, where the next run finds it.
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ def discover_many(
 class ManyRun:
     """The work for a folder of answers: groups of tables go to workers, and again to others if workers die.
 
-    Whatever can be found to be wrong before the work starts is an error here. `changed` counts the tables in `to_do`
-    that have an answer for other content or settings, or of another version.
+    `changed` counts the tables in `to_do` that have an answer for other content or settings, or of another version.
     """
 
     def __init__(
@@ -221,10 +220,7 @@ class ManyRun:
 
 
 def answer_group(job: Job) -> dict[str, Any]:
-    """Answer the tables of a group that are not answered yet, and write each answer down as soon as it is there.
-
-    job   "output", the folder; "run" and "group", their names; "surface", whose words errors use; and "tasks".
-    """
+    """Answer the tables of a group that are not answered yet, and write each answer down as soon as it is there."""
     folder, run = _folder(job["output"], job["run"]), job["run"]
     folder.check_shared()
     # Another worker may have done it: a cluster runs a group again when its machine is gone.
@@ -286,30 +282,23 @@ def _folder(path: str, run: str) -> ManyFolder:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The discovery for a table, or the error instead, with the index of the table and its share of the time."""
+    """What was made of a table, or the error instead, with the index of the table and its share of the time."""
 
     index: int
-    result: Discovery | Exception
+    result: Any
     seconds: float
 
 
 def discover_together(tables: Sequence[NamedTable]) -> Iterator[Outcome]:
-    """The outcome for each table as soon as it is there.
-
-    Each answer is the one that `discover` gives for that table, up to rounding, and an error with one table does
-    not affect the others.
-    """
+    """The discovery for each table as soon as it is there: the one that `discover` gives, up to rounding."""
     clock = _Clock()
     groups: dict[tuple[int, int | None], dict[int, ReadyTable]] = {}  # with one network and one size of chunks
     for index, table in enumerate(tables):
-        try:
-            ready = prepare(table.source, table.settings)
-        except Exception as error:
-            clock.charge(index)
-            yield Outcome(index, error, clock.seconds[index])
+        outcome = clock.outcome(index, partial(prepare, table.source, table.settings))
+        if isinstance(ready := outcome.result, Exception):
+            yield outcome
         else:
             groups.setdefault((id(ready.network), ready.settings.observations_per_chunk), {})[index] = ready
-            clock.charge(index)
     for group in groups.values():
         yield from _read(group, clock)
 
@@ -328,9 +317,8 @@ class _Clock:
             self.seconds[index] += (now - self.last) / len(indices)
         self.last = now
 
-    def outcome(self, index: int, work: Callable[[], Discovery]) -> Outcome:
-        """The outcome of the last piece of work for a table, which also takes the time since the last call."""
-        result: Discovery | Exception
+    def outcome(self, index: int, work: Callable[[], Any]) -> Outcome:
+        """The outcome of a piece of work for a table, which also takes the time since the last call."""
         try:
             result = work()
         except Exception as error:

@@ -32,11 +32,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 
 
 def run_job(work: Work, job: Job) -> dict[str, Any]:
-    """The result of work(job) with a `status`: "ok", or "failed" with a one-sentence `error`.
-
-    `work` is a function that can be pickled by name. "surface" in the job, "python" by default, decides whose words
-    the advice in an error uses.
-    """
+    """The result of work(job) with `status` "ok"; else "failed" and an `error` in the words of the job's "surface"."""
     try:
         return {"status": "ok", **work(job)}
     except Exception as error:
@@ -131,12 +127,9 @@ def check_backend(backend: str, cluster: str | None) -> None:
 
 
 def started(backend: str, jobs: int | None, cluster: str | None, device: str) -> AbstractContextManager[Workers]:
-    """Workers for as long as the context lasts.
+    """Workers for as long as the context lasts: by default one per core of the machine or of the cluster.
 
-    backend   One of BACKENDS.
-    jobs      How many; by default one per core of the machine or of the cluster.
-    cluster   The address of a running cluster; by default one is started on this machine.
-    device    As in the settings: workers on GPUs ask Ray for one each.
+    Without the address of a cluster one is started on this machine; workers on GPUs ask Ray for one each.
     """
     check_backend(backend, cluster)
     if jobs is not None:
@@ -229,9 +222,5 @@ def _dask(jobs: int | None, cluster: str | None, device: str) -> Iterator[Worker
         yield Workers(max(1, sum(client.ncores().values())), {"backend": "dask", "client": client})
 
 
-BACKENDS: dict[str, Start] = {
-    "loky": _loky,
-    "ray": _ray,
-    "dask": _dask,
-}
+BACKENDS: dict[str, Start] = {"loky": _loky, "ray": _ray, "dask": _dask}
 """Places where the work can run."""
