@@ -8,7 +8,6 @@ randomizes a variable at every step sets it at each lag, and counts for an edge 
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,8 +28,8 @@ from causal_arrow.discovery.effects.planning import (
 )
 from causal_arrow.discovery.second_opinion import (
     OF_SERIES,
-    Opinion,
     SecondOpinion,
+    asked,
     chosen_methods,
     pcmci_plus,
     standardized,
@@ -42,7 +41,6 @@ from causal_arrow.series.pipeline import MAX_ROWS, Prepared, prepare
 from causal_arrow.series.reading import Series
 from causal_arrow.series.window import at_lag
 from causal_arrow.tables.table import Table
-from causal_arrow.text import reason
 
 
 def prepared_again(answer: SeriesAnswer, series: Series) -> Prepared:
@@ -113,30 +111,25 @@ def opinions_on_series(answer: SeriesAnswer, series: Series, methods: Sequence[s
     chosen, remarks = chosen_methods(OF_SERIES, methods, len(answer.names))
     ((name, method),) = chosen.items()
     values, piece = values_and_pieces(answer, series)
-    started = time.perf_counter()
-    try:
+    variables = len(answer.names)
+    names = tuple(at_lag(each, lag) for lag in range(answer.lags + 1) for each in answer.names)
+
+    def search(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = pcmci_plus(values, answer.lags, piece)
-    except Exception as error:  # of another package
-        raise ConfigurationError(f"{method.title} could not read this series ({reason(error)}).") from error
-    edges = set()
-    for j, k, lag in np.argwhere(found["graph"] != "").tolist():
-        source, target = at_lag(answer.names[j], lag), answer.names[k]
-        if j != k and found["graph"][j, k, lag] != "<--":
-            edges.add((source, target))
-    opinion = Opinion(name, method.title, frozenset(edges), method.assumes, time.perf_counter() - started)
+            marks = pcmci_plus(values, answer.lags, piece)["graph"]  # (P, P, L + 1)
+        acts = (marks != "") & (marks != "<--") & ~np.eye(variables, dtype=bool)[:, :, None]
+        graph = np.zeros((len(names), len(names)), dtype=bool)
+        graph[:, :variables] = np.moveaxis(acts, 2, 0).reshape(len(names), variables)
+        return graph
+
+    opinions, _ = asked({name: replace(method, search=search)}, names, values)
     if answer.context:
         remarks.append(f"{method.title} was not shown {', '.join(answer.context)}.")
     if answer.knowledge.to_dict():
         remarks.append("Only the answer uses your knowledge.")
-    return SecondOpinion(
-        tuple(at_lag(each, lag) for lag in range(answer.lags + 1) for each in answer.names),
-        tuple((at_lag(edge.source, edge.lag), edge.target) for edge in answer.edges),
-        tuple(edge.probability for edge in answer.edges),
-        (opinion,),
-        tuple(remarks),
-    )
+    edges = tuple((at_lag(edge.source, edge.lag), edge.target) for edge in answer.edges)
+    return SecondOpinion(names, edges, tuple(edge.probability for edge in answer.edges), opinions, tuple(remarks))
 
 
 def values_and_pieces(answer: SeriesAnswer, series: Series) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
