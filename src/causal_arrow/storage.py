@@ -40,7 +40,7 @@ def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
                 os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, dtype=dtype, mode="w+", shape=shape, order="F")
         except OSError as error:
-            raise _no_room(size) from error
+            raise _no_room("The table", size) from error
 
 
 def let_go(array: NDArray[Any]) -> None:
@@ -58,22 +58,15 @@ def check_room(observations: int, variables: int, what: str) -> None:
     `what` opens the sentence. Needed are the numbers twice while they are read; then once, and twice more with half the
     digits while the network measures them.
     """
-    size = 8 * observations * variables
-    on_disk = 2 * size if size > IN_MEMORY_BYTES else 0
-    in_memory = 0 if on_disk else 2 * size
-    free = shutil.disk_usage(tempfile.gettempdir()).free
-    if on_disk > free:
-        raise TableError(
-            f"{what} holds about {counted(observations, 'observation')} of {counted(variables, 'variable')}. Reading "
-            f"them takes {in_words(on_disk)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: "
-            "make room there, or name another folder in the environment variable TMPDIR."
-        )
+    needed = 2 * 8 * observations * variables
+    size = f"{counted(observations, 'observation')} of {counted(variables, 'variable')}"
+    reading = f"{what} holds about {size}. Reading them"
     available = free_memory()
-    if available is not None and in_memory > available:
-        raise TableError(
-            f"{what} holds about {counted(observations, 'observation')} of {counted(variables, 'variable')}. Reading "
-            f"them takes {in_words(in_memory)} of memory, and {in_words(available)} are free."
-        )
+    if needed > 2 * IN_MEMORY_BYTES:
+        if needed > shutil.disk_usage(tempfile.gettempdir()).free:
+            raise _no_room(reading, needed)
+    elif available is not None and needed > available:
+        raise TableError(f"{reading} takes {in_words(needed)} of memory, and {in_words(available)} are free.")
 
 
 def free_memory() -> int | None:
@@ -135,9 +128,9 @@ def slices(count: int, at_once: int) -> Iterator[slice]:
     return (slice(start, min(start + at_once, count)) for start in range(0, count, at_once))
 
 
-def _no_room(size: int) -> TableError:
+def _no_room(what: str, size: int) -> TableError:
     free = shutil.disk_usage(tempfile.gettempdir()).free
     return TableError(
-        f"The table takes {in_words(size)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: "
+        f"{what} takes {in_words(size)} for temporary files, and '{tempfile.gettempdir()}' has {in_words(free)}: "
         "make room there, or name another folder in the environment variable TMPDIR."
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.tables.table import Bools, Floats
 from causal_arrow.text import counted, listed
 
 # M texts
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 CURRENCIES = "$€£¥₹₽₩₪₺₫฿¢"
 PERCENTS = "%‰"
@@ -134,33 +132,30 @@ class _Numeral:
 
     value: float
     sign: str = ""  # a currency or a percent sign
-    separated: bool = False
-    comma: bool = False
-    long_minus: bool = False
-    about: bool = False
+    manners: tuple[str, ...] = ()  # of MANNERS
 
-    @property
-    def decorated(self) -> bool:
-        return bool(self.sign) or self.separated or self.comma or self.long_minus or self.about
+
+MANNERS: dict[str, Callable[[Mapping[str, str]], bool]] = {
+    "a currency sign": lambda parts: any(sign in CURRENCIES for sign in (parts["before"] + parts["after"])),
+    "a percent sign": lambda parts: any(sign in PERCENTS for sign in parts["after"]),
+    "thousands separators": lambda parts: bool(parts["separator"]),
+    "a decimal comma": lambda parts: parts["fraction"].startswith(","),
+    "a long minus sign": lambda parts: LONG_MINUS in (parts["sign"], parts["inner_sign"]),
+    "an approximation sign": lambda parts: bool(parts["about"]),
+}
+"""In which manners people write numbers, by the parts of a text that a pattern has found."""
 
 
 def _read(texts: NDArray[np.object_], decimal: str) -> Numerals:
     known = {text: _numeral(text, decimal) for text in dict.fromkeys(texts.tolist())}
     numerals = [known[text] for text in texts.tolist()]
     found = [numeral for numeral in numerals if numeral is not None]
-    manners = {
-        "a currency sign": any(numeral.sign in CURRENCIES for numeral in found if numeral.sign),
-        "a percent sign": any(numeral.sign in PERCENTS for numeral in found if numeral.sign),
-        "thousands separators": any(numeral.separated for numeral in found),
-        "a decimal comma": any(numeral.comma for numeral in found),
-        "a long minus sign": any(numeral.long_minus for numeral in found),
-        "an approximation sign": any(numeral.about for numeral in found),
-    }
+    used = {manner for numeral in found for manner in numeral.manners}
     return Numerals(
         values=np.array([np.nan if numeral is None else numeral.value for numeral in numerals]),
         recognized=np.array([numeral is not None for numeral in numerals], dtype=bool),
-        decorated=np.array([numeral is not None and numeral.decorated for numeral in numerals], dtype=bool),
-        manner=" and ".join(manner for manner, used in manners.items() if used),
+        decorated=np.array([numeral is not None and bool(numeral.manners) for numeral in numerals], dtype=bool),
+        manner=" and ".join(manner for manner in MANNERS if manner in used),
         units=_units(found),
     )
 
@@ -185,17 +180,13 @@ def _numeral(text: str, decimal: str) -> _Numeral | None:
     number = float(f"{digits or 0}.{parts['fraction'][1:] or 0}{parts['exponent']}")
     minus = parts["sign"] or parts["inner_sign"]
     return _Numeral(
-        value=-number if minus in ("-", LONG_MINUS) else number,
-        sign=parts["before"] or parts["after"],
-        separated=bool(parts["separator"]),
-        comma=decimal == "," and bool(parts["fraction"]),
-        long_minus=minus == LONG_MINUS,
-        about=bool(parts["about"]),
+        -number if minus in ("-", LONG_MINUS) else number,
+        parts["before"] or parts["after"],
+        tuple(manner for manner, is_used in MANNERS.items() if is_used(parts)),
     )
 
 
 # Dates
-
 
 MAX_DATES_READ = 1000
 
