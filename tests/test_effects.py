@@ -78,8 +78,15 @@ def effect_of(
     table: Table, distribution: GraphDistribution, treatment: str, outcome: str, k: int = 200, **options: object
 ) -> Effect:
     answer = answer_for(table, distribution, knowledge=options.pop("knowledge", None) or Knowledge())
-    options.setdefault("question", EffectQuestion("linear"))
-    return estimate_effect(answer, table, treatment, outcome, count=k, random=np.random.default_rng(0), **options)
+    question = options.pop("question", EffectQuestion("linear"))
+    question = replace(question, between=options.pop("between", None))
+    return estimate_effect(answer, table, treatment, outcome, question, np.random.default_rng(0), k, **options)
+
+
+def effects_of(answer: Answer, table: Table, outcome: str, k: int, question: EffectQuestion | None = None) -> Effects:
+    random = np.random.default_rng(0)
+    question = question or EffectQuestion("linear")
+    return estimate_effects(answer, table, outcome, question, random, answer.sample(k, random).graphs)
 
 
 # Least squares
@@ -335,7 +342,7 @@ def test_who_asks_says_that_the_treatment_comes_before_the_outcome(medical: Tabl
 
 def test_causes_that_most_graphs_do_not_identify_are_marked_and_come_last(medical: Table) -> None:
     answer = answer_for(medical, suspecting(0.9))
-    effects = estimate_effects(answer, medical, "health", count=500, random=np.random.default_rng(0))
+    effects = effects_of(answer, medical, "health", 500)
     assert [each.treatment for each in effects.effects] == ["income", "noise", "dose"]
     frame = effects.to_frame()
     dose = effects.effects[-1]
@@ -590,7 +597,7 @@ def test_words_say_what_levels_a_change_is_counted_in() -> None:
     backwards = effect_of(table, sure_of(graph), "sex", "smoker", question=EffectQuestion("linear", level="no"))
     assert backwards.median == pytest.approx(-share.median)
     answer = answer_for(table, sure_of(graph))
-    effects = estimate_effects(answer, table, "pain", count=20, random=np.random.default_rng(0))
+    effects = effects_of(answer, table, "pain", 20)
     assert {each.treatment for each in effects.effects} == {"size", "sex", "smoker"}
     assert effects.categories == effects.not_estimated == ("site",)
     assert str(effects).endswith(
@@ -650,7 +657,7 @@ def test_a_thousand_graphs_of_fifty_variables_take_under_three_seconds() -> None
 
 def test_causes_are_ranked_by_their_effect_in_standard_deviations(medical: Table) -> None:
     answer = answer_for(medical, sure_of(TRIANGLE))
-    effects = estimate_effects(answer, medical, "health", count=50, random=np.random.default_rng(0))
+    effects = effects_of(answer, medical, "health", 50)
     frame = effects.to_frame()
     assert list(frame.cause) == ["dose", "income", "noise"]
     assert list(frame.probability) == [1, 1, 0]
@@ -672,14 +679,14 @@ def test_a_cause_without_an_estimate_does_not_keep_the_others_from_theirs(medica
     places = [INCOME, NOISE, DOSE, HEALTH]
     ordered = Table(values[:, places], tuple(table.columns[place] for place in places))
     answer = answer_for(ordered, sure_of(graph[np.ix_(places, places)]))
-    effects = estimate_effects(answer, ordered, "health", count=20, random=np.random.default_rng(0))
+    effects = effects_of(answer, ordered, "health", 20)
     assert effects.not_estimated == ("income", "noise")  # each is adjusted for by its copy
     assert [each.treatment for each in effects.effects] == ["dose"]
 
 
 def effects_on_health(table: Table, distribution: GraphDistribution, question: EffectQuestion | None = None) -> Effects:
     answer = answer_for(table, distribution)
-    return estimate_effects(answer, table, "health", question=question, count=50, random=np.random.default_rng(0))
+    return effects_of(answer, table, "health", 50, question)
 
 
 def test_that_nothing_has_an_effect_is_said_only_where_no_graph_has_a_path(medical: Table) -> None:
@@ -1089,7 +1096,7 @@ def test_both_halves_give_one_effect(medical: Table) -> None:
     assert effect.interval[0] <= effect.median <= effect.interval[1]
     assert effect.p_value < 0.001
     assert "from one half of the rows" in str(effect)
-    flexible = split_effect(parts, "dose", "health", count=200, random=np.random.default_rng(0))
+    flexible = split_effect(parts, "dose", "health", EffectQuestion(), count=200, random=np.random.default_rng(0))
     assert "Straight lines" not in str(flexible)
     mixed = replace(flexible, sets=tuple(replace(each, straight=True) for each in flexible.sets))
     assert str(mixed).count("Straight lines for 1 adjustment set, those of ") == 1
@@ -1195,7 +1202,7 @@ def test_pictures_show_names_and_every_cause(medical: Table) -> None:
     assert effect.plot().get_xlabel() == "change of health per unit of dose"
     assert [text.get_text() for text in effect.plot().get_legend().get_texts()] == ["income", "90% interval"]
     answer = answer_for(medical, sure_of(TRIANGLE))
-    ax = estimate_effects(answer, medical, "health", count=50, random=np.random.default_rng(0)).plot()
+    ax = effects_of(answer, medical, "health", 50).plot()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["dose (all)", "income (all)"]
 
 

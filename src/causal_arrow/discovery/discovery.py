@@ -413,10 +413,9 @@ class Discovery:
         for name in declared:
             self.answer.index_of(name)  # a name that is misspelled would make a trial an observational study
         by_chance = randomized is True or treatment in declared
-        question = EffectQuestion(
-            estimator, adjustment, level, order, adjust_for, by_chance, randomized_rows, strata, cluster, instrument
-        )
-        asked: dict[str, Any] = {"between": between, "question": question, "count": check_count("n_graphs", n_graphs)}
+        design = (by_chance, randomized_rows, strata, cluster, instrument)
+        question = EffectQuestion(estimator, adjustment, level, order, adjust_for, *design, between)
+        asked: dict[str, Any] = {"question": question, "count": check_count("n_graphs", n_graphs)}
         table = self.table
         if not split:
             drawn = (None, random_generator(random_state)) if by_chance else self._draw(n_graphs, random_state)

@@ -43,6 +43,16 @@ MAX_NAMED = 8  # members of an adjustment set that a sentence names
 MAX_AVERAGED = 40  # adjustment sets of each half that enter the mean of two halves, the most frequent first
 
 
+HEADLINES: dict[Verdict, str] = {
+    "effect": "",
+    "no effect": "No sign of an effect of {treatment} on {subject}: {none} have no causal path, and no dependence is "
+    "seen after adjustment ({p}).",
+    "conflict": "Conflict: {none} have no causal path from {treatment} to {outcome}, but the two depend on each other "
+    "after adjustment ({p}).",
+    "unclear": "Unclear: {some} have a causal path from {treatment} to {outcome}, but no dependence of {treatment} and "
+    "{subject} is seen after adjustment ({p}).",
+    "not identified": "The effect of {treatment} on {subject} is not identified in {lost}: {blocked}.",
+}
 WORDS = ("treatment", "outcome", "level", "change", "estimator", "estimand", "design", "order", "split")
 NUMBERS = ("median", "mean", "p_value", "standardized", "robustness_value", "robustness_value_of_interval", "e_value")
 SHARES = tuple(f"probability_{of}" for of in ("of_none", "reversed", "not_identified", "not_estimated"))
@@ -366,44 +376,33 @@ class Effect(Readable, WithFrames):
     @property
     def lines(self) -> tuple[str, ...]:
         """The answer in words, one fact per line: the headline, the size, graphs, test, adjustment and caveats."""
+        observed = self.design == "observed"
+        tested = f"no dependence after adjustment for {_braces(self.tested_set)}" if observed else "no effect"
         found = [
-            self._headline(),
+            self._headline() if observed else "",
             self._size(),
-            self._paths(),
-            self._test(),
+            self._paths() if observed else "",
+            f"Test of {tested}: {_p(self.p_value)}.",
             self._identification(),
             self._adjustment(),
             f"Estimand: {self.estimand}." if self.estimand else "",
             *self.sensitivity_sentences(),
             *self.notes,
-            self._straight_lines(),
-            self._same_rows(),
+            *(self._rows_and_curves() if observed else ()),
         ]
         return tuple(line for line in found if line)
 
     def _headline(self) -> str:
-        share, both = self.probability_of_none, f"{self.treatment} and {self.subject}"
-        if self.verdict == "conflict":
-            return (
-                f"Conflict: {counted_share(share, 'graphs')} have no causal path from {self.treatment} to "
-                f"{self.outcome}, but the two depend on each other after adjustment ({_p(self.p_value)})."
-            )
-        if self.verdict == "no effect":
-            return (
-                f"No sign of an effect of {self.treatment} on {self.subject}: {counted_share(share, 'graphs')} have no "
-                f"causal path, and no dependence is seen after adjustment ({_p(self.p_value)})."
-            )
-        if self.verdict == "not identified":
-            return (
-                f"The effect of {self.treatment} on {self.subject} is not identified in "
-                f"{counted_share(self.probability_not_identified, 'graphs')}: {self._blocked()}."
-            )
-        if self.verdict == "unclear" and self.design == "observed":
-            return (
-                f"Unclear: {counted_share(1 - share, 'graphs')} have a causal path from {self.treatment} to "
-                f"{self.outcome}, but no dependence of {both} is seen after adjustment ({_p(self.p_value)})."
-            )
-        return ""
+        return HEADLINES[self.verdict].format(
+            treatment=self.treatment,
+            outcome=self.outcome,
+            subject=self.subject,
+            none=counted_share(self.probability_of_none, "graphs"),
+            some=counted_share(self.probability_of_path, "graphs"),
+            lost=counted_share(self.probability_not_identified, "graphs"),
+            blocked=self._blocked(),
+            p=_p(self.p_value),
+        )
 
     def _size(self) -> str:
         low, high = self.interval
@@ -421,22 +420,13 @@ class Effect(Readable, WithFrames):
         return f"{said}."
 
     def _paths(self) -> str:
-        if self.design != "observed":
-            return ""
-        line = (
-            f"Graphs: {counted_share(self.probability_of_path, counted(self.graphs, 'graph'))} with a causal path from "
-            f"{self.treatment} to {self.outcome}."
-        )
+        some = counted_share(self.probability_of_path, counted(self.graphs, "graph"))
+        line = f"Graphs: {some} with a causal path from {self.treatment} to {self.outcome}."
         if self.probability_reversed > MIN_MENTIONED and self.order != "known":
             without = "Without that order, " if self.order == "assumed" else ""
             share = in_percent(self.probability_reversed)
             line += f" {without}{self.outcome} causes {self.treatment} in {share} of them."
         return line
-
-    def _test(self) -> str:
-        if self.design != "observed":
-            return f"Test of no effect: {_p(self.p_value)}."
-        return f"Test of no dependence after adjustment for {_braces(self.tested_set)}: {_p(self.p_value)}."
 
     def _blocked(self) -> str:
         pairs = [" and ".join(map(repr, pair)) for pair in self.blocking[:2]]
@@ -466,19 +456,16 @@ class Effect(Readable, WithFrames):
             parts.append(f"{share} ask for a set that has no estimate{why}")
         return "; ".join(parts) + "."
 
-    def _straight_lines(self) -> str:
-        straight = [each for each in self.sets if each.straight]
-        if self.estimator != "flexible" or self.design != "observed" or not straight:
-            return ""
-        share = counted_share(sum(each.frequency for each in straight), "graphs")
-        return f"Straight lines for {counted(len(straight), 'adjustment set')}, those of {share}."
-
-    def _same_rows(self) -> str:
-        if self.design != "observed":
-            return ""
+    def _rows_and_curves(self) -> list[str]:
+        """Sentences on estimates by straight lines, and on the rows behind graphs and estimates."""
+        found = ["Graphs and estimates are from the same rows, so the interval may be somewhat too narrow."]
         if self.split:
-            return "Graphs are from one half of the rows and estimates from the other, then swapped."
-        return "Graphs and estimates are from the same rows, so the interval may be somewhat too narrow."
+            found = ["Graphs are from one half of the rows and estimates from the other, then swapped."]
+        straight = [each.frequency for each in self.sets if each.straight]
+        if self.estimator == "flexible" and straight:
+            sets, share = counted(len(straight), "adjustment set"), counted_share(sum(straight), "graphs")
+            found.insert(0, f"Straight lines for {sets}, those of {share}.")
+        return found
 
     def _amount(self, value: float) -> str:
         """A change of the outcome, with its unit."""

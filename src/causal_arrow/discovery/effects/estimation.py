@@ -90,15 +90,12 @@ def estimate_effect(
     table: Table,
     treatment: str,
     outcome: str,
-    *,
-    between: Between = None,
-    question: EffectQuestion | None = None,
-    count: int = 1000,
+    question: EffectQuestion,
     random: np.random.Generator,
+    count: int = 1000,
     graphs: Bools | None = None,
 ) -> Effect:
     """The effect of the treatment on the outcome, over `graphs` of the answer or `count` graphs drawn from it."""
-    question = question or EffectQuestion()
     t, y = answer.index_of(treatment), answer.index_of(outcome)
     if t == y:
         raise ConfigurationError(f"Expected two different variables as treatment and outcome, got {treatment!r} twice.")
@@ -112,26 +109,19 @@ def estimate_effect(
         answer, graphs = answer.refine(knowledge=answer.knowledge | Knowledge(randomized=[treatment])), None
     _check_knowledge(answer, t, y)
     graphs = answer.sample(count, random).graphs if graphs is None else graphs
-    return _estimate(answer, table, _drawn(answer, t, y, question, graphs, random), between, question, random)
+    return _estimate(answer, table, _drawn(answer, t, y, question, graphs, random), question, random)
 
 
 def split_effect(
     parts: Sequence[tuple[Answer, Table]],
     treatment: str,
     outcome: str,
-    *,
-    between: Between = None,
-    question: EffectQuestion | None = None,
-    count: int = 1000,
+    question: EffectQuestion,
     random: np.random.Generator,
+    count: int = 1000,
 ) -> Effect:
     """The mean effect of two parts: each is the answer for one half of the rows, and the other half as a table."""
-    first, second = (
-        estimate_effect(
-            answer, table, treatment, outcome, between=between, question=question, count=count // 2, random=random
-        )
-        for answer, table in parts
-    )
+    first, second = (estimate_effect(*part, treatment, outcome, question, random, count // 2) for part in parts)
     return first.averaged_with(second)
 
 
@@ -166,27 +156,19 @@ def design_for(
 
 
 def estimate_effects(
-    answer: Answer,
-    table: Table,
-    outcome: str,
-    *,
-    question: EffectQuestion | None = None,
-    count: int = 1000,
-    random: np.random.Generator,
-    graphs: Bools | None = None,
+    answer: Answer, table: Table, outcome: str, question: EffectQuestion, random: np.random.Generator, graphs: Bools
 ) -> Effects:
     """The effects of all other variables on the outcome, those that matter most in standard deviations first.
 
     The graphs decide which variables come before the outcome; those that the knowledge rules out are left out.
     """
-    question = replace(question or EffectQuestion("linear"), order="free")
+    question = replace(question, order="free")
     y = answer.index_of(outcome)
     possible = _possible_effects(answer)[:, y] & ~answer.constraints.precedence[y]
     possible[y] = False
     if not possible.any():
         _check_caused(answer, outcome)
         raise KnowledgeError(f"The knowledge leaves no cause for {outcome!r}: there is no effect to estimate.")
-    graphs = answer.sample(count, random).graphs if graphs is None else graphs
     hidden = answer.sample_hidden(graphs, random)
     found: list[Effect] = []
     without: dict[str, str] = {}
@@ -200,7 +182,7 @@ def estimate_effects(
         drawn = _Drawn((t, y), graphs, hidden, "free", _share_reversed(graphs, t, y))
         own = replace(question, randomized=name in answer.knowledge.randomized)
         try:
-            found.append(_estimate(answer, table, drawn, None, own, random))
+            found.append(_estimate(answer, table, drawn, own, random))
         except _NoEstimateError as error:
             without[name] = error.reason
     found.sort(key=lambda each: each.rank)
@@ -248,16 +230,11 @@ def _possible_effects(answer: Answer) -> Bools:
 
 
 def _estimate(
-    answer: Answer,
-    table: Table,
-    drawn: _Drawn,
-    between: Between,
-    question: EffectQuestion,
-    random: np.random.Generator,
+    answer: Answer, table: Table, drawn: _Drawn, question: EffectQuestion, random: np.random.Generator
 ) -> Effect:
     t, y = drawn.ends
     graphs, hidden = answer.carried_by(t, drawn.graphs, drawn.hidden)
-    change = change_of(table.columns[t], between)
+    change = change_of(table.columns[t], question.between)
     level = level_asked(table.columns[y], question.level)
     if question.randomized:
         by_trial, (chosen, notes) = True, _of_trial(table, t, y, question)
@@ -286,7 +263,7 @@ def _estimate(
         found.estimates = _without_correlations(found.estimates)
     notes += found.notes
     notes += _from_fewer(chosen, t, change, counts.sets, found)
-    notes += extrapolation(table.columns[t], between, chosen.values[:, t])
+    notes += extrapolation(table.columns[t], question.between, chosen.values[:, t])
     notes += asked.cautions(found)
     if not found.estimates:
         raise _why_no_estimate(asked, counts, found)

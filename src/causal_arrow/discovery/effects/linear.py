@@ -81,7 +81,7 @@ def _by_cluster(influence: Floats, freedom: float, clusters: Clusters) -> tuple[
     """The influence (N, outcomes) of clusters on coefficients, instead of that of observations, and its freedom."""
     if clusters is None:
         return influence, freedom
-    sums = np.stack([np.bincount(clusters, part) for part in influence.T], axis=1)
+    sums: Floats = np.stack([np.bincount(clusters, part).astype(np.float64) for part in influence.T], axis=1)
     count = len(sums)
     return sums * math.sqrt(count / max(1, count - 1)), min(freedom, count - 1)
 

@@ -177,7 +177,7 @@ def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
         return ()
     if isinstance(target, str):
         return (answer.index_of(target),)
-    if not isinstance(target, tuple | list) or len(target) != 2:
+    if len(target) != 2:
         raise ConfigurationError(
             f"Expected target to be an outcome, or a pair of a treatment and an outcome, got {target!r}."
         )
@@ -190,9 +190,7 @@ def _ends(answer: Answer, target: Target) -> tuple[int, ...]:
 def _candidates(
     answer: Answer, names: Sequence[str] | None, not_settable: Sequence[str], ends: Sequence[str]
 ) -> list[str]:
-    if isinstance(not_settable, str):
-        raise ConfigurationError(f"Expected not_settable to be a list of variables, got {not_settable!r}.")
-    for name in not_settable:
+    for name in (*not_settable, *(names or ())):
         answer.index_of(name)
     if names is None:
         done = {*answer.experiments, answer.environment, *not_settable}
@@ -200,10 +198,6 @@ def _candidates(
         # What nothing in the table causes, such as age, can hardly be set; the treatment asked about can.
         fixed = {*answer.knowledge.roots, *answer.knowledge.randomized} - set(ends[:1] if len(ends) == 2 else ())
         return [name for name in able if name not in fixed] or able
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise ConfigurationError(f"Expected candidates to be a list of variables, got {names!r}.")
-    for name in names:
-        answer.index_of(name)
     if answer.environment in names:
         raise ConfigurationError(f"{answer.environment!r} identifies environments and cannot be randomized.")
     if not names:
@@ -217,8 +211,13 @@ def measurable(shared: Floats) -> list[tuple[int, int]]:
     """The pairs whose hidden common cause is most uncertain."""
     doubt = np.triu(_entropy(np.stack([shared, 1 - shared], axis=-1)), 1)
     indices = np.argwhere(doubt > MIN_DOUBT)
-    order = np.argsort(-np.round(doubt[indices[:, 0], indices[:, 1]], EQUAL_DIGITS), kind="stable")
+    order = _largest_first(doubt[indices[:, 0], indices[:, 1]])
     return [(int(j), int(k)) for j, k in indices[order][:MAX_MEASURED]]
+
+
+def _largest_first(values: Floats) -> NDArray[np.intp]:
+    """The order of values from the largest on, on every processor the same."""
+    return np.argsort(-np.round(values, EQUAL_DIGITS), kind="stable")
 
 
 Key = tuple[str, tuple[int, ...]]  # an action, and the variables it is about
@@ -258,10 +257,7 @@ def about_graph(
     measured: Sequence[tuple[int, int]],
     budget: int,
 ) -> Found:
-    """Plan for the whole graph, or for the causes of one outcome.
-
-    Each tuple of `setting` holds the columns that one experiment sets: one, or a variable of a series at several steps.
-    """
+    """Plan for the whole graph, or for the causes of one outcome; `setting` has the columns that experiments set."""
     things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
     tells: dict[Key, Floats] = {}
     for each in setting:
@@ -278,7 +274,7 @@ def about_graph(
         tells.update({key: np.zeros(len(things)) for key in hidden})
 
     def move(key: Key, told: Floats) -> Move:
-        best = np.argsort(-np.round(told, EQUAL_DIGITS), kind="stable")[:MAX_SETTLED]
+        best = _largest_first(told)[:MAX_SETTLED]
         settled = tuple((int(things[row][0]), int(things[row][1])) for row in best if told[row] > MIN_DOUBT)
         return Move(*key, float(told.sum()) + hidden.get(key, 0.0), settled)
 
@@ -298,7 +294,7 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
     forward, backward = graphs[:, first, second], graphs[:, second, first]
     states = np.stack([~forward & ~backward, forward, backward], axis=2)
     doubt = _entropy(states.mean(axis=0))
-    kept = np.argsort(-np.round(doubt, EQUAL_DIGITS), kind="stable")[:MAX_THINGS]
+    kept = _largest_first(doubt)[:MAX_THINGS]
     kept = kept[doubt[kept] > MIN_DOUBT]
     return np.stack([first[kept], second[kept]], axis=1), states[:, kept]
 
@@ -366,10 +362,8 @@ def _about_effect(
         of_outcome = responses.outcomes(index, limits)[:, y] if index == t else rough[:, y]
         options = [_jointly(of_outcome, rough[:, other]) for other in range(graphs.shape[1]) if other != y]
         shown["set", (index,)] = max(options, key=lambda states: round(explained(states), EQUAL_DIGITS))
-    mends: dict[Key, float] = {
-        ("measure", pair): share for pair, share in zip(measured, mended, strict=True) if share > 0
-    }
-
+    shares = zip(measured, mended, strict=True)
+    mends: dict[Key, float] = {("measure", pair): share for pair, share in shares if share > 0}
     treatment: Key = ("set", (t,))
 
     def moves(known: Floats) -> list[Move]:
@@ -408,7 +402,7 @@ def _jointly(first: Floats, second: Floats) -> Floats:
 def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
     """The same outcomes, those with nearly the same expected effect as one.  (K, MAX_STATES at most)"""
     _, means = _expected(states, weights, effects)
-    order = np.argsort(np.round(means, EQUAL_DIGITS), kind="stable")
+    order = _largest_first(-means)
     parts = np.array_split(order, min(MAX_STATES, len(order)))
     return np.stack([states[:, part].sum(axis=1) for part in parts], axis=1)
 
@@ -416,8 +410,8 @@ def _merged(states: Floats, weights: Floats, effects: Floats) -> Floats:
 def _identified(
     graphs: Bools, hidden: Bools | None, t: int, y: int, measured: Sequence[tuple[int, int]]
 ) -> tuple[Bools, list[float]]:
-    """In which graphs an adjustment set exists (K,), and for each pair the share of graphs in which one would exist
-    only once the hidden cause of the pair is measured."""
+    """The graphs with an adjustment set (K,), and for each pair the share that has one only once its hidden cause is
+    measured."""
     if hidden is None:
         return np.ones(len(graphs), dtype=bool), []
 
@@ -429,11 +423,10 @@ def _identified(
         return np.concatenate(parts)
 
     identified = closed(hidden)
+    if identified.all():
+        return identified, [0.0] * len(measured)
     mended = []
     for a, b in measured:
-        if identified.all():
-            mended.append(0.0)
-            continue
         without = hidden.copy()
         without[:, [a, b], [b, a]] = False
         mended.append(float((closed(without) & ~identified).mean()))

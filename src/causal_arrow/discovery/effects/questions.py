@@ -47,6 +47,7 @@ class EffectQuestion:
     strata: Sequence[str] = ()  # columns within whose levels it was randomized
     cluster: str | None = None  # a column whose levels are the groups of dependent observations
     instrument: str | None = None  # a column that affects the outcome through the treatment alone
+    between: Between = None  # two values or levels of the treatment; by default the effect is per unit
 
     def __post_init__(self) -> None:
         check_choice("estimator", self.estimator, ESTIMATORS)
@@ -56,8 +57,6 @@ class EffectQuestion:
             raise ConfigurationError(
                 f"Expected adjust_for to be a list of columns or 'earlier', got {self.adjust_for!r}."
             )
-        if isinstance(self.strata, str):
-            raise ConfigurationError(f"Expected strata to be a list of columns, got {self.strata!r}.")
         if self.instrument is not None and self.randomized:
             raise ConfigurationError("A randomized treatment needs no instrument: give one of the two.")
 
