@@ -356,8 +356,8 @@ def test_rearranging_constraints_is_compiling_for_other_columns():
     moved, again = knowledge.compile(NAMES).rearranged(places), knowledge.compile([NAMES[place] for place in places])
     assert moved.names == again.names
     for here, there in zip(
-        (moved.required, moved.forbidden, moved.precedence, *moved.wishes, moved.unconfounded),
-        (again.required, again.forbidden, again.precedence, *again.wishes, again.unconfounded),
+        (moved.required, moved.forbidden, moved.precedence, moved.ranks, moved.unconfounded),
+        (again.required, again.forbidden, again.precedence, again.ranks, again.unconfounded),
         strict=True,
     ):
         assert np.array_equal(here, there)

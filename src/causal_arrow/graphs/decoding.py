@@ -102,7 +102,7 @@ def decode(
     allowed = (position[:, None] < position[None, :]) & ~known.forbidden
     keep = evidence > 0 if decode == "map" else _KEEP[decode](edge_probabilities(distribution, known), allowed)
     adjacency = allowed & keep | known.required
-    order = rearranged_order(order, adjacency | known.precedence, known.wishes)
+    order = rearranged_order(order, adjacency | known.precedence, known.ranks)
     return Decoding(adjacency, order, exact, decode, threshold)
 
 

@@ -61,22 +61,22 @@ class Constraints:
 
     `required` edges are in every graph and `forbidden` edges in none, among them those that would close a cycle with
     the required ones. `precedence[j, k]`: required edges and tiers lead from j to k, so every causal order has j before
-    k. `wishes[...][j, k]`: a person would list j before k if no edge speaks against it, because j is a root or k a leaf
-    and the other is not.  (P, P) each
+    k.  (P, P) each
     """
 
     names: tuple[str, ...]
     required: NDArray[np.bool_]
     forbidden: NDArray[np.bool_]
     precedence: NDArray[np.bool_]
-    wishes: tuple[NDArray[np.bool_], ...] = ()
+    ranks: NDArray[np.int64]
+    """Where no edge speaks against it, a person would list -1, roots, before 0, and 1, leaves, at the end.  (P,)"""
     unconfounded: NDArray[np.bool_] | Literal[False] = False
     """Pairs that share no hidden cause: a symmetric matrix, or False for none."""
     evidence: Leaning | None = None
     """Evidence from beliefs, if there are any."""
 
     def __post_init__(self) -> None:
-        for matrix in (self.required, self.forbidden, self.precedence, self.unconfounded, *self.wishes):
+        for matrix in (self.required, self.forbidden, self.precedence, self.ranks, self.unconfounded):
             if matrix is not False:
                 matrix.flags.writeable = False
 
@@ -132,7 +132,7 @@ class Constraints:
             required=self.required[grid],
             forbidden=self.forbidden[grid],
             precedence=self.precedence[grid],
-            wishes=tuple(wish[grid] for wish in self.wishes),
+            ranks=self.ranks[indices],
             unconfounded=self.unconfounded if self.unconfounded is False else self.unconfounded[grid],
             evidence=None if self.evidence is None else self.evidence.rearranged(indices),
         )
@@ -380,7 +380,6 @@ class Knowledge:
             if ANY in members:
                 others = set(names).difference(*self.tiers)
                 tier[[index_of[name] for name in others]] = number
-        earlier_tier = tier[:, None] < tier
         is_root, is_leaf = _among(names, (*self.roots, *self.randomized)), _among(names, self.leaves)
         forbidden[:, is_root] = True
         forbidden[is_leaf, :] = True
@@ -388,7 +387,7 @@ class Knowledge:
             forbidden |= ~_edge_matrix(self.search_space, names)
         settled = [belief for belief in self.beliefs if belief.kind == "before" and belief.probability in (0, 1)]
         surely = [(b.names[0], b.names[-1]) if b.probability else (b.names[-1], b.names[0]) for b in settled]
-        precedence = transitive_closure(required | earlier_tier | _edge_matrix(surely, names))
+        precedence = transitive_closure(required | (tier[:, None] < tier) | _edge_matrix(surely, names))
         if precedence.diagonal().any():
             around = [repr(name) for name, closed in zip(names, precedence.diagonal(), strict=True) if closed]
             raise KnowledgeError(
@@ -406,7 +405,7 @@ class Knowledge:
             required=required,
             forbidden=forbidden,
             precedence=precedence,
-            wishes=(is_root[:, None] & ~is_root | ~is_leaf[:, None] & is_leaf,),
+            ranks=np.where(is_root, -1, np.where(is_leaf, 1, 0)),
             unconfounded=unconfounded,
             evidence=Leaning.of([belief for belief in self.beliefs if belief not in settled], names),
         )

@@ -27,6 +27,7 @@ feedback arc set problem), but it mostly splits into small ones, which dynamic p
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -802,42 +803,20 @@ def most_probable_order(scores: Floats, penalty: Floats) -> tuple[Integers, bool
     return by_score[order], exact
 
 
-def rearranged_order(order: Integers, graph: Bools, wishes: Sequence[Bools]) -> Integers:
-    """A causal order of `graph` near `order`, itself one, with j before k wherever a wish [j, k] can be met.  (P,)
-
-    Edges come first, then one matrix of wishes after the other. Wishes that contradict edges, earlier matrices or each
-    other in a cycle cannot all be met: of those, as many are as can be, the ones that `order` meets already first.
-    Among the variables that may come next, the first one of `order` does.
-    """
-    if not any(wish.any() for wish in wishes):
-        return order
-    settled = transitive_closure(graph)
-    for wish in wishes:
-        settled = _granted(settled, wish, positions_in(order))
-    waiting = settled.sum(axis=0)[order]  # by position in `order`: how many variables must still come before
-    must_follow = settled[np.ix_(order, order)]
+def rearranged_order(order: Integers, graph: Bools, ranks: Integers) -> Integers:
+    """A causal order of `graph` near `order`: of those that may come next, the lowest rank, then the first.  (P,)"""
+    position, waiting = positions_in(order), graph.sum(axis=0)
+    ready = [(ranks[variable], position[variable], variable) for variable in np.flatnonzero(waiting == 0)]
+    heapq.heapify(ready)
     result = []
-    for _ in order:
-        position = int(np.flatnonzero(waiting == 0)[0])
-        result.append(order[position])
-        waiting = waiting - must_follow[position]
-        waiting[position] = -1
+    while ready:
+        *_, variable = heapq.heappop(ready)
+        result.append(variable)
+        children = np.flatnonzero(graph[variable])
+        waiting[children] -= 1
+        for child in children[waiting[children] == 0]:
+            heapq.heappush(ready, (ranks[child], position[child], child))
     return np.array(result, dtype=np.intp)
-
-
-def _granted(settled: Bools, wish: Bools, position: Integers) -> Bools:
-    """The partial order `settled` together with the wishes that fit it, all consequences included.  (P, P)"""
-    wanted = wish & ~settled & ~settled.T
-    everything = transitive_closure(settled | wanted)
-    in_conflict = wanted & everything.T
-    settled = transitive_closure(settled | wanted & ~in_conflict)
-    pairs = np.argwhere(in_conflict).tolist()
-    for j, k in sorted(pairs, key=lambda pair: (position[pair[0]] > position[pair[1]], *position[pair])):
-        if not settled[j, k] and not settled[k, j]:
-            upwards, downwards = settled[:, j].copy(), settled[k].copy()
-            upwards[j] = downwards[k] = True
-            settled |= np.outer(upwards, downwards)
-    return settled
 
 
 def _blocks(cost: Floats) -> list[slice]:
