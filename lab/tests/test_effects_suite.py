@@ -75,7 +75,7 @@ def test_levels_occur_as_codes_and_can_be_set() -> None:
         assert counts.min() > 100
     noise = equations.draw_noise(50, random)
     for code in range(len(equations.columns[0].levels)):
-        assert (equations.solve(noise, 0, set_to=float(code)).shown[:, 0] == code).all()
+        assert (equations.solve(noise, 0, set_to=float(code))[:, 0] == code).all()
 
 
 def test_an_experiment_cuts_a_variable_from_its_causes_and_from_nothing_else() -> None:

@@ -113,10 +113,13 @@ def test_losses_and_shares_match_those_by_hand() -> None:
         [judged("one", (True, 0.9), (False, 0.6)), judged("two", (True, 0.99)), Judged("three", (), 4, 0.0)]
     )
     assert found.tables == 2
-    assert found.right.value == pytest.approx(2 / 3)
-    assert found.right_by_table.value == pytest.approx(0.75)
-    assert found.loss.value == pytest.approx(-(math.log(0.9) + math.log(0.4) + math.log(0.99)) / 3)
-    assert (found.strong.value, found.strong.count) == (1.0, 1)
+    assert found.means["right, over edges"].value == pytest.approx(2 / 3)
+    assert found.means["right, over tables"].value == pytest.approx(0.75)
+    assert found.means["log loss, over edges"].value == pytest.approx(
+        -(math.log(0.9) + math.log(0.4) + math.log(0.99)) / 3
+    )
+    strong = found.means["strong directions right"]
+    assert (strong.value, strong.count) == (1.0, 1)
     assert [count for _, _, count, _, _ in found.bins] == [0, 1, 1, 0, 1]
 
 

@@ -24,6 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from causal_arrow import causes_of
+from causal_arrow_lab.benchmarks.datasets import NOISES
 from causal_arrow_lab.programs import peak_memory_gb, run_program
 
 Floats = NDArray[np.float64]
@@ -38,11 +39,7 @@ MECHANISMS: dict[str, Callable[[Floats], Floats]] = {
     "kink": lambda x: np.where(x > 0, x, 0.2 * x),
     "root": lambda x: np.sign(x) * np.sqrt(np.abs(x)),
 }
-NOISES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
-    "normal": lambda random, rows: random.normal(size=rows),
-    "laplace": lambda random, rows: random.laplace(size=rows) / math.sqrt(2),
-    "uniform": lambda random, rows: random.uniform(-math.sqrt(3), math.sqrt(3), size=rows),
-}
+KINDS_OF_NOISE = ("normal", "laplace", "uniform")
 
 
 @dataclass(frozen=True)
@@ -78,12 +75,11 @@ def simulate(rows: int, columns: int, seed: int) -> Simulated:
     names = [f"v{number}" for number in random.permutation(columns)]
     table = pd.DataFrame(values, columns=names)
     order = random.permutation(columns)
-    correlations = {
-        names[parent]: _partial(
-            more[:, outcome], more[:, parent], more[:, [p for p in parents[outcome] if p != parent]]
-        )
-        for parent in parents[outcome].tolist()
-    }
+    # Partial correlations are entries of the inverse correlation matrix, scaled.
+    involved = [*parents[outcome].tolist(), outcome]
+    inverse = np.linalg.inv(np.corrcoef(more[:, involved], rowvar=False))
+    partial = -inverse[-1] / np.sqrt(inverse[-1, -1] * inverse.diagonal())
+    correlations = {names[parent]: float(value) for parent, value in zip(involved[:-1], partial, strict=False)}
     return Simulated(table.iloc[:, order], names[outcome], correlations)
 
 
@@ -98,7 +94,7 @@ class _Mechanism:
     def drawn(cls, parents: int, random: np.random.Generator) -> _Mechanism:
         weights = random.uniform(0.4, 1.0, parents) * random.choice([-1, 1], parents)
         shapes = tuple(random.choice(list(MECHANISMS), parents).tolist())
-        return cls(weights, shapes, str(random.choice(list(NOISES))), float(random.uniform(0.2, 0.8)))
+        return cls(weights, shapes, str(random.choice(KINDS_OF_NOISE)), float(random.uniform(0.2, 0.8)))
 
 
 def _rows(
@@ -126,19 +122,6 @@ def _rows(
     return values
 
 
-def _partial(y: Floats, x: Floats, others: Floats) -> float:
-    """Correlation of what lines in the others leave of both."""
-    design = np.column_stack([np.ones(len(y)), others])
-    left = [each - design @ np.linalg.lstsq(design, each, rcond=None)[0] for each in (y, x)]
-    return float(np.corrcoef(*left)[0, 1])
-
-
-def _mean(values: list[float]) -> str:
-    """Mean and standard error."""
-    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.3f} ± {error:.3f}"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -152,15 +135,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(asked: argparse.Namespace) -> None:
     """Simulate tables, ask for the causes of one variable in each, and print what was found."""
-    kept: list[float]
-    kept, adjacent, direct, seconds, processor = [], [], [], [], []
+    found, times = [], []
     strong = precise = flagged = 0
     for number in range(asked.tables):
         made = simulate(asked.rows, asked.columns, asked.seed + number)
         started, busy = time.perf_counter(), time.process_time()
         causes = causes_of(made.table, made.outcome, keep=asked.keep, progress=False)
-        seconds.append(time.perf_counter() - started)
-        processor.append(time.process_time() - busy)
+        times.append((time.perf_counter() - started, time.process_time() - busy))
         wanted = [name for name, value in made.correlations.items() if abs(value) >= STRONG]
         answer = causes.found.answer
         joined = dict(zip(answer.names, answer.skeleton_probabilities[answer.index_of(made.outcome)], strict=True))
@@ -169,19 +150,17 @@ def measure(asked: argparse.Namespace) -> None:
         precise += len(set(probable) & set(made.correlations))
         strong += len(wanted)
         if wanted:
-            kept.append(float(np.mean([name in joined for name in wanted])))
-            adjacent.append(float(np.mean([joined.get(name, 0) > 0.5 for name in wanted])))
-            direct.append(float(np.mean([name in probable for name in wanted])))
-        print(
-            f"{number + 1}: {len(wanted)} causes, kept {kept[-1] if wanted else 1:.2f}, {seconds[-1]:.1f} s", flush=True
-        )
+            each = [(name in joined, joined.get(name, 0) > 0.5, name in probable) for name in wanted]
+            found.append(np.mean(each, axis=0))
+        kept = found[-1][0] if wanted else 1
+        print(f"{number + 1}: {len(wanted)} causes, kept {kept:.2f}, {times[-1][0]:.1f} s", flush=True)
     print(f"{asked.tables} tables of {asked.rows:,} × {asked.columns:,}, {strong} direct causes with |ρ| ≥ {STRONG}:")
-    print(f"  kept by screening           {_mean(kept)}")
-    print(f"  adjacent with p > 0.5       {_mean(adjacent)}")
-    print(f"  a direct cause with p > 0.5 {_mean(direct)}")
+    shares = pd.DataFrame(found, columns=["kept by screening", "adjacent with p > 0.5", "a direct cause with p > 0.5"])
+    for words in shares:
+        print(f"  {words:<27} {shares[words].mean():.3f} ± {shares[words].sem():.3f}")
     print(f"  of {flagged} columns with p > 0.5, direct causes: {precise}")
-    for words, times in (("seconds", seconds), ("processor seconds", processor)):
-        print(f"  {words}: median {np.median(times):.1f}, most {max(times):.1f}")
+    for words, seconds in zip(("seconds", "processor seconds"), zip(*times, strict=True), strict=True):
+        print(f"  {words}: median {np.median(seconds):.1f}, most {max(seconds):.1f}")
     print(f"  memory: {peak_memory_gb():.2f} GB")
 
 

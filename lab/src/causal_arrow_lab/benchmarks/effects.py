@@ -19,7 +19,6 @@ from causal_arrow_lab.benchmarks.datasets import BoolArray, Dataset
 
 # N observations, P variables, L hidden causes
 
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Function = Callable[[Floats], Floats]
@@ -51,14 +50,6 @@ class Levels:
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
-    """The variables of some observations: the numbers on which effects depend, and the content of the table."""
-
-    felt: Floats  # (N, L + P)
-    shown: Floats  # (N, L + P)
-
-
-@dataclass(frozen=True, eq=False)
 class StructuralEquations:
     """Structural equations that can be solved with any noise under any intervention; hidden causes come first."""
 
@@ -83,8 +74,8 @@ class StructuralEquations:
 
     def solve(
         self, noise: Floats, variable: int | None = None, shift: float = 0.0, set_to: Floats | float | None = None
-    ) -> Values:
-        """Solve for all variables, given the noise (N, L + P), with one of them shifted or set.
+    ) -> Floats:
+        """The table's content for all variables, given the noise (N, L + P), with one shifted or set.  (N, L + P)
 
         A variable with levels is set to codes of them.
         """
@@ -104,17 +95,17 @@ class StructuralEquations:
             if k == variable and set_to is not None:
                 ranks = np.argsort(levels.codes)[np.broadcast_to(set_to, value.shape).astype(np.intp)]
             felt[:, k], shown[:, k] = levels.scores[ranks], levels.codes[ranks]
-        return Values(felt, shown)
+        return shown
 
     def table_values(self, observations: int, random: np.random.Generator) -> Floats:
         """Draw observations as in a table.  (N, P)"""
-        return self.solve(self.draw_noise(observations, random)).shown[:, self.hidden :]
+        return self.solve(self.draw_noise(observations, random))[:, self.hidden :]
 
     def experiment(self, variable: int, observations: int, random: np.random.Generator) -> Floats:
         """Draw observations in which a variable of the table is randomized over its usual range.  (N, P)"""
         k = self.hidden + variable
-        usual = self.solve(self.draw_noise(observations, random)).shown[:, k]
-        return self.solve(self.draw_noise(observations, random), k, set_to=usual).shown[:, self.hidden :]
+        usual = self.solve(self.draw_noise(observations, random))[:, k]
+        return self.solve(self.draw_noise(observations, random), k, set_to=usual)[:, self.hidden :]
 
     def true_effect(
         self,
@@ -133,9 +124,8 @@ class StructuralEquations:
         noise = self.draw_noise(REFERENCE, random)
         t, y = self.hidden + treatment, self.hidden + outcome
 
-        def mean(values: Values) -> float:
-            cells = values.shown[:, y]
-            return float((cells if level is None else cells == level).mean())
+        def mean(shown: Floats) -> float:
+            return float((shown[:, y] if level is None else shown[:, y] == level).mean())
 
         if between is not None:
             low, high = (mean(self.solve(noise, t, set_to=float(code))) for code in between)
@@ -228,8 +218,7 @@ def _function(relations: str, parents: NDArray[np.intp], reach: float, random: n
     return lambda values: np.asarray(np.tanh(values[:, parents] @ inner) @ outer)
 
 
-# N observations, P variables
-
+# Effects
 
 QUESTIONS = 6
 """Number of effects per dataset."""
@@ -400,28 +389,19 @@ def effect_measures(questions: Sequence[Question], answers: Sequence[EstimatedEf
     }
 
 
-# N observations, P variables
-
+# Experiments
 
 MAX_EXPERIMENTS = 5
 
 
-@dataclass(frozen=True)
-class ExperimentRow:
-    """The tables of a row, and the number of observations per experiment."""
-
-    relations: str
-    variables: int
-    observations: int
-    experimental: int
-
-
-EXPERIMENT_ROWS: Mapping[str, ExperimentRow] = {
-    "normal-10": ExperimentRow("normal", 10, 200, 100),
-    "linear-10": ExperimentRow("linear", 10, 200, 100),
-    "nonlinear-10": ExperimentRow("nonlinear", 10, 200, 100),
-    "normal-20": ExperimentRow("normal", 20, 200, 100),
+EXPERIMENT_ROWS = {
+    "normal-10": ("normal", 10),
+    "linear-10": ("linear", 10),
+    "nonlinear-10": ("nonlinear", 10),
+    "normal-20": ("normal", 20),
 }
+"""The relations and the number of variables of a row."""
+USUAL_OBSERVATIONS, EXPERIMENTAL_OBSERVATIONS = 200, 100
 
 
 @dataclass(frozen=True)
@@ -429,7 +409,6 @@ class ExperimentsDataset(Dataset):
     """A dataset with its equations. Variable i of these is x(i + 1) in the table."""
 
     equations: StructuralEquations | None = None
-    experimental: int = 0  # observations of each experiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,7 +417,6 @@ class ExperimentTask:
 
     table: Table
     carry_out: Callable[[str], Table]
-    experimental: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,18 +431,14 @@ class Course:
 
 def draw_experiments_dataset(random: np.random.Generator, *, task: str) -> ExperimentsDataset:
     """Draw a table and its equations, with between half an edge and two edges per variable."""
-    settings = EXPERIMENT_ROWS[task]
+    relations, variables = EXPERIMENT_ROWS[task]
     while True:
-        equations = draw_equations(settings.relations, settings.variables, random, edges_per_variable=2)
-        if equations.adjacency.sum() >= settings.variables / 2:
+        equations = draw_equations(relations, variables, random, edges_per_variable=2)
+        if equations.adjacency.sum() >= variables / 2:
             break
-    return ExperimentsDataset(
-        equations.table_values(settings.observations, random),
-        equations.adjacency,
-        tuple(column.name for column in equations.columns),
-        equations=equations,
-        experimental=settings.experimental,
-    )
+    values = equations.table_values(USUAL_OBSERVATIONS, random)
+    names = tuple(column.name for column in equations.columns)
+    return ExperimentsDataset(values, equations.adjacency, names, equations=equations)
 
 
 def experiment_task(dataset: ExperimentsDataset) -> ExperimentTask:
@@ -474,11 +448,11 @@ def experiment_task(dataset: ExperimentsDataset) -> ExperimentTask:
         assert dataset.equations is not None
         variable = int(name[1:]) - 1
         random = np.random.default_rng([dataset.details["seed"], variable])
-        values = dataset.equations.experiment(variable, dataset.experimental, random)
+        values = dataset.equations.experiment(variable, EXPERIMENTAL_OBSERVATIONS, random)
         order = [int(each[1:]) - 1 for each in dataset.names]
         return Table.of_numbers(values[:, order], dataset.names)
 
-    return ExperimentTask(dataset.table, carry_out, dataset.experimental)
+    return ExperimentTask(dataset.table, carry_out)
 
 
 def experiment_measures(truth: BoolArray, graphs: Sequence[BoolArray]) -> dict[str, float]:

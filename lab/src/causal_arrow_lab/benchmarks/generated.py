@@ -178,7 +178,7 @@ def solve_equations(
     return [drawn[k] for k in range(len(adjacency))]
 
 
-# N observations, P variables
+# Datasets
 
 OBSERVATIONS, VARIABLES = 500, 20  # unless a suite sets others
 VARIABLES_PER_HIDDEN = 5  # of a network, when some of its variables are hidden
@@ -527,7 +527,8 @@ def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> D
     taken = generator.choice(common_causes, size=hidden, replace=False)
     kept = np.setdiff1d(np.arange(CONFOUNDED_VARIABLES), taken)
     graph = latent_projection(adjacency, kept)
-    confounded_pairs = int(np.count_nonzero(graph.bidirected)) // 2
+    assert graph.bidirected is not None
+    confounded_pairs = int(graph.bidirected.sum()) // 2
     return unnamed(task.data[:, kept], graph.directed, **task.details, confounded_pairs=confounded_pairs)
 
 

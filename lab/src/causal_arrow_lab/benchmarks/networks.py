@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from math import comb, factorial
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,16 +38,9 @@ from causal_arrow_lab.benchmarks.datasets import (
 
 # N observations, P variables, G graphs
 
-
 LIMIT_OBSERVATIONS = 500
 LIMIT_VARIABLES = (3, 5)
 MIN_DEGREES, MAX_DEGREES = 1.0, 15.0  # of the normal–Wishart distribution, even on a log scale
-
-
-class LinearModel(Protocol):
-    """A model of which observations can be drawn."""
-
-    def observe(self, observations: int, generator: np.random.Generator) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
@@ -118,7 +110,12 @@ def unit_variance_noise(adjacency: BoolArray, generator: np.random.Generator) ->
 
 def iscm(adjacency: BoolArray, generator: np.random.Generator) -> SampleScaledModel:
     """Internally standardized model: unit-variance-noise with each variable divided by its sample deviation."""
-    return SampleScaledModel(_signed_uniform(adjacency, 0.5, 2.0, generator), _divided_by_deviation)
+
+    def combine(signal: FloatArray, noise: FloatArray) -> FloatArray:
+        column = signal + noise
+        return np.asarray(column / column.std())
+
+    return SampleScaledModel(_signed_uniform(adjacency, 0.5, 2.0, generator), combine)
 
 
 def ipa(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
@@ -133,7 +130,11 @@ def ipa(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianM
 
 def fifty_fifty(adjacency: BoolArray, generator: np.random.Generator) -> SampleScaledModel:
     """Weights ±U(0.25, 1); the variance of a variable with parents is half signal, half noise."""
-    return SampleScaledModel(_signed_uniform(adjacency, 0.25, 1.0, generator), _half_signal_half_noise)
+
+    def combine(signal: FloatArray, noise: FloatArray) -> FloatArray:
+        return signal / (np.sqrt(2) * signal.std()) + noise / np.sqrt(2) if signal.any() else noise
+
+    return SampleScaledModel(_signed_uniform(adjacency, 0.25, 1.0, generator), combine)
 
 
 def uumc(adjacency: BoolArray, generator: np.random.Generator) -> LinearGaussianModel:
@@ -176,7 +177,7 @@ def dao(
     return _unit_variance_model(adjacency, draw)
 
 
-HERMAN_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearModel]] = {
+HERMAN_MODELS: dict[str, Callable[[BoolArray, np.random.Generator], LinearGaussianModel | SampleScaledModel]] = {
     "UUMC": uumc,
     "unit-variance-noise": unit_variance_noise,
     "iSCM": iscm,
@@ -285,18 +286,7 @@ def _signed_uniform(adjacency: BoolArray, low: float, high: float, generator: np
     return np.where(adjacency, signs * magnitudes, 0.0)
 
 
-def _divided_by_deviation(signal: FloatArray, noise: FloatArray) -> FloatArray:
-    column = signal + noise
-    return np.asarray(column / column.std())
-
-
-def _half_signal_half_noise(signal: FloatArray, noise: FloatArray) -> FloatArray:
-    is_root = not signal.any()
-    return noise if is_root else signal / (np.sqrt(2) * signal.std()) + noise / np.sqrt(2)
-
-
-# N observations, P variables
-
+# The Bayesian Network Repository
 
 GAUSSIAN_NETWORKS = ("ECOLI70", "MAGIC-NIAB", "MAGIC-IRRI", "ARTH150")
 DISCRETE_NETWORKS = (
@@ -305,9 +295,6 @@ DISCRETE_NETWORKS = (
 )
 DATA = resources.files("causal_arrow_lab.benchmarks") / "data"
 DISCRETE_FILE = "discrete-networks.json.gz"
-
-
-# Gaussian networks
 
 
 @dataclass(frozen=True)
@@ -343,9 +330,6 @@ def draw_network_dataset(generator: np.random.Generator, *, network: str, observ
     return Dataset(drawn.model.observe(observations, generator), drawn.model.weights != 0, drawn.names)
 
 
-# Discrete networks
-
-
 @dataclass(frozen=True, eq=False)
 class DiscreteNetwork:
     """Variables with their levels, and the probability of each level given those of the parents."""
@@ -379,7 +363,7 @@ class DiscreteNetwork:
 def load_discrete_network(name: str) -> DiscreteNetwork:
     """Load one of DISCRETE_NETWORKS."""
     check_choice("the name of a discrete network", name, DISCRETE_NETWORKS)
-    variables = _discrete_file()[name]
+    variables = json.loads(gzip.decompress((DATA / DISCRETE_FILE).read_bytes()))[name]
     index = {variable["name"]: k for k, variable in enumerate(variables)}
     levels = tuple(tuple(variable["levels"]) for variable in variables)
     parents = tuple(tuple(index[parent] for parent in variable["parents"]) for variable in variables)
@@ -388,12 +372,6 @@ def load_discrete_network(name: str) -> DiscreteNetwork:
         for k, variable in enumerate(variables)
     )
     return DiscreteNetwork(tuple(index), levels, parents, tables)
-
-
-@cache
-def _discrete_file() -> Mapping[str, Any]:
-    networks: Mapping[str, Any] = json.loads(gzip.decompress((DATA / DISCRETE_FILE).read_bytes()))
-    return networks
 
 
 def draw_discrete_dataset(generator: np.random.Generator, *, network: str, observations: int) -> Dataset:

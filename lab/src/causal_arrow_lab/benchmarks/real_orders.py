@@ -214,13 +214,7 @@ class OrdersSummary:
 
     tables: int  # with an edge whose direction is known
     failures: int
-    right: Mean  # of edges
-    right_by_table: Mean
-    right_compelled: Mean  # of edges that the method does not leave undirected
-    into_exogenous: Mean  # arrows that point into a column which comes before everything
-    loss: Mean  # −log of the probability of the true direction, over edges
-    loss_by_table: Mean
-    strong: Mean  # right among directions stated with STRONG or more
+    means: Mapping[str, Mean]  # by what they are means of
     bins: tuple[tuple[float, float, int, float, float], ...]  # from, to, edges, mean probability, share right
 
 
@@ -250,16 +244,20 @@ def summary(judged: Iterable[Judged]) -> OrdersSummary:
 
     stated = [[claim for claim in table if claim.probability is not None] for table in claims]
     return OrdersSummary(
-        tables=len(claims),
-        failures=sum(bool(answer.failure) for answer in answers),
-        right=over_edges(right()),
-        right_by_table=over_tables(right()),
-        right_compelled=over_edges(right(lambda claim: claim.compelled)),
-        into_exogenous=over_edges([1 - table for table in right(lambda claim: claim.at_exogenous)]),
-        loss=over_edges([_losses(table) for table in stated]),
-        loss_by_table=over_tables([_losses(table) for table in stated]),
-        strong=over_edges(right(lambda claim: claim.probability is not None and claim.probability >= STRONG)),
-        bins=tuple(_bin(list(chain(*stated)), low, high) for low, high in pairwise(BINS)),
+        len(claims),
+        sum(bool(answer.failure) for answer in answers),
+        {
+            "right, over edges": over_edges(right()),
+            "right, over tables": over_tables(right()),
+            "right, where directed": over_edges(right(lambda claim: claim.compelled)),
+            # Arrows into a column which comes before everything.
+            "points into exogenous": over_edges([1 - table for table in right(lambda claim: claim.at_exogenous)]),
+            # −log of the probability of the true direction.
+            "log loss, over edges": over_edges([_losses(table) for table in stated]),
+            "log loss, over tables": over_tables([_losses(table) for table in stated]),
+            "strong directions right": over_edges(right(lambda claim: (claim.probability or 0.0) >= STRONG)),
+        },
+        tuple(_bin(list(chain(*stated)), low, high) for low, high in pairwise(BINS)),
     )
 
 
@@ -341,12 +339,12 @@ def start_order(criterion: Callable[[Floats], Floats]) -> Solver:
 def start(method: str) -> tuple[Solver, bool]:
     """A method that is ready to work, and whether it reads kinds of columns and missing cells."""
     from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-    from causal_arrow_lab.benchmarks.methods.references import explained_variances
+    from causal_arrow_lab.benchmarks.methods.references import explained_variances, variances
 
     criteria: Mapping[str, Callable[[Floats], Floats]] = {
         "order-by-values": lambda data: np.array([len(np.unique(column)) for column in data.T], dtype=float),
         "order-by-r2": explained_variances,
-        "order-by-variance": lambda data: data.var(axis=0),
+        "order-by-variance": variances,
     }
     if method in criteria:
         return start_order(criteria[method]), False
@@ -412,16 +410,8 @@ def _run(options: argparse.Namespace) -> None:
 def report(method: str, judged: Sequence[Judged], reference: tuple[str, Sequence[Judged]]) -> str:
     """The measures of a method, one per line, and those of another on the pairs that both join."""
     found = summary(judged)
-    lines = [
-        f"{method}: {found.tables} tables with edges of known direction, {found.failures} failures",
-        f"  right, over edges           {found.right}",
-        f"  right, over tables          {found.right_by_table}",
-        f"  right, where directed       {found.right_compelled}",
-        f"  points into exogenous       {found.into_exogenous}",
-        f"  log loss, over edges        {found.loss}",
-        f"  log loss, over tables       {found.loss_by_table}",
-        f"  strong directions right     {found.strong}",
-    ]
+    lines = [f"{method}: {found.tables} tables with edges of known direction, {found.failures} failures"]
+    lines += [f"  {words:<27} {mean}" for words, mean in found.means.items()]
     lines += [
         f"  stated {low:.2f} to {high:.2f}: mean {mean:.3f}, right {share:.3f} ({count})"
         for low, high, count, mean, share in found.bins

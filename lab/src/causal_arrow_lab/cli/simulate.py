@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from string import ascii_lowercase
@@ -136,28 +135,22 @@ def _column(name: str, levels: int, ordered: bool) -> Column:
 
 def _write_table(path: Path, batch: TaskBatch, number: int) -> None:
     """Write a table as CSV, with names of levels, and missing cells empty."""
-    tables, names = batch.tables[number : number + 1], _names(batch)
-    values = tables.values[0].tolist()
-    columns = _columns(batch, number)
-    rows = [
-        [
-            column.levels[int(value)] if column.levels else f"{value:.7g}"
-            for column, value in zip(columns, row, strict=True)
-        ]
-        for row in values
-    ]
+    import pandas as pd
+
+    tables, columns = batch.tables[number : number + 1], _columns(batch, number)
+    cells = {
+        column.name: [column.levels[int(value)] if column.levels else f"{value:.7g}" for value in values]
+        for column, values in zip(columns, tables.values[0].T.tolist(), strict=True)
+    }
+    frame = pd.DataFrame(cells, dtype=object)
     if tables.observed is not None:
-        for observation, variable in (~tables.observed[0]).nonzero().tolist():
-            rows[observation][variable] = ""
-    header = list(names)
+        frame = frame.where(tables.observed[0].numpy())
     if tables.intervened is not None and tables.intervened.any():
-        header.append(EXPERIMENTS)
-        for row, targets in zip(rows, tables.intervened[0].tolist(), strict=True):
-            row.append(";".join(name for name, is_target in zip(names, targets, strict=True) if is_target))
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        frame[EXPERIMENTS] = [
+            ";".join(name for name, is_target in zip(cells, targets, strict=True) if is_target) or None
+            for targets in tables.intervened[0].tolist()
+        ]
+    frame.to_csv(path, index=False, lineterminator="\n")
 
 
 def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> dict[str, Any]:

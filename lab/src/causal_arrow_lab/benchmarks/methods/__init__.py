@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.methods import arrow, effects, experiments, isolated, packages, references
+from causal_arrow_lab.benchmarks.methods import arrow, effects, isolated, packages, references
 from causal_arrow_lab.benchmarks.methods.packages import BOSS_SETTINGS, FLOP_SETTINGS, GES_SETTINGS, LEVELS, PC_SETTINGS
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Estimate,
@@ -200,12 +200,12 @@ METHODS = {
     "varsort": MethodKind(
         "Variance sorting",
         "Orders variables by variance, then regresses",
-        own_method(references.start_variance_sorting),
+        own_method(partial(references.start_sorting, references.variances)),
     ),
     "r2sort": MethodKind(
         "R² sorting",
         "Orders variables by how well the others explain them, then regresses",
-        own_method(references.start_r2_sorting),
+        own_method(partial(references.start_sorting, references.explained_variances)),
     ),
     "random": MethodKind("Random graph", "A random graph with 2p edges", own_method(references.start_random)),
     "empty": MethodKind("Empty graph", "No edges", own_method(references.start_empty)),
@@ -224,6 +224,6 @@ METHODS = {
 METHODS_FOR: Mapping[str, Mapping[str, MethodKind]] = {
     "graphs": METHODS,
     "effects": effects.EFFECT_METHODS,
-    "experiments": experiments.POLICIES,
+    "experiments": effects.POLICIES,
 }
 """The methods for what a suite asks for."""

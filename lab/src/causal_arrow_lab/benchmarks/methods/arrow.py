@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,9 +46,9 @@ def prepare_arrow(
 ) -> Method:
     """Prepare Arrow with the weights after the colon, else those of the options, else the bundled ones."""
     check_choice("--scale", options.scale, SCALES)
-    source, label, settings = arrow_settings(argument)
+    source, name, settings = arrow_settings(name, argument)
     return Method(
-        name=f"{name}:{label}" if argument else name,
+        name=name,
         settings={
             **settings,
             "rule": rule,
@@ -57,16 +58,25 @@ def prepare_arrow(
             **({"directions": directions} if directions != "network" else {}),
         },
         versions={"causal-arrow": __version__},
-        start=lambda: start_arrow(source, rule, options.device, options.scale, sees_experiments, directions),
+        start=partial(
+            start_arrow,
+            source,
+            options.device,
+            rule=rule,
+            scale=options.scale,
+            sees_experiments=sees_experiments,
+            directions=directions,
+        ),
         reads_tables=True,
     )
 
 
-def arrow_settings(argument: str) -> tuple[str, str, dict[str, str]]:
-    """The source of the weights, their label, and their entries in records."""
+def arrow_settings(name: str, argument: str) -> tuple[str, str, dict[str, str]]:
+    """The source of the weights, the name of a method with them, and their entries in records."""
     source = argument or DEFAULT_MODEL
     label = weights_label(source)
-    return source, label, {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
+    settings = {"weights": label, "weights_checksum": file_checksum(_weights_file(source))}
+    return source, f"{name}:{label}" if argument else name, settings
 
 
 def weights_label(source: str) -> str:
@@ -75,28 +85,24 @@ def weights_label(source: str) -> str:
     return names[-1] if names else source
 
 
-def start_arrow(
-    source: str,
-    rule: str,
-    device: str = "cpu",
-    scale: str = "auto",
-    sees_experiments: bool = True,
-    directions: str = "network",
-) -> Solve:
+def start_arrow(source: str, device: str, **how: Any) -> Solve:
     """Load the weights, and answer a small table, so that no dataset pays for what happens only once."""
+    model = loaded(source, device)
+
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        return infer(model, Observed.of(data), **how)
+
+    solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
+    return solve
+
+
+def loaded(source: str, device: str = "cpu") -> Network:
+    """The network, on one thread."""
     from causal_arrow.discovery.inference import ready_model
     from causal_arrow.network.forward import set_thread_count
 
     set_thread_count(1)
-    model = ready_model(source, device)
-
-    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        estimate = infer(model, Observed.of(data), rule, scale, sees_experiments, directions)
-        # A rule only chooses the graph. The probabilities are those of the method `arrow`, and judged there.
-        return estimate if rule == "map" else replace(estimate, probabilities=None, ancestors=None)
-
-    solve(np.random.default_rng(0).standard_normal((20, 3)), np.random.default_rng(0))
-    return solve
+    return ready_model(source, device)
 
 
 def infer(
@@ -124,17 +130,12 @@ def infer(
         return discover(table, settings).answer, reading
 
     (answer, reading), seconds = timed(work, time.process_time if on_cpu else time.perf_counter)
-    drawn = answer.sample(ANCESTOR_GRAPHS, np.random.default_rng(0)).graphs
-    probabilities = answer.edge_probabilities
-    return Estimate(
-        answer.adjacency,
-        probabilities,
-        probabilities,
-        seconds,
-        answer.confounding_probabilities,
-        reading or None,
-        ancestor_frequencies(drawn),
-    )
+    scores, probabilities, ancestors = answer.edge_probabilities, None, None
+    if rule == "map":  # other rules only choose the graph: the probabilities are judged once
+        drawn = answer.sample(ANCESTOR_GRAPHS, np.random.default_rng(0)).graphs
+        probabilities, ancestors = scores, ancestor_frequencies(drawn)
+    confounding = answer.confounding_probabilities
+    return Estimate(answer.adjacency, scores, probabilities, seconds, confounding, reading or None, ancestors)
 
 
 def as_far_as_it_reads(observed: Observed, reads: frozenset[str]) -> tuple[Table, dict[str, str]]:

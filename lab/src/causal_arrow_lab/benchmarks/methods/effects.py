@@ -1,4 +1,6 @@
-"""Methods that estimate effects: over Arrow's graphs, by one graph, by IDA, and by a regression on everything."""
+"""Methods that estimate effects, over Arrow's graphs, by one graph, by IDA and by a regression on everything; and
+policies that choose experiments, by Arrow's advice or without it.
+"""
 
 # P variables
 
@@ -6,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,8 +21,19 @@ from causal_arrow._version import __version__
 from causal_arrow.errors import TableError
 from causal_arrow.graphs.dag import skeleton_of
 from causal_arrow.tables.table import Table
-from causal_arrow_lab.benchmarks.effects import NOTHING, UNKNOWN, EffectEstimates, EffectTask, EstimatedEffect, Question
-from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads
+from causal_arrow_lab.benchmarks.effects import (
+    EXPERIMENTAL_OBSERVATIONS,
+    MAX_EXPERIMENTS,
+    NOTHING,
+    UNKNOWN,
+    Course,
+    EffectEstimates,
+    EffectTask,
+    EstimatedEffect,
+    ExperimentTask,
+    Question,
+)
+from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads, loaded
 from causal_arrow_lab.benchmarks.methods.packages import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Method,
@@ -42,7 +56,7 @@ Set = tuple[int, ...]
 Estimator = Callable[[EffectTask, Question, np.random.Generator], EstimatedEffect]
 
 GRAPHS = 1000
-"""Number of graphs over which an effect is averaged."""
+"""Number of graphs over which an effect is averaged, or from which an experiment is chosen and learned."""
 LEVEL = 0.9
 # The largest valid set: DoWhy's search for the best one fails on some graphs, and its default takes minutes.
 DOWHY_SETTINGS = {"identification": "maximal-adjustment", "estimate": "backdoor.linear_regression"}
@@ -57,9 +71,9 @@ def prepare_arrow(
     name: str, argument: str, options: MethodOptions, *, estimator: str = "linear", point: str = "median"
 ) -> Method:
     """Arrow's effects, over graphs drawn from the answer."""
-    source, label, settings = arrow_settings(argument)
+    source, name, settings = arrow_settings(name, argument)
     return Method(
-        name=f"{name}:{label}" if argument else name,
+        name=name,
         settings={**settings, "estimator": estimator, "graphs": GRAPHS, "point": point},
         versions={"causal-arrow": __version__},
         start=lambda: start_arrow(source, estimator, point),
@@ -71,7 +85,7 @@ def start_arrow(source: str, estimator: str, point: str) -> Any:
     from causal_arrow.discovery.effects.estimation import estimate_effect
     from causal_arrow.discovery.effects.questions import EffectQuestion
 
-    model = _ready(source)
+    model = loaded(source)
 
     def solve(task: EffectTask, generator: np.random.Generator) -> EffectEstimates:
         def work() -> tuple[tuple[EstimatedEffect, ...], dict[str, str]]:
@@ -79,18 +93,10 @@ def start_arrow(source: str, estimator: str, point: str) -> Any:
             found = []
             for question in task.questions:
                 # Nobody says here which of the two comes first.
-                asked = EffectQuestion(estimator, "optimal", question.level, order="free")
+                asked = EffectQuestion(estimator, level=question.level, order="free", between=question.between)
+                ends = question.treatment, question.outcome
                 try:
-                    effect = estimate_effect(
-                        answer,
-                        task.table,
-                        question.treatment,
-                        question.outcome,
-                        between=question.between,
-                        question=asked,
-                        count=GRAPHS,
-                        random=generator,
-                    )
+                    effect = estimate_effect(answer, task.table, *ends, asked, generator, GRAPHS)
                 except TableError:  # no variance of the treatment left, or an outcome that causes it in every graph
                     found.append(UNKNOWN)
                     continue
@@ -113,14 +119,6 @@ def with_zero(effect: Effect, point: str) -> EstimatedEffect:
         low = high = 0.0
     estimate = effect.mean * (1 - none) if point == "mean" else effect.median if none < 0.5 else 0.0
     return EstimatedEffect(estimate, low, high)
-
-
-def _ready(source: str) -> Network:
-    from causal_arrow.discovery.inference import ready_model
-    from causal_arrow.network.forward import set_thread_count
-
-    set_thread_count(1)
-    return ready_model(source, "cpu")
 
 
 def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
@@ -147,11 +145,11 @@ def start_true_graph(estimator: str) -> Any:
 
 def prepare_best_graph(name: str, argument: str, options: MethodOptions) -> Method:
     """Arrow's most probable graph, passed to DoWhy."""
-    source, label, settings = arrow_settings(argument)
+    source, name, settings = arrow_settings(name, argument)
     start = partial(_start_best_graph, source)
     prepared = method_of_package("dowhy", start, {}, extra="handover")(name, "", options)
     return Method(
-        f"{name}:{label}" if argument else name,
+        name,
         {**settings, **DOWHY_SETTINGS},
         {"causal-arrow": __version__, **prepared.versions},
         prepared.start,
@@ -161,7 +159,7 @@ def prepare_best_graph(name: str, argument: str, options: MethodOptions) -> Meth
 
 def _start_best_graph(source: str, settings: Mapping[str, Any]) -> Any:
     """DoWhy on Arrow's most probable graph: identification, then linear regression with its 90% interval."""
-    model = _ready(source)
+    model = loaded(source)
 
     def with_graph(task: EffectTask) -> Estimator:
         answer, _ = _answer(model, task.table)
@@ -349,3 +347,100 @@ EFFECT_METHODS = {
     ),
 }
 """The methods of the suite `effects`."""
+
+
+# Policies
+
+Choose = Callable[["Answer", ExperimentTask, Bools, list[str], np.random.Generator], list[str]]
+"""Chooses the next variables to set among the remaining ones, given graphs drawn from current knowledge."""
+
+
+def by_advice(
+    answer: Answer,
+    task: ExperimentTask,
+    graphs: Bools,
+    left: list[str],
+    generator: np.random.Generator,
+    *,
+    together: int = 1,
+) -> list[str]:
+    """Follow the advice of `next_experiment`."""
+    from causal_arrow.discovery.effects.planning import plan_experiments
+
+    plan = plan_experiments(
+        answer, task.table, graphs, budget=together, candidates=left, rows=EXPERIMENTAL_OBSERVATIONS, random=generator
+    )
+    return [each.variables[0] for each in plan.batch]
+
+
+def by_chance(
+    answer: Answer, task: ExperimentTask, graphs: Bools, left: list[str], generator: np.random.Generator
+) -> list[str]:
+    """Choose any variable."""
+    return [str(generator.choice(left))]
+
+
+def by_degree(
+    answer: Answer, task: ExperimentTask, graphs: Bools, left: list[str], generator: np.random.Generator
+) -> list[str]:
+    """Choose the variable with the most edges in the graph that is shown; among ties, any."""
+    degrees = skeleton_of(answer.adjacency).sum(axis=0)
+    order = generator.permutation(len(left))
+    return [left[max(order, key=lambda index: degrees[answer.index_of(left[index])])]]
+
+
+def prepare_policy(name: str, argument: str, options: MethodOptions, *, choose: Choose) -> Method:
+    """Prepare a policy; all of them learn from experiments in the same way, with the same network."""
+    source, name, settings = arrow_settings(name, argument)
+    start = partial(start_policy, source, choose)
+    return Method(name, {**settings, "graphs": GRAPHS}, {"causal-arrow": __version__}, start)
+
+
+def start_policy(source: str, choose: Choose) -> Any:
+    """Choose, carry out and learn from five experiments."""
+    from causal_arrow.discovery.effects.planning import knowledge_from
+
+    model = loaded(source)
+
+    def solve(task: ExperimentTask, generator: np.random.Generator) -> Course:
+        answer, _ = _answer(model, task.table)
+        shown = [answer.adjacency]
+        chosen: list[str] = []
+        seconds = 0.0
+        waiting: list[str] = []
+        while len(chosen) < MAX_EXPERIMENTS:
+            # The same seed for every policy, so that only their choices differ.
+            graphs = answer.sample(GRAPHS, np.random.default_rng(len(chosen))).graphs
+            if not waiting:
+                left = [name for name in answer.names if name not in chosen]
+                waiting, took = timed(partial(choose, answer, task, graphs, left, generator), clock=time.perf_counter)
+                seconds += took
+            name = waiting.pop(0)
+            known = knowledge_from(answer, task.table, task.carry_out(name), name, graphs)
+            answer = answer.refine(knowledge=known)
+            chosen.append(name)
+            shown.append(answer.adjacency)
+        return Course(tuple(shown), tuple(chosen), seconds)
+
+    return solve
+
+
+POLICIES = {
+    "arrow": MethodKind(
+        "Arrow",
+        "Set what `next_experiment` advises, and ask again. arrow:PATH takes other weights",
+        partial(prepare_policy, choose=by_advice),
+    ),
+    "arrow-together": MethodKind(
+        "Arrow, all at once",
+        "Set the five that it advises to set together",
+        partial(prepare_policy, choose=partial(by_advice, together=MAX_EXPERIMENTS)),
+    ),
+    "chance": MethodKind("Random choice", "Set any variable", partial(prepare_policy, choose=by_chance)),
+    "degree": MethodKind(
+        "Highest degree",
+        "Set the variable with the most edges in the graph that is shown",
+        partial(prepare_policy, choose=by_degree),
+    ),
+}
+"""The methods of the suite `experiments`."""

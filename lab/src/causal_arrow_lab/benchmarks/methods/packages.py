@@ -129,8 +129,6 @@ def start_flop(settings: Mapping[str, Any]) -> Solve:
     return solve
 
 
-# N observations, P variables
-
 # For methods of categories, numbers with more different values are cut at quantiles into levels.
 MAX_VALUES, LEVELS = 10, 4
 

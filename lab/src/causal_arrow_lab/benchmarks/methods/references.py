@@ -1,10 +1,8 @@
-"""Baselines that show how easy or hard a dataset is: no edges, random edges, orders by variances or R², and everything
-that independences identify.
+"""Baselines that show how easy or hard a dataset is: no edges, random edges, orders by variances or R², everything that
+independences identify, and the exact posterior over graphs of up to five variables, linear with normal noise.
 
-The exact posterior over all graphs of up to five variables, for linear equations with normal noise.
-
-Parameters have the normal–Wishart prior of the score BGe (Geiger and Heckerman 2002), under which graphs of one
-equivalence class explain every table equally well. Graphs have the prior of the suite `limit`. So in its row
+In that, parameters have the normal–Wishart prior of the score BGe (Geiger and Heckerman 2002), under which graphs of
+one equivalence class explain every table equally well. Graphs have the prior of the suite `limit`. So in its row
 normal-wishart this is the true posterior, and no method can know more. In other rows it is what can be known without
 knowing how strengths were drawn.
 """
@@ -83,24 +81,22 @@ def start_class_oracle() -> Solve:
     return solve
 
 
-def start_variance_sorting() -> Solve:
-    """Causes have smaller variances (Reisach et al. 2021): an artifact of many simulations that scaling removes."""
-    return _sort_and_regress(lambda data: data.var(axis=0))
-
-
-def start_r2_sorting() -> Solve:
-    """Causes are less predictable from all others (Reisach et al. 2023): an artifact that scaling does not remove."""
-    return _sort_and_regress(explained_variances)
+def variances(data: FloatArray) -> FloatArray:
+    """Variances, which grow along the causal order in many simulations (Reisach et al. 2021); scaling removes that."""
+    return np.asarray(data.var(axis=0))
 
 
 def explained_variances(data: FloatArray) -> FloatArray:
-    """R² of each variable regressed on all others, 1 − 1/(C⁻¹)_jj with C the correlation matrix.  (P,)"""
+    """R² of each variable regressed on all others, 1 − 1/(C⁻¹)_jj with C the correlation matrix.  (P,)
+
+    It grows along the causal order too (Reisach et al. 2023), whatever the scales.
+    """
     table = standardized(data)
     correlations = table.T @ table / len(table) + R2_RIDGE * np.eye(table.shape[1])
     return np.asarray(1 - 1 / np.diag(np.linalg.inv(correlations)))
 
 
-def _sort_and_regress(criterion: Callable[[FloatArray], FloatArray]) -> Solve:
+def start_sorting(criterion: Callable[[FloatArray], FloatArray]) -> Solve:
     """Sort variables by a criterion, then regress each on those before it."""
 
     def weights_of(data: FloatArray) -> FloatArray:
@@ -149,8 +145,7 @@ def forward_regression(candidates: FloatArray, target: FloatArray) -> FloatArray
     return coefficients
 
 
-# G graphs, P variables, N observations
-
+# The exact posterior: G graphs, P variables, N observations
 
 MAX_VARIABLES = LIMIT_VARIABLES[1]
 DEGREES = np.geomspace(MIN_DEGREES, MAX_DEGREES, 9)  # of the normal–Wishart distribution, equally likely
