@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any
 from causal_arrow._version import __version__
 
 if TYPE_CHECKING:
-    from causal_arrow.discovery.answer import Answer
-    from causal_arrow.discovery.causes import causes_of
-    from causal_arrow.discovery.discovery import Discovery
-    from causal_arrow.discovery.estimator import Arrow
-    from causal_arrow.discovery.pipeline import discover
-    from causal_arrow.discovery.settings import Settings
-    from causal_arrow.errors import ArrowError, ArrowWarning
-    from causal_arrow.examples import load_example
-    from causal_arrow.graphs.knowledge import Knowledge
-    from causal_arrow.many.folder import ManyAnswers
-    from causal_arrow.many.run import discover_many
-    from causal_arrow.network.checkpoint import load_model
-    from causal_arrow.notebook import explore
-    from causal_arrow.series.discovery import SeriesDiscovery
-    from causal_arrow.tables.options import ReadOptions
-    from causal_arrow.tables.reading import read_table
+    from causal_arrow.discovery.answer import Answer as Answer
+    from causal_arrow.discovery.causes import causes_of as causes_of
+    from causal_arrow.discovery.discovery import Discovery as Discovery
+    from causal_arrow.discovery.estimator import Arrow as Arrow
+    from causal_arrow.discovery.pipeline import discover as discover
+    from causal_arrow.discovery.settings import Settings as Settings
+    from causal_arrow.errors import ArrowError as ArrowError
+    from causal_arrow.errors import ArrowWarning as ArrowWarning
+    from causal_arrow.examples import load_example as load_example
+    from causal_arrow.graphs.knowledge import Knowledge as Knowledge
+    from causal_arrow.many.folder import ManyAnswers as ManyAnswers
+    from causal_arrow.many.run import discover_many as discover_many
+    from causal_arrow.network.checkpoint import load_model as load_model
+    from causal_arrow.notebook import explore as explore
+    from causal_arrow.series.discovery import SeriesDiscovery as SeriesDiscovery
+    from causal_arrow.tables.options import ReadOptions as ReadOptions
+    from causal_arrow.tables.reading import read_table as read_table
 
 _HOME = {
     "Answer": "causal_arrow.discovery.answer",
@@ -48,27 +49,7 @@ _HOME = {
     "read_table": "causal_arrow.tables.reading",
 }
 
-__all__ = [
-    "Answer",
-    "Arrow",
-    "ArrowError",
-    "ArrowWarning",
-    "Discovery",
-    "Knowledge",
-    "ManyAnswers",
-    "ReadOptions",
-    "SeriesDiscovery",
-    "Settings",
-    "__version__",
-    "causes_of",
-    "discover",
-    "discover_many",
-    "explore",
-    "load_example",
-    "load_model",
-    "read_table",
-]
-
+__all__ = ["__version__", *_HOME]
 
 _MOVED = {
     "ArrowConfig": "causal_arrow_lab.ArrowConfig",

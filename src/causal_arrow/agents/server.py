@@ -34,6 +34,7 @@ from causal_arrow.errors import PYTHON, ArrowError, ConfigurationError, TableErr
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory
 from causal_arrow.tables.options import READ_OPTIONS
+from causal_arrow.tables.table import Abilities
 from causal_arrow.text import counted
 from causal_arrow.web.messages import OF_FILES, TYPES
 from causal_arrow.web.uploads import MEGABYTE, Limits, OpenedFile, read_apart
@@ -138,8 +139,18 @@ class Folders:
 class Kept:
     """A discovery that was made here, and the lines of Python that make it again."""
 
+    name: str
     found: Discovery
     python: tuple[str, ...]
+
+    def answered(self, answer: str, line: str, caveats: Sequence[str] = (), **more: Any) -> Answered:
+        """What a tool says about the graph; `line` is the Python for it."""
+        caveats = [*caveats, *_caveats(self.found)]
+        return {"graph": self.name, "answer": answer, **more, "caveats": caveats, "python": self.lines(line)}
+
+    def lines(self, line: str) -> str:
+        """The Python that makes the discovery again, with one more line."""
+        return "\n".join([*self.python, line])
 
 
 @dataclass
@@ -151,23 +162,26 @@ class Desk:
     kept: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
     made: int = 0
 
+    @property
+    def able(self) -> Abilities:
+        """What the network of the server reads."""
+        return abilities(self.settings.model, ready_model(self.settings.model, self.settings.device))
+
     def open(self, path: str, reading: Reading | None, **more: Any) -> tuple[OpenedFile, Settings, str]:
         """A file as a table, how to read it, and that in Python."""
         given = _given(**({} if reading is None else reading.model_dump()), **more)
-        settings = self.settings.changed(**given)
         real, file = self.folders.file(path)
-        able = abilities(settings.model, ready_model(settings.model, settings.device))
-        opened = read_apart(file, LIMITS, able)
-        return opened, settings, ", ".join([repr(str(real)), *_arguments(given)])
+        opened = read_apart(file, LIMITS, self.able)
+        return opened, self.settings.changed(**given), ", ".join([repr(str(real)), *_arguments(given)])
 
-    def keep(self, found: Discovery, *python: str) -> str:
-        """A name for a discovery."""
+    def keep(self, found: Discovery, *python: str) -> Kept:
+        """Remember a discovery under a name."""
         self.made += 1
-        name = f"graph-{self.made}"
-        self.kept[name] = Kept(found, python)
+        kept = Kept(f"graph-{self.made}", found, python)
+        self.kept[kept.name] = kept
         while len(self.kept) > MAX_GRAPHS:
             self.kept.popitem(last=False)
-        return name
+        return kept
 
     def get(self, graph: str) -> Kept:
         """The discovery of this name."""
@@ -226,9 +240,8 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         from causal_arrow.tables.report import inspect_table
 
         opened, settings, call = desk.open(path, reading)
-        able = abilities(settings.model, ready_model(settings.model, settings.device))
-        table = read_table(opened.raw, settings.reading, abilities=able, strict=False)
-        report = inspect_table(table, training_range(settings.model), able)
+        table = read_table(opened.raw, settings.reading, abilities=desk.able, strict=False)
+        report = inspect_table(table, training_range(settings.model), desk.able)
         findings = [f"{finding.severity}: {finding.worded(WORDING)}" for finding in report.findings]
         return {
             "usable": not any(finding.severity == "problem" for finding in report.findings),
@@ -266,7 +279,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         own = {name: getattr(settings, name) for name in ("model", "device")}  # of this server
         own = {name: str(value) for name, value in own.items() if value != getattr(usual, name)}
         lines = "from causal_arrow import discover", f"found = discover({', '.join([call, *_arguments(own)])})"
-        return _graph(desk.keep(found, *lines), desk, found)
+        return _graph(desk.keep(found, *lines))
 
     @tool
     def add_knowledge(
@@ -304,7 +317,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         before = desk.get(graph)
         found = before.found.refine(knowledge=before.found.answer.knowledge | Knowledge(**statements))
         line = f"found = found.refine({', '.join(_arguments(statements))})"
-        return _graph(desk.keep(found, *before.python, line), desk, found)
+        return _graph(desk.keep(found, *before.python, line))
 
     @tool
     def estimate_effect(
@@ -329,14 +342,13 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         numbers = effect.to_dict()
         del numbers["by_adjustment_set"]
         caveats = [*numbers["sensitivity"], *numbers["notes"]]
-        return {
-            "graph": graph,
-            "answer": effect.lines[0],
-            "details": [line for line in effect.lines[1:] if line not in caveats],
+        return kept.answered(
+            effect.lines[0],
+            f"print(found.effect({call}))",
+            caveats,
+            details=[line for line in effect.lines[1:] if line not in caveats],
             **{name: value for name, value in numbers.items() if not isinstance(value, list)},
-            "caveats": [*caveats, *_caveats(kept.found)],
-            "python": _python(kept, f"print(found.effect({call}))"),
-        }
+        )
 
     @tool
     def test_graph(graph: GraphId) -> Answered:
@@ -345,13 +357,7 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         test = kept.found.falsify()
         content = test.to_dict()
         content |= {name: value[:MAX_LISTED] for name, value in content.items() if isinstance(value, list)}
-        return {
-            "graph": graph,
-            "answer": content.pop("sentence"),
-            **content,
-            "caveats": _caveats(kept.found),
-            "python": _python(kept, "print(found.falsify())"),
-        }
+        return kept.answered(content.pop("sentence"), "print(found.falsify())", **content)
 
     @tool
     def propose_experiment(
@@ -369,20 +375,15 @@ def create_server(folders: Sequence[Path], settings: Settings | None = None) -> 
         given = _given(target=target, candidates=candidates, rows=rows)
         plan = kept.found.next_experiment(**given)
         content = plan.to_dict()
-        return {
-            "graph": graph,
-            "answer": content["sentence"],
-            "experiments": content["experiments"][:MAX_LISTED],
-            "caveats": _caveats(kept.found),
-            "python": _python(kept, f"print(found.next_experiment({', '.join(_arguments(given))}))"),
-        }
+        line = f"print(found.next_experiment({', '.join(_arguments(given))}))"
+        return kept.answered(content["sentence"], line, experiments=content["experiments"][:MAX_LISTED])
 
     @tool
     def draw_graph(graph: GraphId) -> list[Any]:
         """Draw the graph as a picture, causes on top."""
         kept = desk.get(graph)
         caveats = "\n".join(f"- {caveat}" for caveat in _caveats(kept.found))
-        python = _python(kept, 'found.draw("graph.png")')
+        python = kept.lines('found.draw("graph.png")')
         return [Image(data=picture(kept.found), format="png"), f"Caveats:\n{caveats}\n\nPython:\n{python}"]
 
     return server
@@ -406,9 +407,9 @@ def picture(found: Discovery) -> bytes:
     return file.getvalue()
 
 
-def _graph(name: str, desk: Desk, found: Discovery) -> Answered:
+def _graph(kept: Kept) -> Answered:
     """A graph, for an assistant."""
-    answer = found.answer
+    answer = kept.found.answer
     edges = [
         {
             "cause": edge.source,
@@ -422,7 +423,7 @@ def _graph(name: str, desk: Desk, found: Discovery) -> Answered:
     pairs = [[pair.first, pair.second, round(pair.probability, 3)] for pair in answer.hidden_causes]
     left_out = f"{counted(len(edges) - MAX_LISTED, 'edge')} more, less probable" if len(edges) > MAX_LISTED else ""
     return {
-        "graph": name,
+        "graph": kept.name,
         "rows": answer.observations,
         "variables": list(answer.names),
         "edges": edges[:MAX_LISTED],
@@ -431,8 +432,8 @@ def _graph(name: str, desk: Desk, found: Discovery) -> Answered:
         "hidden_causes": pairs[:MAX_LISTED],
         "beliefs": [each.to_dict() for each in answer.beliefs],
         "knowledge": answer.knowledge.to_dict(),
-        "caveats": _caveats(found),
-        "python": _python(desk.get(name), "print(found)"),
+        "caveats": _caveats(kept.found),
+        "python": kept.lines("print(found)"),
     }
 
 
@@ -454,7 +455,3 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _arguments(given: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value!r}" for name, value in given.items()]
-
-
-def _python(kept: Kept, *lines: str) -> str:
-    return "\n".join([*kept.python, *lines])

@@ -13,8 +13,15 @@ import typer
 from rich.text import Text
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, folder, print_json, print_rest, print_table, print_warnings
-from causal_arrow.cli.destination import Destination
+from causal_arrow.cli.console import (
+    Destination,
+    console,
+    folder,
+    print_json,
+    print_rest,
+    print_table,
+    print_warnings,
+)
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import console, print_lines, print_rest, print_table
+from causal_arrow.cli.console import console, print_frame, print_lines, print_rest, print_table
 from causal_arrow.errors import ConfigurationError, Remedy
 from causal_arrow.text import capitalized, counted, listed
 
@@ -145,27 +144,14 @@ def _print_effect(effect: Effect, show: int, groups: Any) -> None:
     print_lines(effect.lines)
     screen = console()
     if groups is not None:
-        rows = [
-            (name, f"{count:,}", *(f"{value:.4g}" for value in values))
-            for name, count, *values in groups.itertuples(index=False, name=None)
-        ]
         screen.print()
-        print_table(groups.columns, rows, numbers=groups.columns[1:])
-    if len(effect.sets) < 2 or not show:
-        return
-    frame = effect.by_adjustment_set
-    numbers = ("frequency", "effect", "low", "high")
-    rows = [
-        (f"{row.frequency:.3f}", f"{row.effect:.4g}", f"{row.low:.4g}", f"{row.high:.4g}", _members(row.adjustment_set))
-        for row in frame.head(show).itertuples(index=False)
-    ]
-    screen.print()
-    print_table((*numbers, "adjustment set"), rows, numbers)
-    print_rest(len(frame), show)
-
-
-def _members(names: Sequence[str]) -> str:
-    return ", ".join(names) or "(nothing)"
+        print_frame(groups, "", ",", ".4g", ".4g", ".4g")
+    if len(effect.sets) > 1 and show:
+        sets = effect.by_adjustment_set[["frequency", "effect", "low", "high", "adjustment_set"]].head(show)
+        screen.print()
+        names = [", ".join(members) or "(nothing)" for members in sets.adjustment_set]
+        print_frame(sets.assign(adjustment_set=names), ".3f", ".4g", ".4g", ".4g", "")
+        print_rest(len(effect.sets), show)
 
 
 def _print_effects(effects: Effects, show: int) -> None:
@@ -239,11 +225,8 @@ def _print_causes(found: ProbableCauses, show: int) -> None:
     first, *others = found.sentences
     screen = console()
     screen.print(f"{first}\n", style="bold")
-    rows = [
-        (name, f"{probability:.2f}", f"{direct:.2f}")
-        for name, probability, direct in zip(found.names, found.probability, found.direct, strict=True)
-    ]
-    print_table(("column", "cause", "direct"), rows[:show], numbers=("cause", "direct"))
+    frame = found.to_frame().rename(columns={"cause": "column", "cause_probability": "cause"})
+    print_frame(frame[["column", "cause", "direct"]].head(show), "", ".2f", ".2f")
     for other in others:
         screen.print(other)
 
@@ -361,20 +344,12 @@ def _print_plan(plan: ExperimentPlan, show: int) -> None:
     screen = console()
     screen.print(plan.sentence, style="bold")
     if plan.experiments[:show]:
-        numbers = ("share" if plan.about_effect else "bits", "affected", "batch")
-        rows = [
-            (
-                "randomize" if each.action == "set" else each.action,
-                each.name,
-                f"{each.gain:.3f}",
-                "" if math.isnan(each.affected) else f"{each.affected:.1f}",
-                str(plan.place_in_batch(each) or ""),
-                *([] if plan.about_effect else [each.settles_in_words]),
-            )
-            for each in plan.experiments[:show]
-        ]
+        unit = "share" if plan.about_effect else "bits"
+        frame = plan.to_frame().head(show).replace({"action": {"set": "randomize"}})
+        frame = frame.rename(columns={"gain": unit, "settles": "most about"})
+        columns = ["action", "variable", unit, "affected", "batch", *([] if plan.about_effect else ["most about"])]
         screen.print()
-        print_table(("action", "variable", *numbers, *([] if plan.about_effect else ["most about"])), rows, numbers)
+        print_frame(frame[columns], *("", "", ".3f", ".1f", "d", "")[: len(columns)])
     print_rest(len(plan.experiments), show)
     if plan.left_out:
         screen.print(f"Not considered, because they cannot be randomized or have been: {listed(plan.left_out)}.")

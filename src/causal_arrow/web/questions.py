@@ -19,8 +19,8 @@ from causal_arrow.discovery.uncertainty import EdgeStability, ancestor_frequenci
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.scales import has_logarithms
-from causal_arrow.tables.table import Column, Table
-from causal_arrow.text import counted, counted_share, in_digits
+from causal_arrow.tables.table import Table
+from causal_arrow.text import capitalized, counted, counted_share, in_digits
 from causal_arrow.web.messages import Facts
 from causal_arrow.web.sessions import EffectAsked
 
@@ -265,7 +265,7 @@ def effect_facts(found: Discovery, asked: EffectAsked) -> Facts:
         "unit": effect.unit if effect.level is None else f"in {effect.subject}",
         "cautions": _cautions(effect),
         "plot": _effect_plot(effect),
-        "plain": plain_difference(found.table, asked),
+        "plain": _plain_difference(found, asked),
     }
 
 
@@ -288,53 +288,12 @@ def _effect_plot(effect: Effect) -> Facts:
     return {"points": points.tolist(), "layers": layers}
 
 
-MIN_ROWS = 3
-
-
-def plain_difference(table: Table, asked: EffectAsked) -> Facts | None:
-    """The difference in means, or the slope of a straight line; None for an outcome that has neither."""
-    cause, effect = (table.columns[table.names.index(name)] for name in (asked.cause, asked.effect))
-    if effect.kind == "category" or asked.level is not None:
-        return None
-    values = table.values[:, [table.names.index(asked.cause), table.names.index(asked.effect)]]
-    x, y = values[~np.isnan(values).any(axis=1)].T
-    if cause.levels:
-        first, second = asked.between or (cause.levels[0], cause.levels[min(1, len(cause.levels) - 1)])
-        groups = [y[x == cause.levels.index(level)] for level in (first, second) if level in cause.levels]
-        if len(groups) < 2 or min(map(len, groups)) < 1:
-            return None
-        means = [float(group.mean()) for group in groups]
-        before, after = map(in_digits, means)
-        words = f"{_compared(effect, 'Mean')}: {before} with {cause.name} = {first}, {after} with {second}."
-        return {"value": means[1] - means[0], "words": f"{words} {NOT_ADJUSTED}"}
-    change = _distance(asked)
-    if len(x) < MIN_ROWS or x.std() == 0 or change is None:
-        return None
-    slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1)) * change
-    how = "goes up by one" if asked.between is None else f"goes from {asked.between[0]} to {asked.between[1]}"
-    words = f"Along a straight line, {_compared(effect)} changes by {in_digits(slope)} when {cause.name} {how}."
-    return {"value": slope, "words": f"{words} {NOT_ADJUSTED}"}
-
-
-NOT_ADJUSTED = "That is the plain difference, without adjustment."
-
-
-def _compared(effect: Column, statistic: str = "") -> str:
-    """A number, the share of the second of two levels, or the index of a level in order."""
-    if len(effect.levels) == 2:
-        return f"{'Share' if statistic else 'the share'} of {effect.name} = {effect.levels[1]}"
-    name = f"{effect.name} (levels counted from 0)" if effect.levels else effect.name
-    return f"{statistic} of {name}" if statistic else name
-
-
-def _distance(asked: EffectAsked) -> float | None:
-    if asked.between is None:
-        return 1.0
-    try:
-        return float(asked.between[1]) - float(asked.between[0])
-    except ValueError:
-        return None
-
+def _plain_difference(found: Discovery, asked: EffectAsked) -> Facts:
+    """The difference without adjustment: of means, or along a straight line."""
+    between, level = asked.between, asked.level
+    plain = found.effect(asked.cause, asked.effect, between=between, level=level, estimator="linear", adjust_for=[])
+    words = f"{capitalized(plain.subject)} changes by {in_digits(plain.median)} {plain.change}"
+    return {"value": plain.median, "words": f"{words}: that is the plain difference, without adjustment."}
 
 MAX_INDEPENDENCES = 500
 """Number of independences to list, those that the data contradict most first."""

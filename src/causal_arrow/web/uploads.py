@@ -8,7 +8,6 @@ import io
 import multiprocessing
 import time
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,6 +32,7 @@ ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet")
 UNPACKED = 4
 """A compressed file may hold this many times the bytes of the largest file."""
 FIRST_BYTES = MEGABYTE
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,6 @@ class Limits:
     """Time that reading a small file may take; a large one has a second more per megabyte."""
     most_readers: int = 4
     """Files that are read at the same time."""
-
-    def seconds_to_read(self, file: FileInMemory) -> float:
-        """Time that reading the file may take."""
-        return self.most_read_seconds + len(file.content) / MEGABYTE
 
     def too_much_memory(self) -> TableError:
         """The refusal of a file that needs too much memory to read."""
@@ -92,12 +88,24 @@ class Limits:
         ending = file.suffix.lower()
         if ending not in ENDINGS:
             raise TableError(f"Cannot read {file.name!r}: expected a name that ends in {', '.join(ENDINGS)}.")
+        start, unpacked = file.content[:FIRST_BYTES], 0
+        # What is damaged counts as small: the reader says so in its own words.
+        with contextlib.suppress(Exception):
+            if ending == ".xlsx":
+                with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+                    unpacked = sum(entry.file_size for entry in archive.infolist())
+            elif ending == ".parquet":
+                unpacked = _bytes_in_parquet(file)
+            elif file.content.startswith(GZIP):
+                with gzip.open(file.open()) as packed:
+                    start = piece = packed.read(FIRST_BYTES)
+                    while piece and unpacked <= UNPACKED * self.most_bytes:
+                        unpacked += len(piece)
+                        piece = packed.read(FIRST_BYTES)
+        if unpacked > UNPACKED * self.most_bytes:
+            raise self.too_many_bytes()
         if ending in TEXT_ENDINGS:
-            self._check_text(file)
-        elif ending == ".xlsx":
-            self._check_workbook(file)
-        else:
-            self._check_parquet(file)
+            self._check_lines(start)
 
     def check_width(self, columns: int) -> None:
         """TableError for a table with too many columns to choose from."""
@@ -115,48 +123,21 @@ class Limits:
                 "reads: leave some out, or use the command line."
             )
 
-    def _check_text(self, file: FileInMemory) -> None:
-        start = file.content[:FIRST_BYTES]
-        if file.content.startswith(b"\x1f\x8b"):
-            start = b""
-            unpacked = 0
-            try:
-                with gzip.open(file.open()) as packed:
-                    while unpacked <= UNPACKED * self.most_bytes and (piece := packed.read(FIRST_BYTES)):
-                        start = start or piece
-                        unpacked += len(piece)
-            except (OSError, EOFError, ValueError, zlib.error):
-                return  # damaged: the reader says so in its own words
-            if unpacked > UNPACKED * self.most_bytes:
-                raise self.too_many_bytes()
+    def _check_lines(self, start: bytes) -> None:
+        """TableError for lines of so many fields that pandas would need gigabytes before they could be counted."""
         longest = max((line.count(sign) for line in start.split(b"\n")[:100] for sign in b",;\t| "), default=0)
-        if longest > 4 * MAX_VARIABLES:  # pandas would need gigabytes before the columns could be counted
+        if longest > 4 * MAX_VARIABLES:
             raise TableError(
                 f"A line of the file has more than {longest:,} fields: expected one column per variable, at most "
                 f"{self.most_variables:,} of them."
             )
 
-    def _check_workbook(self, file: FileInMemory) -> None:
-        try:
-            with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-                unpacked = sum(entry.file_size for entry in archive.infolist())
-        except (zipfile.BadZipFile, OSError, ValueError):
-            return
-        if unpacked > UNPACKED * self.most_bytes:
-            raise self.too_many_bytes()
 
-    def _check_parquet(self, file: FileInMemory) -> None:
-        try:
-            from pyarrow import parquet
+def _bytes_in_parquet(file: FileInMemory) -> int:
+    from pyarrow import parquet
 
-            facts = parquet.ParquetFile(file.open()).metadata
-        except Exception:  # no pyarrow, or no Parquet: the reader says so in its own words
-            return
-        self.check_width(facts.num_columns)
-        if sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups)) > (
-            UNPACKED * self.most_bytes
-        ):
-            raise self.too_many_bytes()
+    facts = parquet.ParquetFile(file.open()).metadata
+    return sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
 
 
 SEED = 0
@@ -240,7 +221,7 @@ def apart(
     sender.close()
     try:
         _wait(receiver, None, is_wanted)  # the time of a busy machine to start it does not count
-        result = _wait(receiver, time.monotonic() + limits.seconds_to_read(file), is_wanted)
+        result = _wait(receiver, time.monotonic() + limits.most_read_seconds + len(file.content) / MEGABYTE, is_wanted)
     except EOFError:  # killed, by the system or by a library that ran out of memory
         raise limits.too_much_memory() from None
     except TimeoutError:
@@ -291,12 +272,8 @@ def _limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _do_nothing() -> None:
-    """Work of a child that is only started to have the next ones start at once."""
-
-
 def warm_up() -> None:
-    """Start the process that later ones are copied from."""
-    child = _context().Process(target=_do_nothing, daemon=True)  # type: ignore[attr-defined]
+    """Start the process that later ones are copied from, by a child that does nothing."""
+    child = _context().Process(daemon=True)  # type: ignore[attr-defined]
     child.start()
     child.join()
