@@ -148,20 +148,16 @@ def to_dot(answer: Answer) -> str:
 
     A dashed line with heads at both ends is a hidden common cause.
     """
-    styles = {"strong": "solid", "moderate": "solid", "weak": "dashed"}
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
     names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
     lines += [f"  {names[name]};" for name in answer.names]
     for edge in answer.edges:
-        look = {
-            "penwidth": f"{0.5 + 2 * edge.probability:.2f}",
-            "style": styles[edge.direction],
-            "arrowhead": "normal" if edge.direction == "strong" else "empty",
-            "tooltip": _quoted(f"probability {edge.probability:.3f}, direction {edge.direction}"),
-            "probability": f"{edge.probability:.{DIGITS}f}",
-        }
-        attributes = ", ".join(f"{name}={value}" for name, value in look.items())
-        lines.append(f"  {names[edge.source]} -> {names[edge.target]} [{attributes}];")
+        style = "dashed" if edge.direction == "weak" else "solid"
+        head = "normal" if edge.direction == "strong" else "empty"
+        tooltip = _quoted(f"probability {edge.probability:.3f}, direction {edge.direction}")
+        look = f"penwidth={0.5 + 2 * edge.probability:.2f}, style={style}, arrowhead={head}, tooltip={tooltip}"
+        ends = f"{names[edge.source]} -> {names[edge.target]}"
+        lines.append(f"  {ends} [{look}, probability={edge.probability:.{DIGITS}f}];")
     for pair in answer.hidden_causes:
         tooltip = _quoted(f"hidden common cause, probability {pair.probability:.3f}")
         attributes = f"dir=both, style=dashed, constraint=false, tooltip={tooltip}, probability={pair.probability:.6f}"
@@ -182,10 +178,12 @@ def to_dagitty(answer: Answer) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+
+
 def _quoted(name: str) -> str:
     """A name in quotes, as Graphviz and DAGitty read it."""
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
-    return '"' + "".join(escapes.get(letter, letter) for letter in name) + '"'
+    return f'"{name.translate(_ESCAPES)}"'
 
 
 TEXT_FORMATS: dict[str, Callable[[Answer], str]] = {
@@ -251,8 +249,8 @@ def _mention_left_out(answer: Answer, export: str) -> None:
 
 def left_out_sentence(answer: Answer) -> str:
     """Name the hidden common causes that an export of directed edges leaves out; the first few of many."""
-    count, named = counted(len(answer.hidden_causes), "pair"), list(map(str, answer.hidden_causes))
-    return f"Left out: {count} with a hidden common cause, {first_few(named, MAX_LEFT_OUT)}."
+    pairs, named = counted(len(answer.hidden_causes), "pair"), list(map(str, answer.hidden_causes))
+    return f"Left out: {pairs} with a hidden common cause, {first_few(named, MAX_LEFT_OUT)}."
 
 
 def _package(module: str, name: str) -> Any:
