@@ -19,7 +19,6 @@ from causal_arrow_lab.skeleton_order import (
     MAX_VARIABLES_EXACT,
     NetworkOutput,
     SkeletonOrder,
-    order_consistency,
     orient,
 )
 
@@ -265,73 +264,19 @@ def test_marginals_recover_the_distribution(variables: int, seed: int, scale: fl
 
 @pytest.mark.parametrize("bad", [[[0, 0.0], [0.3, 0]], [[0, 0.6], [0.4, 0]], [[0, math.nan], [0.4, 0]]])
 def test_marginals_without_log_ratios_are_refused(bad: list[list[float]]) -> None:
-    for function in (SkeletonOrder.from_marginals, order_consistency):
-        with pytest.raises(GraphError, match="pseudo-count"):
-            function(torch.tensor(bad))
+    with pytest.raises(GraphError, match="pseudo-count"):
+        SkeletonOrder.from_marginals(torch.tensor(bad))
 
 
-# Consistency
-
-
-def cyclic_marginals(strength: float) -> Tensor:
-    """Variable 0 tends to precede 1, 1 to precede 2, and 2 to precede 0, with log-odds `strength` each."""
-    log_ratios = torch.zeros(3, 3, dtype=torch.float64)
-    for j, k in ((0, 1), (1, 2), (2, 0)):
-        log_ratios[j, k], log_ratios[k, j] = strength, -strength
-    return 0.8 * torch.sigmoid(log_ratios)
-
-
-def test_cyclic_preferences_are_not_representable() -> None:
-    """Proposition 2. A pure cycle has no potential at all, so all of it is cyclic."""
-    consistency = order_consistency(cyclic_marginals(0.7))
-    assert not consistency.representable()
-    assert float(consistency.cyclic_share) == pytest.approx(1)
-    assert float(consistency.largest_curl) == pytest.approx(3 * 0.7)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_marginals_of_every_skeleton_order_distribution_are_representable(dtype: torch.dtype) -> None:
-    consistency = order_consistency(random_distribution(30, 7, scale=3, dtype=dtype).edge_marginals())
-    assert consistency.representable().all()
-    assert consistency.cyclic_share.max() < 1e-5
-
-
-def test_a_mixture_of_dags_can_have_cyclic_preferences() -> None:
-    """Appendix B.4: acyclic graphs one by one, a cycle in aggregate. Three chains, each starting one variable later."""
-    chains = torch.zeros(3, 3, 3)
-    for start in range(3):
-        first, second, third = (torch.arange(3) + start) % 3
-        chains[start, first, second] = chains[start, second, third] = chains[start, first, third] = 1
-    assert is_acyclic(chains.numpy()).all()
-    consistency = order_consistency(0.9 * chains.mean(0))
-    assert not consistency.representable()
-    assert float(consistency.largest_curl) == pytest.approx(3 * math.log(2), rel=1e-5)
-
-
-def test_the_cyclic_share_is_the_size_of_the_least_squares_residual() -> None:
-    generator = seeded()
-    marginals = torch.rand(5, 5, generator=generator, dtype=torch.float64) / 2 + 1e-3
+def test_scores_of_marginals_without_an_order_are_those_of_least_squares() -> None:
+    marginals = torch.rand(5, 5, generator=seeded(), dtype=torch.float64) / 2 + 1e-3
     marginals.fill_diagonal_(0)
     j, k = torch.triu_indices(5, 5, 1)
     log_ratios = torch.log(marginals[j, k] / marginals[k, j])
     differences = torch.zeros(len(j), 5, dtype=torch.float64)
     differences[torch.arange(len(j)), j], differences[torch.arange(len(j)), k] = 1, -1
     scores = torch.linalg.pinv(differences) @ log_ratios
-    residual = log_ratios - differences @ scores
-    curl = torch.zeros(5, 5, dtype=torch.float64)
-    curl[j, k], curl[k, j] = log_ratios, -log_ratios
-    largest = max(abs(float(curl[a, b] + curl[b, c] + curl[c, a])) for a, b, c in permutations(range(5), 3))
-
-    consistency = order_consistency(marginals)
-    assert float(consistency.cyclic_share) == pytest.approx(float(residual.norm() / log_ratios.norm()))
-    assert float(consistency.largest_curl) == pytest.approx(largest)
     torch.testing.assert_close(SkeletonOrder.from_marginals(marginals).order_scores, scores)
-
-
-def test_no_preference_at_all_is_consistent() -> None:
-    consistency = order_consistency(torch.full((4, 4), 0.2))
-    assert consistency.representable()
-    assert float(consistency.cyclic_share) == 0
 
 
 # The most probable graph

@@ -86,13 +86,22 @@ class SkeletonOrder:
 
             ν_jk = r_jk + r_kj            s_j − s_k = ρ_jk = log(r_jk / r_kj)
 
-        Marginals that no skeleton–order distribution has get the scores closest to ρ in least squares;
-        `order_consistency` measures how close that is.
+        Marginals that no skeleton–order distribution has get the scores closest to ρ in least squares: averages over
+        rows of ρ.
         """
-        log_ratios = _log_ratios(edge_marginals)
-        skeleton_probabilities = _widened(edge_marginals + edge_marginals.mT)
-        skeleton_logits = skeleton_probabilities.masked_fill(~_pairs(edge_marginals), 0.5).logit()
-        return cls(skeleton_logits, _potential(log_ratios))
+        pairs, both_ways = _pairs(edge_marginals), edge_marginals + edge_marginals.mT
+        impossible = pairs & ~((edge_marginals > 0) & (both_ways < 1))
+        if impossible.any():
+            index = tuple(impossible.nonzero()[0].tolist())
+            raise GraphError(
+                "Expected edge marginals with r_jk > 0 and r_jk + r_kj < 1 for all pairs, "
+                f"got r_jk = {edge_marginals[index]:.4g} and r_jk + r_kj = {both_ways[index]:.4g} at {list(index)}. "
+                "Marginals that are frequencies need a pseudo-count."
+            )
+        log_marginals = _widened(edge_marginals).masked_fill(~pairs, 1.0).log()
+        log_ratios = log_marginals - log_marginals.mT
+        skeleton_logits = _widened(both_ways).masked_fill(~pairs, 0.5).logit()
+        return cls(skeleton_logits, log_ratios.sum(-1) / max(log_ratios.shape[-1], 1))
 
     def __getitem__(self, index: int | slice | Tensor) -> SkeletonOrder:
         """The distribution of one task of a batch, or a smaller batch."""
@@ -231,39 +240,6 @@ class SkeletonOrder:
         return terms.masked_fill(~self._pairs(), 0.0).triu(1).sum(dim=(-2, -1))
 
 
-@dataclass(frozen=True, eq=False)
-class OrderConsistency:
-    """Distance of pairwise preferences from a single order score for each variable; all zeros when they have one.
-
-    The log-ratios ρ_jk = log(r_jk / r_kj) split into differences of a potential and a cyclic part that no potential
-    explains (a Hodge decomposition).
-    """
-
-    cyclic_share: Tensor  # (...) between 0 and 1: Euclidean size of the cyclic part divided by that of ρ
-    largest_curl: Tensor  # (...) the largest |ρ_ij + ρ_jk + ρ_ki| over triples, in log-odds
-
-    def representable(self, tolerance: float = 1e-3) -> Tensor:
-        """Whether a SkeletonOrder has these marginals, proposition 2: no triple has a curl.  (...) bool"""
-        return self.largest_curl <= tolerance
-
-
-def order_consistency(edge_marginals: Tensor) -> OrderConsistency:
-    """Rate how well one score per variable explains the directions in `edge_marginals` (..., P, P), proposition 2."""
-    log_ratios = _log_ratios(edge_marginals)
-    potential = _potential(log_ratios)
-    differences = potential.unsqueeze(-1) - potential.unsqueeze(-2)
-    cyclic = (log_ratios - differences).masked_fill(~_pairs(log_ratios), 0.0)  # (..., P, P)
-    size = torch.linalg.matrix_norm(log_ratios)
-    cyclic_size = torch.linalg.matrix_norm(cyclic)
-    largest_curl = torch.zeros_like(size)
-    for i in range(log_ratios.shape[-1]):
-        # ρ and its cyclic part have the same curls. Where j or k equals i, the sum is zero.
-        curls = cyclic[..., i, :, None] + cyclic + cyclic[..., None, :, i]
-        largest_curl = largest_curl.maximum(curls.abs().amax(dim=(-2, -1)))
-    cyclic_share = torch.where(size > 0, cyclic_size / size, 0.0)
-    return OrderConsistency(cyclic_share, largest_curl)
-
-
 def _widened(values: Tensor) -> Tensor:
     """The values in float32 at least."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
@@ -272,27 +248,6 @@ def _widened(values: Tensor) -> Tensor:
 def _pairs(matrix: Tensor) -> Tensor:
     """The entries of a matrix that count, j ≠ k.  (P, P) bool"""
     return ~torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device)
-
-
-def _log_ratios(edge_marginals: Tensor) -> Tensor:
-    """ρ_jk = log(r_jk / r_kj), zero on the diagonal; GraphError where it does not exist.  (..., P, P)"""
-    pairs = _pairs(edge_marginals)
-    both_ways = edge_marginals + edge_marginals.mT
-    impossible = pairs & ~((edge_marginals > 0) & (both_ways < 1))
-    if impossible.any():
-        index = tuple(impossible.nonzero()[0].tolist())
-        raise GraphError(
-            "Expected edge marginals with r_jk > 0 and r_jk + r_kj < 1 for all pairs, "
-            f"got r_jk = {edge_marginals[index]:.4g} and r_jk + r_kj = {both_ways[index]:.4g} at {list(index)}. "
-            "Marginals that are frequencies need a pseudo-count."
-        )
-    log_marginals = _widened(edge_marginals).masked_fill(~pairs, 1.0).log()
-    return log_marginals - log_marginals.mT
-
-
-def _potential(log_ratios: Tensor) -> Tensor:
-    """The scores whose differences are closest to ρ in least squares, with mean zero: averages over rows.  (..., P)"""
-    return log_ratios.sum(-1) / max(log_ratios.shape[-1], 1)
 
 
 @lru_cache(maxsize=MAX_VARIABLES_EXACT)
