@@ -37,8 +37,7 @@ JOINTS = {
 WHOLES = {"root": "nothing in the table causes {}", "leaf": "{} causes nothing in the table"}
 """Statements about one variable, whose name follows the word."""
 FIELDS = ("statement", "probability", "who", "why")
-MAX_TEXT = 1000
-"""Characters of who believes something, and why."""
+MAX_TEXT = 1000  # characters of who believes something, and why
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,7 @@ class Belief:
 
     @property
     def log_odds(self) -> float:
-        """log p / (1 − p): the weight of evidence; infinite for what is certain.
-
-        Examples
-        --------
-        >>> Belief("a -> b", 0.5).log_odds
-        0.0
-        """
+        """log p / (1 − p): the weight of evidence; infinite for what is certain."""
         if self.probability in (0.0, 1.0):
             return math.copysign(math.inf, self.probability - 0.5)
         return math.log(self.probability) - math.log1p(-self.probability)
@@ -98,13 +91,7 @@ class Belief:
         return f"{words.format(*self.names)} ({behind})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The belief as JSON can hold it.
-
-        Examples
-        --------
-        >>> Belief("leaf stay", 0.9).to_dict()
-        {'statement': 'leaf stay', 'probability': 0.9}
-        """
+        """The belief as JSON can hold it."""
         return {name: getattr(self, name) for name in FIELDS if getattr(self, name) != ""}
 
 
@@ -133,13 +120,7 @@ class WeighedBelief(Readable):
         return f"Believed: {self.belief}. Without beliefs {self.without:.2f}, with all of them {self.with_beliefs:.2f}."
 
     def to_dict(self) -> dict[str, Any]:
-        """The belief and both probabilities as JSON can hold them.
-
-        Examples
-        --------
-        >>> weighed.to_dict()["with_beliefs"]
-        0.8
-        """
+        """The belief and both probabilities as JSON can hold them."""
         shares = {"without": self.without, "with_beliefs": self.with_beliefs}
         rounded = {name: None if math.isnan(share) else round(share, 6) for name, share in shares.items()}
         return {**self.belief.to_dict(), **rounded}

@@ -24,10 +24,8 @@ Edge = tuple[str, str]
 
 JSON_FORMAT = "causal-arrow-graph"
 JSON_VERSION = 1
-MAX_VARIABLES = 5000
-"""A graph takes memory for each pair of variables."""
-MAX_EDGES = MAX_WORDS = 1_000_000
-"""Maximum number of edges, and of words, in a text."""
+MAX_VARIABLES = 5000  # a graph takes memory for each pair of variables
+MAX_EDGES = MAX_WORDS = 1_000_000  # maximum number of edges, and of words, in a text
 MAX_DEPTH = 100
 MAX_ATTRIBUTE = len("dir=both")  # longer attributes are skipped
 
@@ -58,22 +56,13 @@ class NamedGraph:
     """True for pairs that share a hidden cause, symmetric; None if the file has no hidden causes."""
 
     def arranged_as(self, names: Sequence[str]) -> NamedGraph:
-        """The same graph with its variables in another order; a GraphError if `names` are not its variables.
-
-        Examples
-        --------
-        >>> graph.arranged_as(["cancer", "smoking", "age"]).names
-        ('cancer', 'smoking', 'age')
-        """
+        """The same graph with its variables in another order; a GraphError if `names` are not its variables."""
         here, there = set(self.names), set(names)
         if here < there and not self.lists_all:
             return graph_from_edges(self.edges(), names, self.hidden_causes())
         if here != there:
-            only = "; ".join(
-                f"only the {which} has {listed(sorted(some), most=5)}"
-                for which, some in (("first", there - here), ("second", here - there))
-                if some
-            )
+            sides = (("first", there - here), ("second", here - there))
+            only = "; ".join(f"only the {side} has {listed(sorted(some), most=5)}" for side, some in sides if some)
             raise GraphError(f"The two graphs must have the same variables, but {only}.")
         index_of = {name: index for index, name in enumerate(self.names)}
         indices = [index_of[name] for name in names]

@@ -28,8 +28,7 @@ Indices = NDArray[np.intp]
 
 # Log-odds of what is practically certain: a probability of 1 − 2·10⁻⁹.
 CERTAIN = 20.0
-MAX_TEMPERATURE = 10.0
-"""The largest temperature: divided by it, the order scores of copies still leave no uncertainty."""
+MAX_TEMPERATURE = 10.0  # the largest temperature: divided by it, the order scores of copies still leave no uncertainty
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,7 @@ PGMPY_NAMES = {
 }
 
 ARROW, TWO_HEADED_ARROW = JOINTS["edge"][0], JOINTS["hidden"][0]
-ANY = "*"
-"""Stands for every variable in edges and pairs, and for every other variable in tiers."""
+ANY = "*"  # stands for every variable in edges and pairs, and for every other variable in tiers
 CERTAIN = {
     ("edge", 1.0): "required",
     ("edge", 0.0): "forbidden",
@@ -47,12 +46,9 @@ CERTAIN = {
     ("hidden", 0.0): "no_hidden_cause",
 }
 """Beliefs, by kind and probability, that are knowledge."""
-ALL_PAIRS = "all"
-"""In `no_hidden_cause`: no two variables share one."""
-MAX_BYTES = 2**24
-"""Bytes of a knowledge file: sixteen megabytes hold a million edges."""
-MAX_NAMED = 5
-"""Unknown variables that a message names."""
+ALL_PAIRS = "all"  # in `no_hidden_cause`: no two variables share one
+MAX_BYTES = 2**24  # bytes of a knowledge file: sixteen megabytes hold a million edges
+MAX_NAMED = 5  # unknown variables that a message names
 
 
 @dataclass(frozen=True)
@@ -237,13 +233,7 @@ class Knowledge:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:
-        """Read the arguments of `Knowledge`, by our names or pgmpy's, from a mapping such as a JSON or TOML file holds.
-
-        Examples
-        --------
-        >>> Knowledge.from_dict({"roots": ["age", "sex"]}).roots
-        ('age', 'sex')
-        """
+        """Read the arguments of `Knowledge`, by our names or pgmpy's, from a mapping as JSON or TOML files hold it."""
         if not isinstance(settings, Mapping):
             raise KnowledgeError(f"Expected named lists such as required, forbidden, tiers; got {shown(settings)}.")
         kinds = {*PGMPY_NAMES, *(field.name for field in fields(cls))}

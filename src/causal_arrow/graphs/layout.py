@@ -22,7 +22,6 @@ Floats = NDArray[np.float64]
 CROSSING_SWEEPS = 12
 POSITION_SWEEPS = 30
 ASPECT = 1.4  # width over height that a layout aims at, roughly
-
 BEND_WIDTH = 6.0  # room for an edge that passes a layer
 EXTRA_GAP = 1.2  # room between two layers for each edge that runs there
 PORT_GAP = 9.0  # between edges that leave or reach the same variable, where its box is wide enough
@@ -58,9 +57,8 @@ def layered_layout(
 ) -> Layout:
     """The layout of a DAG whose variables are boxes of these widths and one height.
 
-    `gap` is the least room between neighbors in a layer, `layer_gap` that between layers, which grows with the edges
-    that run there. Connected parts of the graph are placed side by side, and variables without edges in rows at the
-    bottom. `aspect` is the width over the height to aim at.
+    `gap` is the least room between neighbors in a layer, `layer_gap` that between layers. Connected parts of the graph
+    are placed side by side, and variables without edges in rows at the bottom.
     """
     graph = ensure_dag(adjacency)
     parts = sorted(_connected_parts(graph), key=len, reverse=True)
@@ -145,11 +143,9 @@ def _block(
 
 
 def _layers(graph: NDArray[np.bool_], part: list[int], columns: int) -> list[list[int]]:
-    """The variables of a part in layers, causes above effects, with at most `columns` per layer.
-
-    From the last effect upwards, each variable goes to the lowest layer above all its effects that has room: causes
-    stay close to what they cause. Then variables with more causes than effects move up to them, where there is room.
-    """
+    """The variables of a part in layers, causes above effects, with at most `columns` per layer."""
+    # From the last effect upwards, each variable goes to the lowest layer above all its effects that has room. Then
+    # variables with more causes than effects move up to them, where there is room.
     members = set(part)
     order = [variable for variable in topological_order(graph).tolist() if variable in members]
     depth = np.zeros(len(graph), dtype=int)  # from the bottom
@@ -234,11 +230,8 @@ class _Items:
         return x - left, float(right - left)
 
     def _packed(self, row: Sequence[int], wishes: Floats, weights: Floats) -> Floats:
-        """Positions nearest to the wishes, in weighted least squares, in this order and with the gaps kept.
-
-        Relative to the tightest packing, positions may only not decrease: isotonic regression, by pooling neighbors
-        that are in conflict.
-        """
+        """Positions nearest to the wishes, in weighted least squares, in this order and with the gaps kept."""
+        # Relative to the tightest packing, positions must not decrease: isotonic regression, by pooling neighbors.
         steps = [0.0]
         for left, right in pairwise(row):
             bends = (left >= self.variables) + (right >= self.variables)
@@ -258,11 +251,9 @@ class _Items:
         for number, row in enumerate(self.rows):
             up = _ranks(self.rows[number - 1]) if number else {}
             down = _ranks(self.rows[number + 1]) if number + 1 < len(self.rows) else {}
+            sides = ((up, self.above), (down, self.below))
             ends = {
-                item: [
-                    np.array(sorted(ranks[neighbor] for neighbor in neighbors.get(item, ())))
-                    for ranks, neighbors in ((up, self.above), (down, self.below))
-                ]
+                item: [np.array(sorted(ranks[other] for other in near.get(item, ()))) for ranks, near in sides]
                 for item in row
             }
             improved = True
@@ -291,9 +282,9 @@ def _sort(row: list[int], neighbors: Mapping[int, Sequence[int]], reference: Map
     """Sort a row by the mean rank of the neighbors in the next one; items without neighbors stay about in place."""
     now, scale = _ranks(row), max(len(reference), 1) / max(len(row), 1)
 
-    def wish(item: int) -> tuple[float, int]:
+    def wish(item: int) -> float:
         near = [reference[neighbor] for neighbor in neighbors.get(item, ())]
-        return float(np.mean(near)) if near else now[item] * scale, now[item]
+        return float(np.mean(near)) if near else now[item] * scale
 
     row.sort(key=wish)
 

@@ -42,8 +42,7 @@ FloatArray = npt.NDArray[np.float64]
 
 Edge = tuple[str, str]
 
-MAX_VARIABLES_SID = 30
-"""Number of variables up to which `evaluate` computes the structural intervention distance."""
+MAX_VARIABLES_SID = 30  # number of variables up to which `evaluate` computes the structural intervention distance
 
 
 def shd(truth: Matrix, estimate: Matrix) -> int:

@@ -45,8 +45,7 @@ class NamedTable:
     settings: Settings
 
 
-Entry = tuple[str, Any, Mapping[str, Any]]
-"""The name of a table, its source, and the settings in its manifest."""
+Entry = tuple[str, Any, Mapping[str, Any]]  # the name of a table, its source, and the settings in its manifest
 
 
 def named_tables(tables: Any, settings: Settings) -> list[NamedTable]:

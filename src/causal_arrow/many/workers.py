@@ -222,5 +222,4 @@ def _dask(jobs: int | None, cluster: str | None, device: str) -> Iterator[Worker
         yield Workers(max(1, sum(client.ncores().values())), {"backend": "dask", "client": client})
 
 
-BACKENDS: dict[str, Start] = {"loky": _loky, "ray": _ray, "dask": _dask}
-"""Places where the work can run."""
+BACKENDS: dict[str, Start] = {"loky": _loky, "ray": _ray, "dask": _dask}  # places where the work can run

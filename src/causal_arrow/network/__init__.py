@@ -11,8 +11,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.progress import Progress, ignore
 
-DEFAULT_MODEL = "arrow-base"
-"""Reads every table."""
+DEFAULT_MODEL = "arrow-base"  # reads every table
 
 BUNDLED_FOLDER = Path(__file__).parent / "weights"
 
@@ -22,8 +21,7 @@ def bundled_models() -> dict[str, Path]:
     return {weights.parent.name: weights.parent for weights in sorted(BUNDLED_FOLDER.glob("*/model.safetensors"))}
 
 
-PRECISIONS = ("auto", "float32", "bfloat16")
-"""Precisions of matrix products. A CPU has float32 only."""
+PRECISIONS = ("auto", "float32", "bfloat16")  # precisions of matrix products. A CPU has float32 only.
 
 
 @runtime_checkable

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = Any
-"""A numpy array, or in the lab a torch tensor."""
+Array = Any  # a numpy array, or in the lab a torch tensor
 
 NORMAL = NormalDist()
 
@@ -147,8 +146,7 @@ def inverse(matrices: Array) -> Array:
     return inverted.swapaxes(-1, -2) @ inverted
 
 
-TRIANGLE = 48
-"""Rows up to which a triangle is inverted at once."""
+TRIANGLE = 48  # rows up to which a triangle is inverted at once
 
 
 def _inverse_of_triangle(lower: Array) -> Array:

@@ -17,21 +17,15 @@ from dataclasses import dataclass
 from causal_arrow.batches import TableBatch
 from causal_arrow.network.arrays import Array, functions_for
 
-FUNCTIONS = 3
-"""Functions of each variable; a category has at most one fewer than it has levels."""
-
+FUNCTIONS = 3  # functions of each variable; a category has at most one fewer than it has levels
 RARE = 3.0
 """Observations that are added to the count of each level, so that a rare level does not get a large score by chance."""
 
-SQUARINGS = 5
-"""The leading eigenvector is read off the matrix squared this many times: no start has to be drawn."""
-
+SQUARINGS = 5  # the leading eigenvector is read off the matrix squared this many times: no start has to be drawn
 FILLING_ROUNDS, FILLING_RIDGE, FILLING_STEP = 6, 0.1, 0.7
 """Holes are filled by ridge regressions on all other variables, all at once, so often, so far at a time."""
 
-SYMMETRIC = 1e-4
-"""A column with a smaller skewness counts as symmetric."""
-
+SYMMETRIC = 1e-4  # a column with a smaller skewness counts as symmetric
 TINY = 1e-12
 
 

@@ -30,33 +30,22 @@ from numpy.typing import NDArray
 
 from causal_arrow.storage import slices
 
-Floats = NDArray[np.floating[Any]]
-"""float32."""
+Floats = NDArray[np.floating[Any]]  # float32
 
-Part = Mapping[str, Floats]
-"""The weights of a part of the network."""
+Part = Mapping[str, Floats]  # the weights of a part of the network
 
 EPSILON = np.float32(1e-6)
-
-CELLS_IN_CACHE, PAIRS_IN_CACHE = 4096, 2048
-"""Cells, or pairs, that a thread works on at once."""
-
-MIN_AT_ONCE = 256
-"""Cells or pairs that are worth a separate thread."""
-
-OUTER_PRODUCTS_AT_ONCE = 2**22
-"""Numbers in the outer products of cells that are worked on at once."""
-
-ROW_PAIRS_AT_ONCE = 2**16
-"""Pairs whose heads are computed at once."""
+CELLS_IN_CACHE, PAIRS_IN_CACHE = 4096, 2048  # cells, or pairs, that a thread works on at once
+MIN_AT_ONCE = 256  # cells or pairs that are worth a separate thread
+OUTER_PRODUCTS_AT_ONCE = 2**22  # numbers in the outer products of cells that are worked on at once
+ROW_PAIRS_AT_ONCE = 2**16  # pairs whose heads are computed at once
 
 # Threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MAX_THREADS = 16
-"""Python starts one operation at a time, so that more threads would wait for it."""
+MAX_THREADS = 16  # Python starts one operation at a time, so that more threads would wait for it
 
 _here = threading.local()
 _chosen: int | None = None

@@ -55,11 +55,8 @@ from causal_arrow.network.statistics import (
 )
 from causal_arrow.progress import READING_CELLS, Progress, ignore
 
-MAX_ROUNDS = 64
-"""No weights show how many rounds there are: only this keeps a damaged number from running for ever."""
-
+MAX_ROUNDS = 64  # no weights show how many rounds there are: only this keeps a damaged number from running for ever
 ORDER_HEADS = ("potential", "pooled")
-
 CELL_SHAPES = ("itself", "size", "tanh", "square")
 """Each channel enters the first layer in a few shapes, which need not be learned: x, |x|, tanh x and x² / 4."""
 

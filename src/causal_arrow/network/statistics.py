@@ -32,17 +32,12 @@ from causal_arrow.network.basis import (
 from causal_arrow.storage import slices
 from causal_arrow.text import shown
 
-CLIP = 5.0
-"""Limit of z-scores: one wild observation must not drown the rest."""
-
+CLIP = 5.0  # limit of z-scores: one wild observation must not drown the rest
 RIDGES = (0.3, 0.03, 1e-3, 1e-8)
 """Ridge strengths of the partial correlations, from "n is small" to "nothing is hidden"."""
 
-RESIDUAL_RIDGES = (0.03, 1e-3)
-"""The ones of RIDGES at which the regression residuals enter the cells."""
-
-BASIS_RIDGES = (0.3, 0.03)
-"""Ridge strengths of the partial correlations of blocks of functions."""
+RESIDUAL_RIDGES = (0.03, 1e-3)  # the ones of RIDGES at which the regression residuals enter the cells
+BASIS_RIDGES = (0.3, 0.03)  # ridge strengths of the partial correlations of blocks of functions
 
 
 def correlation(products: Array) -> Array:
