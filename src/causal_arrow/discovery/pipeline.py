@@ -105,12 +105,12 @@ def discover(
             before(ready.workload)
         chunk, count = ready.settings.observations_per_chunk, len(ready.ways)
         distributions = [
-            infer(ready.network, way, chunk, _part_of(report, index, count)) for index, way in enumerate(ready.ways)
+            infer(ready.network, way, chunk, part_of(report, index, count)) for index, way in enumerate(ready.ways)
         ]
     return ready.conclude(distributions)
 
 
-def _part_of(progress: Progress, index: int, count: int) -> Progress:
+def part_of(progress: Progress, index: int, count: int) -> Progress:
     """Report the progress of one of several passes as part of the whole."""
     return lambda stage, share: progress(stage, (index + share) / count)
 
@@ -135,7 +135,7 @@ class ReadyTable:
         if len(distributions) > 1:
             bits = [float(distribution.uncertainty()) for distribution in distributions]
             chosen = chosen_reading(bits)
-            findings.append(_scale_finding(self.ways[-1].log_columns, chosen, bits))
+            findings.append(scale_finding(self.ways[-1].log_columns, chosen, bits))
         way, chunk = self.ways[chosen], self.settings.observations_per_chunk
         distribution, about_hidden_causes = read_again(self.network, way, distributions[chosen], chunk)
         copies = [way.arrangement[copy] for copy in way.copies]
@@ -208,7 +208,7 @@ def read_for(able: Abilities, source: Any, options: ReadOptions, progress: Progr
     return read_table(source, options, abilities=able, progress=progress)
 
 
-def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -> Finding:
+def scale_finding(names: Sequence[str], chosen: int, bits: Sequence[float]) -> Finding:
     """Say which scale is used, and why."""
     given, logarithms = (f"{each:.2f}" for each in bits)
     is_ = "is" if len(names) == 1 else "are"
@@ -219,7 +219,7 @@ def _scale_finding(names: tuple[str, ...], chosen: int, bits: Sequence[float]) -
     )
     skewed = "which is skewed" if len(names) == 1 else "which are skewed"
     message = f"{listed(names)}, {skewed}, {reason}. The scale 'given' or 'log' overrules this."
-    return Finding("log_scale", "note", names, message)
+    return Finding("log_scale", "note", tuple(names), message)
 
 
 # Directions: the network has learned from synthetic tables, and is surer of directions than real tables bear out. The

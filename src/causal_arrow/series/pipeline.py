@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from causal_arrow.discovery.answer import set_in_every
 from causal_arrow.discovery.arranged import arrange
 from causal_arrow.discovery.inference import Workload, check_memory, infer, model_name, workload
-from causal_arrow.discovery.pipeline import direction_temperature
+from causal_arrow.discovery.pipeline import direction_temperature, part_of, scale_finding
 from causal_arrow.discovery.settings import Settings, as_knowledge
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoid
@@ -56,18 +56,20 @@ def answer_series(
     ways = [prepare(series, options, columns) for columns in readings(settings.scale, table.log_candidates)]
     first = ways[0]
     names = tuple(table.names[variable] for variable in first.rows.lagged)
-    constant = _constant_in_units(first, series)
+    # What differs among units alone is context, where there are enough units to learn from.
+    constant = [
+        variable
+        for variable in first.rows.constant
+        if first.levels is not None and series.units >= MIN_ROWS and np.nanstd(first.levels[:, variable]) > 0
+    ]
     between = tuple(table.names[variable] for variable in constant)
     always_set = set_in_every(table.observations, table.experiments)
     # Compiled before the network runs: a misspelled name should not have to wait for it.
     window_knowledge(knowledge, names, (*first.context(table.names), *between), first.lags, always_set=always_set)
     distributions, checksum = [], ""
     for number, way in enumerate(ways):
-
-        def tell(stage: str, share: float, earlier: int = number) -> None:
-            progress(stage, (earlier + share) / len(ways))
-
-        distribution, own_checksum = _read(network, series, way, report, settings, None if number else before, tell)
+        part, before_it = part_of(progress, number, len(ways)), None if number else before
+        distribution, own_checksum = _read(network, series, way, report, settings, before_it, part)
         checksum = checksum or own_checksum
         if constant:
             of_units = _between_units(network, series, way, constant)
@@ -87,7 +89,7 @@ def answer_series(
         *way.findings,
     ]
     if len(ways) > 1:
-        findings.append(_scale_finding(ways[-1].prepared["log"], chosen, uncertainties))
+        findings.append(scale_finding(ways[-1].prepared["log"], chosen, uncertainties))
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     answer = SeriesAnswer(
         names=names,
@@ -151,15 +153,7 @@ def _readable(network: Network, table: Table) -> Table:
             f"{complete.sum()}: choose a model that reads missing cells.",
             [Remedy("fewer lags")],
         )
-    marks = None if table.intervened is None else table.intervened[complete]
-    return replace(table, values=table.values[complete], intervened=marks)
-
-
-def _constant_in_units(way: Prepared, series: Series) -> tuple[int, ...]:
-    """The variables that differ among units alone, where there are enough units to learn from."""
-    if way.levels is None or series.units < MIN_ROWS:
-        return ()
-    return tuple(variable for variable in way.rows.constant if np.nanstd(way.levels[:, variable]) > 0)
+    return table.only(complete)
 
 
 def _between_units(network: Network, series: Series, way: Prepared, constant: Sequence[int]) -> Floats:
@@ -169,10 +163,8 @@ def _between_units(network: Network, series: Series, way: Prepared, constant: Se
     lagged = [variable for variable in way.rows.lagged if np.nanstd(way.levels[:, variable]) > 0]
     chosen = [*constant, *lagged]
     # The mean of a variable with levels is a share, or a mean code, and no level.
-    of_units = tuple(
-        columns[variable] if variable in constant else Column(columns[variable].name) for variable in chosen
-    )
-    arranged = arrange(_readable(network, Table(way.levels[:, chosen], of_units)))
+    own = [columns[variable] if variable in constant else Column(columns[variable].name) for variable in chosen]
+    arranged = arrange(_readable(network, Table(way.levels[:, chosen], tuple(own))))
     found = infer(network, arranged).rearranged(np.argsort(arranged.arrangement))
     result = np.full((len(constant), len(way.rows.lagged)), -CERTAIN)
     where = [way.rows.lagged.index(variable) for variable in lagged]
@@ -186,16 +178,6 @@ def _uncertainty(distribution: WindowDistribution) -> float:
     edges = float(now.skeleton_probabilities().sum()) / 2 + float(sigmoid(distribution.past).sum())
     at_lag_0 = float(now.uncertainty()) * max(float(now.skeleton_probabilities().sum()) / 2, 1.0)
     return (at_lag_0 + float(coin_entropy(distribution.past).sum())) / max(edges, 1.0)
-
-
-def _scale_finding(names: Sequence[str], chosen: int, bits: Sequence[float]) -> Finding:
-    """Say which of two scales counts, and why."""
-    verb = "is" if len(names) == 1 else "are"
-    message = (
-        f"{listed(names)}, which {verb} skewed, {verb} analyzed {'on a log scale' if chosen else 'untransformed'}: "
-        f"uncertainty per edge is {bits[0]:.2f} bits untransformed and {bits[1]:.2f} on a log scale."
-    )
-    return Finding("log_scale", "note", tuple(names), message)
 
 
 # Preparing
@@ -282,7 +264,13 @@ def prepare(series: Series, options: SeriesOptions, logarithms: Bools) -> Prepar
         rows = window(values, lags + FURTHER_SLICES, **further)
     except TableError:  # too short for a further slice, which is no need
         rows = window(values, lags, **further)
-    _refuse_constant(table, values, rows, bool(changing.any()))
+    for variable in rows.lagged:
+        cells = values[rows.index[:, 0], variable]
+        cells = cells[~np.isnan(cells)]
+        if not len(cells) or not np.ptp(cells) > 1e-12 * max(1.0, float(np.abs(cells).max(initial=0.0))):
+            name = table.names[variable]
+            after = "once its changes are taken" if changing.any() else "in the rows that have all lags"
+            raise TableError(f"Column {name!r} is constant {after}: leave it out.", [Remedy("drop", (name,))])
     return Prepared(values, kept, rows, lags, done, tuple(findings), levels)
 
 
@@ -301,16 +289,6 @@ def _to_difference(table: Table, options: SeriesOptions, numbers: Bools) -> Bool
         name = table.names[int(np.flatnonzero(chosen & ~numbers)[0])]
         raise TableError(f"{name!r} holds levels, which have no differences: leave it out of difference.")
     return chosen
-
-
-def _refuse_constant(table: Table, values: Floats, rows: Window, differenced: bool) -> None:
-    for variable in rows.lagged:
-        cells = values[rows.index[:, 0], variable]
-        cells = cells[~np.isnan(cells)]
-        if not len(cells) or not np.ptp(cells) > 1e-12 * max(1.0, float(np.abs(cells).max(initial=0.0))):
-            name = table.names[variable]
-            after = "once its changes are taken" if differenced else "in the rows that have all lags"
-            raise TableError(f"Column {name!r} is constant {after}: leave it out.", [Remedy("drop", (name,))])
 
 
 # Levels and differences

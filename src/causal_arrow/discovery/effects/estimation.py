@@ -186,7 +186,7 @@ def estimate_effects(
         except _NoEstimateError as error:
             without[name] = error.reason
     found.sort(key=lambda each: each.rank)
-    return Effects(outcome, tuple(found), len(graphs), tuple(without), tuple(categories), without)
+    return Effects(outcome, tuple(found), len(graphs), without, tuple(categories))
 
 
 # Graphs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from causal_arrow.discovery.effects.mixture import axes_for
+from causal_arrow.discovery.effects.mixture import axes_of_rows
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, shortened
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import Readable, counted, in_digits, in_percent, listed, visible
@@ -175,16 +175,12 @@ class ExperimentPlan(Readable, WithFrames):
         """A picture of the gain of each experiment, those to carry out together in color, on the axes or in a new
         figure."""
         shown = self.experiments[:MAX_BARS]
-        ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
+        ax = axes_of_rows(ax, [shortened(visible(f"{each.action} {each.name}"), 1, 34) for each in shown])
         colors = ["#b9c0cc" if self.place_in_batch(each) is None else EDGE_COLOR for each in shown]
         ax.barh(range(len(shown)), [each.gain for each in shown], color=colors, height=0.7)
-        labels = [shortened(visible(f"{each.action} {each.name}"), 1, 34) for each in shown]
-        ax.set_yticks(range(len(shown)), labels, parse_math=False)
-        ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
         ax.set_xlim(left=0)
         ax.set_title(shortened(visible(f"to learn about {self.subject}"), 1, 60), fontsize=10, parse_math=False)
         ax.set_xlabel(f"expected gain, {'share of the uncertainty' if self.about_effect else 'bits'}")
-        ax.spines[["right", "top"]].set_visible(False)
         return ax
 
 

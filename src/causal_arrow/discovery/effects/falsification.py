@@ -114,12 +114,11 @@ class Falsification(Readable, WithFrames):
         import pandas as pd
 
         indices = np.argwhere(~np.isnan(self.independence))
-        values = self.independence[indices[:, 0], indices[:, 1]]
-        order = np.argsort(values, kind="stable")
-        adjusted = np.maximum.accumulate(np.minimum(values[order] * np.arange(len(order), 0, -1), 1.0))
+        indices = indices[np.argsort(self.independence[tuple(indices.T)], kind="stable")]
+        adjusted = holm(self.independence[tuple(indices.T)])
         rows = [
             (self.names[k], self.names[j], tuple(np.array(self.names)[self.graph[:, k]].tolist()), value)
-            for (j, k), value in zip(indices[order], adjusted, strict=True)
+            for (j, k), value in zip(indices, adjusted, strict=True)
             if value < LEVEL
         ]
         return pd.DataFrame(rows, columns=["variable", "depends_on", "given", "p_value"])
@@ -267,6 +266,14 @@ def on_scale_of(answer: Answer, table: Table) -> Table:
     columns = zip(table.names, table.values.T, strict=True)
     chosen = [name in answer.log_columns and has_logarithms(values) for name, values in columns]
     return replace(table, values=with_logarithms(table.values, np.array(chosen)))
+
+
+def holm(values: Floats) -> Floats:
+    """p values that allow for so many comparisons (Holm 1979)."""
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
+    return adjusted
 
 
 def violated_share(independence: Floats) -> float:

@@ -102,7 +102,10 @@ def flexible(
         return None
     random = np.random.default_rng(seed)
     basis = basis_of(columns, np.stack([treated, outcome], axis=1))
-    folds = _folds(count, random, clusters)
+    # As even as can be; observations of a cluster stay together.
+    members = count if clusters is None else int(clusters.max()) + 1
+    folds = random.permutation(np.arange(members) % min(FOLDS, members))
+    folds = folds if clusters is None else folds[clusters]
     chance = _logistic(basis, treated, folds, random) if binary else None
     return Flexible(treated, outcome, basis, folds, clusters, chance)
 
@@ -160,13 +163,6 @@ def _standardized(columns: Floats) -> Floats:
 def _effective_share(weights: Floats) -> float:
     """Effective number of observations with these weights (Kish), as a share of their number."""
     return float(weights.sum() ** 2 / np.square(weights).sum() / len(weights))
-
-
-def _folds(count: int, random: np.random.Generator, clusters: Clusters) -> NDArray[np.intp]:
-    """The fold of each observation, as even as can be; observations of a cluster stay together.  (N,)"""
-    members = count if clusters is None else int(clusters.max()) + 1
-    folds = random.permutation(np.arange(members) % min(FOLDS, members))
-    return np.asarray(folds if clusters is None else folds[clusters])
 
 
 def _ridge(basis: Floats, target: Floats, folds: NDArray[np.intp], among: Bools | None = None) -> Floats:

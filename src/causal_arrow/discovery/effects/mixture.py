@@ -167,3 +167,12 @@ def axes_for(ax: Axes | None, inches: tuple[float, float]) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.figure(figsize=inches, layout="constrained").add_subplot()
+
+
+def axes_of_rows(ax: Axes | None, labels: Sequence[str]) -> Axes:
+    """The axes to draw on, with a labeled row for each thing, the first on top."""
+    ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(labels))))
+    ax.set_yticks(range(len(labels)), labels, parse_math=False)
+    ax.set_ylim(max(1, len(labels)) - 0.5, -0.5)
+    ax.spines[["right", "top"]].set_visible(False)
+    return ax

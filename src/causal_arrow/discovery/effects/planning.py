@@ -258,7 +258,7 @@ def about_graph(
     budget: int,
 ) -> Found:
     """Plan for the whole graph, or for the causes of one outcome; `setting` has the columns that experiments set."""
-    things, states = _causes_in_doubt(graphs, ends[0]) if ends else _pairs_in_doubt(graphs)
+    things, states = _in_doubt(graphs, *ends)
     tells: dict[Key, Floats] = {}
     for each in setting:
         most = np.max([_information(responses.outcomes(index), things, states) for index in each], axis=0)
@@ -288,8 +288,14 @@ def about_graph(
     return Found(ranked, batch, doubt)
 
 
-def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
-    """Pairs of variables and, by each graph, whether there is no edge, one way or the other.  (T, 2), (K, T, 3)"""
+def _in_doubt(graphs: Bools, outcome: int | None = None) -> tuple[NDArray[np.intp], Bools]:
+    """Pairs of variables and, by each graph, their state: no edge, one way or the other; or, with an outcome, whether a
+    variable is a cause of it or not.  (T, 2), (K, T, C)"""
+    if outcome is not None:
+        causes = np.concatenate([transitive_closure(piece)[:, :, outcome] for (piece,) in in_pieces(graphs)])
+        states = np.stack([causes, ~causes], axis=2)
+        kept = np.flatnonzero(_entropy(states.mean(axis=0)) > MIN_DOUBT)
+        return np.stack([kept, np.full(len(kept), outcome)], axis=1), states[:, kept]
     first, second = np.triu_indices(graphs.shape[1], 1)
     forward, backward = graphs[:, first, second], graphs[:, second, first]
     states = np.stack([~forward & ~backward, forward, backward], axis=2)
@@ -297,14 +303,6 @@ def _pairs_in_doubt(graphs: Bools) -> tuple[NDArray[np.intp], Bools]:
     kept = _largest_first(doubt)[:MAX_THINGS]
     kept = kept[doubt[kept] > MIN_DOUBT]
     return np.stack([first[kept], second[kept]], axis=1), states[:, kept]
-
-
-def _causes_in_doubt(graphs: Bools, outcome: int) -> tuple[NDArray[np.intp], Bools]:
-    """Each variable with the outcome and, by each graph, whether it is a cause of it.  (T, 2), (K, T, 2)"""
-    causes = np.concatenate([transitive_closure(piece)[:, :, outcome] for (piece,) in in_pieces(graphs)])
-    states = np.stack([causes, ~causes], axis=2)
-    kept = np.flatnonzero(_entropy(states.mean(axis=0)) > MIN_DOUBT)
-    return np.stack([kept, np.full(len(kept), outcome)], axis=1), states[:, kept]
 
 
 def _information(outcomes: Floats, things: NDArray[np.intp], states: Bools) -> Floats:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from causal_arrow.discovery.effects.effect import MIN_MENTIONED, SIGNIFICANT, Effect
-from causal_arrow.discovery.effects.mixture import axes_for
+from causal_arrow.discovery.effects.falsification import holm
+from causal_arrow.discovery.effects.mixture import axes_of_rows
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import Readable, counted, counted_share, in_digits, in_percent, listed, visible
@@ -44,13 +45,15 @@ class Effects(Readable, WithFrames):
     """One per possible cause, the largest first; last those whose `verdict` is "not identified"."""
     graphs: int
     """Number of graphs drawn."""
-    not_estimated: tuple[str, ...] = ()
-    """Variables whose effect has no estimate: unordered levels, too few complete observations, or nothing left
-    of them after adjustment."""
-    categories: tuple[str, ...] = ()
-    """Variables of `not_estimated` with more than two unordered levels: each pair of levels has a separate effect."""
     why_not_estimated: Mapping[str, str] = field(default_factory=dict)
-    """For each of `not_estimated`, the reason in words."""
+    """Variables whose effect has no estimate, and the reason in words."""
+    categories: tuple[str, ...] = ()
+    """Those of them with more than two unordered levels: each pair of levels has a separate effect."""
+
+    @property
+    def not_estimated(self) -> tuple[str, ...]:
+        """Variables whose effect has no estimate."""
+        return tuple(self.why_not_estimated)
 
     def to_frame(self) -> pd.DataFrame:
         """The effects as a data frame, one row per possible cause.
@@ -68,7 +71,7 @@ class Effects(Readable, WithFrames):
         frame["effect"] = [each.median for each in self.effects]
         frame[["low", "high"]] = [each.interval for each in self.effects] or np.empty((0, 2))
         frame["p_value"] = [each.p_value for each in self.effects]
-        frame["p_adjusted"] = _holm(frame["p_value"].tolist())
+        frame["p_adjusted"] = holm(frame["p_value"].to_numpy())
         frame["standardized"] = [each.standardized for each in self.effects]
         return self._framed(frame)
 
@@ -114,7 +117,7 @@ class Effects(Readable, WithFrames):
         """Warns that the largest of many effects tend to be overstated; empty with few causes."""
         if len(self.effects) < MIN_COMPARED:
             return ""
-        clear = sum(p < SIGNIFICANT for p in _holm([each.p_value for each in self.effects]))
+        clear = int((holm(np.array([each.p_value for each in self.effects])) < SIGNIFICANT).sum())
         return (
             f"{counted(len(self.effects), 'variable')} were compared, so the largest effects are likely overstated; "
             f"allowing for that (Holm), {clear} depend on {self.outcome} after adjustment"
@@ -124,18 +127,15 @@ class Effects(Readable, WithFrames):
         """A picture of the standardized effects with their intervals, fainter where fewer graphs have a path, on the
         axes or in a new figure."""
         shown = [each for each in self.effects if each.probability_of_none < 1][:MAX_BARS]
-        ax = axes_for(ax, (6.4, 1.2 + 0.28 * max(1, len(shown))))
+        labels = [f"{shortened(visible(each.treatment), 1, 20)} ({_share_in_short(each)})" for each in shown]
+        ax = axes_of_rows(ax, labels)
         ax.axvline(0, color=QUIET_COLOR, linewidth=0.8)
         for index, each in enumerate(shown):
             alpha = 0.2 + 0.8 * each.probability_of_path * (1 - each.probability_not_identified)
             ends = [end * each.standard_unit for end in each.interval]
             ax.plot(ends, [index, index], color=EDGE_COLOR, alpha=alpha, linewidth=2)
             ax.plot([each.median * each.standard_unit], [index], "o", color=EDGE_COLOR, alpha=alpha)
-        labels = [f"{shortened(visible(each.treatment), 1, 20)} ({_share_in_short(each)})" for each in shown]
-        ax.set_yticks(range(len(shown)), labels, parse_math=False)
-        ax.set_ylim(max(1, len(shown)) - 0.5, -0.5)
         ax.set_xlabel(visible(f"standardized effect on {self.outcome}"), parse_math=False)
-        ax.spines[["right", "top"]].set_visible(False)
         return ax
 
 
@@ -181,12 +181,3 @@ def _share_in_short(effect: Effect) -> str:
     if effect.verdict == "not identified":
         return f"not identified in {counted_share(effect.probability_not_identified)}"
     return counted_share(1 - effect.probability_of_none)
-
-
-def _holm(values: Sequence[float]) -> list[float]:
-    """p values that allow for so many comparisons (Holm 1979)."""
-    order = np.argsort(values, kind="stable")
-    adjusted = np.empty(len(values))
-    scaled = np.asarray(values)[order] * np.arange(len(values), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return [float(value) for value in adjusted]
