@@ -191,6 +191,8 @@ def _read(
     raw: RawFrame, settings: Settings, candidates: Sequence[str], outcome: str, tell: Progress
 ) -> tuple[list[str], Floats, Floats]:
     """Names of usable columns, normal scores of their ranks (N, P), and the outcome in one or more columns (N, R)."""
+    import pandas as pd
+
     able = abilities(settings.model, ready_model(settings.model, settings.device))
     step = -(-len(raw) * len(candidates) // MAX_SCREENED_CELLS)
     options = settings.reading.changed(missing="auto", drop=None, interventions=None, environments=None)
@@ -220,7 +222,7 @@ def _read(
         values = values[given]
         for number, j in enumerate(usable):
             if table.columns[j].kind == "category" and len(table.columns[j].levels) > 2:
-                values[:, number] = _by_level(values[:, number], response[:, 0])
+                values[:, number] = pd.Series(response[:, 0]).groupby(values[:, number]).transform("mean")
         names += [table.names[j] for j in usable]
         pieces.append(_normal_scores(values))
     if not names:
@@ -236,14 +238,6 @@ def _normal_scores(values: NDArray[Any]) -> Floats:
     scores -= scores.mean(axis=0)
     spread = scores.std(axis=0)
     return np.asarray(np.where(spread > 1e-9, scores / np.maximum(spread, 1e-9), 0.0), dtype=np.float32)
-
-
-def _by_level(codes: NDArray[Any], response: Floats) -> NDArray[Any]:
-    """The mean of the response in the level of each row."""
-    found = np.full(len(codes), np.nan)
-    for level in np.unique(codes[~np.isnan(codes)]):
-        found[codes == level] = response[codes == level].mean()
-    return found
 
 
 def screened(
