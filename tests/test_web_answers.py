@@ -31,8 +31,8 @@ from causal_arrow.network.pairwise import PairwiseNetwork
 from causal_arrow.tables.table import Table
 from causal_arrow.web.page import Page
 from causal_arrow.web.questions import edge_details
-from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
-from causal_arrow.web.uploads import Limits
+from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
+from causal_arrow.web.uploads import Limits, UnwantedError
 from causal_arrow.web.wording import OFFERS, PAGE, offers
 from web_server import Client, in_order, linear_table, one_sentence, serving
 

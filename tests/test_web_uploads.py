@@ -25,7 +25,7 @@ from causal_arrow.discovery.settings import Settings
 from causal_arrow.tables import Abilities, FileInMemory
 from causal_arrow.web import server, uploads
 from causal_arrow.web.page import Page
-from causal_arrow.web.uploads import MEGABYTE, AbandonedError, Limits, apart, read_apart
+from causal_arrow.web.uploads import MEGABYTE, Limits, UnwantedError, apart, read_apart
 from web_server import Client, as_workbook, linear_table, one_sentence, serving
 
 SECONDS = 10.0
@@ -145,7 +145,7 @@ def test_a_file_that_nobody_waits_for_is_not_read_to_its_end() -> None:
     file = FileInMemory("table.csv", b"a,b\n" + b"1.25,2.5\n" * 2_500_000)
     asked = iter([True] * 3)
     started = time.monotonic()
-    with pytest.raises(AbandonedError):
+    with pytest.raises(UnwantedError):
         read_apart(file, Limits(), Abilities(), is_wanted=lambda: next(asked, False))
     assert time.monotonic() - started < SECONDS
 
@@ -238,7 +238,7 @@ def test_a_client_that_leaves_while_its_file_is_read_frees_the_reader(
         while is_wanted():
             time.sleep(0.02)
         abandoned.set()
-        raise AbandonedError
+        raise UnwantedError
 
     monkeypatch.setattr("causal_arrow.web.page.apart", never_ends)
     content = np.arange(8).tobytes()

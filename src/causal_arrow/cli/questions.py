@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.ranking import Effects
     from causal_arrow.discovery.settings import Settings
-    from causal_arrow.series.responses import Curve
 
 
 # Effects
@@ -115,29 +114,23 @@ def effect(
     """
     if (from_ is None) != (to is None):
         raise ConfigurationError("Give both --from and --to, or neither of them.")
+    if from_ is not None and treatment is None:
+        raise ConfigurationError("--from and --to are about one treatment: name it with --treatment.")
+    if treatment is None and (alone := [*(name for name in about if name not in RANKED), *(["by"] if by else [])]):
+        raise ConfigurationError(f"--{alone[0].replace('_', '-')} is about one treatment: name it with --treatment.")
     if by is not None and about.keys() & {"split", "instrument"}:
         raise ConfigurationError("There are no effects by group with --split or --instrument: leave out --by.")
     question: dict[str, Any] = {"level": level, **about, **draws}
+    found = options.discovery(table, settings)
     if treatment is None:
-        _refuse_without_treatment(from_, by, about)
-        found = options.discovery(table, settings)
         ranking = found.effects(outcome, **question)
         giving.give(ranking, found.answer, lambda: _print_effects(ranking, show))
         return
     between = None if from_ is None else (from_, to)
-    found = options.discovery(table, settings)
     answer = found.effect(treatment, outcome, between=between, **question)
     groups = None if by is None else answer.by(by)
     more = {} if groups is None else {"by": groups.to_dict(orient="records")}
     giving.give(answer, found.answer, lambda: _print_effect(answer, show, groups), **more)
-
-
-def _refuse_without_treatment(from_: str | None, by: str | None, about: Mapping[str, Any]) -> None:
-    """ConfigurationError for options about one treatment where all causes are ranked."""
-    if from_ is not None:
-        raise ConfigurationError("--from and --to are about one treatment: name it with --treatment.")
-    if alone := [name for name in about if name not in RANKED] or ["by"] * (by is not None):
-        raise ConfigurationError(f"--{alone[0].replace('_', '-')} is about one treatment: name it with --treatment.")
 
 
 def _print_effect(effect: Effect, show: int, groups: Any) -> None:
@@ -254,13 +247,8 @@ def response(
         raise ConfigurationError("Effects over time need a time series.", [Remedy("lags")])
     found = options.discovery(table, settings)
     curve = found.response(cause, effect, steps, kind="step" if hold else "pulse", **draws)
-    giving.give(curve, found.answer, lambda: _print_curve(curve))
-
-
-def _print_curve(curve: Curve) -> None:
-    """An effect over time: a sentence, then a line per step."""
-    sentence, _, *rest = str(curve).split("\n")
-    print_lines([f"{sentence}\n", *rest])
+    sentence, _, *steps_in_words = str(curve).split("\n")
+    giving.give(curve, found.answer, lambda: print_lines([f"{sentence}\n", *steps_in_words]))
 
 
 # The next experiment

@@ -102,26 +102,11 @@ class GraphWidget(anywidget.AnyWidget):
         self._show(found)
 
     def refine(self, **changes: Any) -> None:
-        """Refine the discovery, as `Discovery.refine` does, and show the graph.
-
-        Parameters
-        ----------
-        **changes
-            Arguments of `Discovery.refine`.
-
-        Examples
-        --------
-        >>> widget.refine(forbidden=["day3 -> stay"])
-        """
+        """Refine the discovery, as `Discovery.refine` does, and show the graph."""
         self.found = self._found.refine(**changes)
 
     def undo(self) -> None:
-        """Go back one step.
-
-        Examples
-        --------
-        >>> widget.undo()
-        """
+        """Go back one step."""
         if self._before:
             *self._before, found = self._before
             self._show(found)

@@ -27,9 +27,9 @@ from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
 from causal_arrow.text import in_digits, reason
 from causal_arrow.web.messages import Facts
-from causal_arrow.web.queue import Job, NetworkQueue, Pieces, UnwantedError, stopped_when_unwanted
+from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
 from causal_arrow.web.sessions import EffectAsked, Session, Sessions, about
-from causal_arrow.web.uploads import AbandonedError, Limits, OpenedFile, apart, open_file, read_apart
+from causal_arrow.web.uploads import Limits, OpenedFile, apart, open_file, read_apart
 from causal_arrow.web.work import ENDING, Store, StoredSession, read_work, session_of, take_up
 
 
@@ -235,10 +235,7 @@ class Page:
         na = choices.reading.na
         if not na or not session.file.content:
             return session.raw
-        try:
-            return read_apart(session.file, self.limits, self.abilities(), ReadOptions(na=na), is_wanted).raw
-        except AbandonedError:
-            raise UnwantedError from None
+        return read_apart(session.file, self.limits, self.abilities(), ReadOptions(na=na), is_wanted).raw
 
     def start_resampling(self, session: Session, count: int) -> None:
         """Put resampled tables in line for the network, one after the other."""

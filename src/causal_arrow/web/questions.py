@@ -260,19 +260,15 @@ def effect_of(found: Discovery, asked: EffectAsked) -> Effect:
 def effect_facts(found: Discovery, asked: EffectAsked) -> Facts:
     """`Effect.to_dict`, the unit, cautions, the curve of its distribution, and the difference without adjustment."""
     effect = effect_of(found, asked)
+    humps = effect.distribution.humps() if effect.design == "observed" else ()
+    disagree = f"The adjustment sets disagree: estimates gather near {' and '.join(map(in_digits, humps))}."
     return {
         **effect.to_dict(),
         "unit": effect.unit if effect.level is None else f"in {effect.subject}",
-        "cautions": _cautions(effect),
+        "cautions": [*([disagree] if len(humps) > 1 else []), *effect.notes],
         "plot": _effect_plot(effect),
         "plain": _plain_difference(found, asked),
     }
-
-
-def _cautions(effect: Effect) -> list[str]:
-    humps = effect.distribution.humps() if effect.design == "observed" else ()
-    disagree = f"The adjustment sets disagree: estimates gather near {' and '.join(map(in_digits, humps))}."
-    return [*([disagree] if len(humps) > 1 else []), *effect.notes]
 
 
 def _effect_plot(effect: Effect) -> Facts:
@@ -294,6 +290,7 @@ def _plain_difference(found: Discovery, asked: EffectAsked) -> Facts:
     plain = found.effect(asked.cause, asked.effect, between=between, level=level, estimator="linear", adjust_for=[])
     words = f"{capitalized(plain.subject)} changes by {in_digits(plain.median)} {plain.change}"
     return {"value": plain.median, "words": f"{words}: that is the plain difference, without adjustment."}
+
 
 MAX_INDEPENDENCES = 500
 """Number of independences to list, those that the data contradict most first."""

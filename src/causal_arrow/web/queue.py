@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from causal_arrow.errors import ArrowError
 from causal_arrow.network import Network
+from causal_arrow.web.uploads import UnwantedError
 
 Result = TypeVar("Result")
 Pieces = Generator[float, None, Result]
@@ -26,10 +27,6 @@ Pieces = Generator[float, None, Result]
 
 class TooBusyError(ArrowError):
     """As many tables wait as may wait."""
-
-
-class UnwantedError(Exception):
-    """The result of a job is no longer needed."""
 
 
 @dataclass(eq=False)

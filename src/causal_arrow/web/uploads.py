@@ -149,8 +149,8 @@ PRELOADED = ("causal_arrow.web.uploads", "pandas", "openpyxl", "pyarrow.parquet"
 Result = TypeVar("Result")
 
 
-class AbandonedError(Exception):
-    """Nobody waits for the file any more."""
+class UnwantedError(Exception):
+    """Nobody waits for the result any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +212,7 @@ def apart(
     file: FileInMemory, limits: Limits, work: Callable[[], Result], is_wanted: Callable[[], bool] = lambda: True
 ) -> Result:
     """Do the work that a file makes in a child process. TableError where that takes too much memory or time;
-    AbandonedError once the result is no longer needed."""
+    UnwantedError once the result is no longer needed."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     child = _context().Process(  # type: ignore[attr-defined]
         target=_work_in_child, args=(sender, file.name, limits, work), daemon=True
@@ -238,7 +238,7 @@ def apart(
 def _wait(receiver: Connection, deadline: float | None, is_wanted: Callable[[], bool]) -> Any:
     while not receiver.poll(POLL_SECONDS):
         if not is_wanted():
-            raise AbandonedError
+            raise UnwantedError
         if deadline is not None and time.monotonic() > deadline:
             raise TimeoutError
     return receiver.recv()
