@@ -92,6 +92,18 @@ def test_the_share_of_typed_columns_is_that_of_its_name(name: str, least: float,
     assert share.std() > 0.05
 
 
+def test_early_typed_columns_are_causes_more_often_than_effects() -> None:
+    early = TYPED.reweighted({"early_typed": 1.0}).only("early_typed", "nominal_levels")
+    batch = early.sample(600, 20, 21, seeded())
+    assert batch.tables.levels is not None
+    typed = (batch.tables.levels > 0).gather(1, batch.order).double()  # in generation order
+    share = typed.mean(0)
+    assert abs(share[0] - 2 * 0.35) < 0.06
+    assert abs(share[10] - 0.35) < 0.06
+    assert share[-1] == 0
+    assert abs(share.mean() - 0.35) < 0.03
+
+
 def test_a_rare_event_happens_in_one_to_ten_percent_of_the_observations() -> None:
     rate = 1 - draw_cuts(torch.full((5000,), code_of("rare_event")), torch.full((5000,), 2.0), 10, seeded())
     assert (rate[:, 1:] == 0).all()

@@ -58,6 +58,7 @@ TYPED_SHARES: Mapping[str, tuple[float, float]] = {
     "some_typed": (0.3, 0.95),
     "all_typed": (1.0, 1.0),
     "all_alike": (1.0, 1.0),
+    "early_typed": (0.1, 0.6),  # on average: it falls along the order of generation
 }
 
 # A level has one score for each of this many effects; further effects of the same variable reuse them in turn.

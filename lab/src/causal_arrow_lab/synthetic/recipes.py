@@ -296,7 +296,14 @@ def typed() -> Recipe:
             "hidden_factors": 0.0,
         },
         roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
-        kinds={"numbers": 6.0, "few_typed": 2.0, "some_typed": 4.0, "all_typed": 2.0, "all_alike": 2.0},
+        kinds={
+            "numbers": 6.0,
+            "few_typed": 2.0,
+            "some_typed": 4.0,
+            "all_typed": 2.0,
+            "all_alike": 2.0,
+            "early_typed": 0.0,  # for training: a configuration may give it a weight
+        },
         column_kinds={
             "binary_levels": 3.0,
             "rare_event": 2.0,

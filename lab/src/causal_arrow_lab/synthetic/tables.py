@@ -193,7 +193,11 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
     column_kinds = kind = nothing[:, None].expand(-1, variables)
     if "kinds" in drawn:
         column_kinds = by_variable("column_kinds", variables, parts["kinds"] == CODES["all_alike"])
-        kind = (1 + column_kinds) * (uniform(variables) < _typed_share(parts["kinds"], uniform()))
+        # Real tables begin with sex, group or region: in these tasks the share falls to 0 along the order.
+        slope = torch.where(
+            (parts["kinds"] == CODES["early_typed"])[:, None], 2 * torch.linspace(1, 0, variables, device=device), 1.0
+        )
+        kind = (1 + column_kinds) * (uniform(variables) < slope * _typed_share(parts["kinds"], uniform()))
     way = _way(parts)
     # The first variable of a task with environments is the environment, a category, whatever was drawn for it.
     is_first = torch.arange(variables, device=device) == 0
