@@ -17,8 +17,9 @@ AUTO = "auto"
 MAX_LAGS = 50
 
 
-def _about(help: str) -> dict[str, str]:
-    return {"help": help}
+def _option(help: str, default: Any = None) -> Any:
+    """A field of SeriesOptions with a line of help for the command line."""
+    return field(default=default, metadata={"help": help})
 
 
 @checked
@@ -34,34 +35,26 @@ class SeriesOptions:
     'day'
     """
 
-    lags: int | str | None = field(
-        default=None,
-        metadata=_about("Read the table as a time series in which causes act up to this many steps later, or auto."),
+    lags: int | str | None = _option(
+        "Read the table as a time series in which causes act up to this many steps later, or auto."
     )
     """Number of steps back that causes may act, or "auto" to choose by the data. None reads a table without time."""
-    time: Any = field(
-        default=None, metadata=_about("The column with the time of each row, dates or numbers; else rows are in order.")
-    )
+    time: Any = _option("The column with the time of each row, dates or numbers; else rows are in order.")
     """The column that holds the time of each row, as dates or numbers, or one time per row. Without it, rows follow
     each other in the order of the table, and a pandas index of dates counts as the time."""
-    unit: Any = field(
-        default=None, metadata=_about("The column with the unit of a panel that a row belongs to, such as a patient.")
-    )
+    unit: Any = _option("The column with the unit of a panel that a row belongs to, such as a patient.")
     """The column with the unit (patient, country, machine) that a row belongs to, or one label per row. No row of the
     window mixes two units."""
-    contemporaneous: bool = field(default=True, metadata=_about("Whether causes may act within one step, at lag 0."))
+    contemporaneous: bool = _option("Whether causes may act within one step, at lag 0.", default=True)
     """Whether causes may act within one step, at lag 0."""
-    difference: bool | Sequence[Any] = field(
-        default=False, metadata=_about("Analyze changes from step to step in these columns, or in all numbers: all.")
+    difference: bool | Sequence[Any] = _option(
+        "Analyze changes from step to step in these columns, or in all numbers: all.", default=False
     )
     """The columns in which to analyze changes from step to step, or True for all numbers: for random walks."""
-    season: int | None = field(
-        default=None, metadata=_about("Period of a season in steps; the mean of each phase is subtracted.")
-    )
+    season: int | None = _option("Period of a season in steps; the mean of each phase is subtracted.")
     """The period of a season in steps, such as 12 for months; the mean of each phase is subtracted."""
-    resample: Any = field(
-        default=None,
-        metadata=_about("Length of the equal steps to bring irregular times to, such as D, W, MS, 15min or a number."),
+    resample: Any = _option(
+        "Length of the equal steps to bring irregular times to, such as D, W, MS, 15min or a number."
     )
     """The length of equal steps to bring irregular times to: a period such as "D", "W", "MS" or "15min" for dates,
     or a number. Numbers are averaged within a step; of levels, the last one counts."""
@@ -87,7 +80,8 @@ class SeriesOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """The options that differ from the defaults."""
-        given = {name: getattr(self, name) for name in SERIES_OPTIONS if getattr(self, name) is not _DEFAULTS[name]}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {each.name: values[each.name] for each in fields(self) if values[each.name] is not each.default}
         if not isinstance(given.get("difference", True), bool):
             given["difference"] = list(given["difference"])
         return given
@@ -95,7 +89,6 @@ class SeriesOptions:
 
 SERIES_OPTIONS: Mapping[str, str] = {each.name: each.metadata["help"] for each in fields(SeriesOptions)}
 """Every option by its name, with a line of help."""
-_DEFAULTS = {each.name: each.default for each in fields(SeriesOptions)}
 
 
 def _check_whole(name: str, value: Any, least: int, most: int, more: str = "") -> None:
