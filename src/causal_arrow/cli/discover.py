@@ -18,7 +18,6 @@ from causal_arrow.cli.console import (
     console,
     folder,
     print_json,
-    print_rest,
     print_table,
     print_warnings,
 )
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.effects.falsification import Falsification
     from causal_arrow.discovery.second_opinion import SecondOpinion
     from causal_arrow.discovery.settings import Settings
+    from causal_arrow.discovery.summary import Summary
     from causal_arrow.discovery.uncertainty import EdgeStability
     from causal_arrow.series.answer import SeriesAnswer
 
@@ -135,13 +135,11 @@ def discover(
     found = options.discovery(table, settings)
     seconds = time.perf_counter() - started
     extras = _extras(found, asked, workers, quick_test=not as_json and not in_time)
-    destination.write(partial(_write_series if in_time else _write, found.answer, extras))
+    destination.write(partial(_write, found, extras))
     if as_json:
         print_json(_as_dict(found.answer, extras))
         return
-    (_print_series if in_time else _print_summary)(found.answer, extras, options.table_name(table), show)
-    if extras.opinion is not None:
-        console().print(f"\n{extras.opinion}")
+    _print_summary(found, extras, options.table_name(table), show)
     _print_footer(destination, found.answer, seconds)
 
 
@@ -206,14 +204,17 @@ def _names(asked: Mapping[str, Any]) -> list[str]:
     return [*names, *PICTURES, *([OPINION_PICTURE] if asked["second_opinion"] else [])]
 
 
-def _write(answer: Answer, extras: Extras, name: str, path: Path) -> None:
+def _write(found: Any, extras: Extras, name: str, path: Path) -> None:
     """Write the file of this name; graph.json also holds the extras."""
     from causal_arrow.discovery import exports, pictures
+    from causal_arrow.series import exports as series_exports
 
+    in_time = found.settings.series.are_given
+    formats: Mapping[str, Any] = series_exports.TEXT_FORMATS if in_time else exports.TEXT_FORMATS
     if name == "graph.json":
-        path.write_text(exports.json_text(_as_dict(answer, extras)) + "\n", encoding="utf-8")
-    elif name in exports.TEXT_FORMATS:
-        path.write_text(exports.TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
+        path.write_text(exports.json_text(_as_dict(found.answer, extras)) + "\n", encoding="utf-8")
+    elif name in formats:
+        path.write_text(formats[name](found.answer), encoding="utf-8", newline="")
     elif name == "ancestors.csv" and extras.ancestors is not None:
         extras.ancestors.to_csv(path)
     elif name == "stability.csv" and extras.stability is not None:
@@ -221,20 +222,11 @@ def _write(answer: Answer, extras: Extras, name: str, path: Path) -> None:
     elif name == OPINION_PICTURE and extras.opinion is not None:
         extras.opinion.draw(path)
     elif name.startswith("probabilities"):
-        pictures.save_probabilities(answer, path)
+        pictures.save_probabilities(found.answer, path)
+    elif in_time:
+        found.draw(path, what=name.partition(".")[0])
     else:
-        pictures.save_graph(answer, path)
-
-
-def _write_series(answer: SeriesAnswer, extras: Extras, name: str, path: Path) -> None:
-    """Write the file of this name about a series."""
-    from causal_arrow.series import pictures
-    from causal_arrow.series.exports import TEXT_FORMATS
-
-    if name in TEXT_FORMATS:
-        path.write_text(TEXT_FORMATS[name](answer), encoding="utf-8", newline="")
-    else:
-        pictures.save(answer, path, what=name.partition(".")[0])
+        found.draw(path)
 
 
 def _as_dict(answer: Answer | SeriesAnswer, extras: Extras) -> dict[str, Any]:
@@ -259,15 +251,21 @@ def _as_dict(answer: Answer | SeriesAnswer, extras: Extras) -> dict[str, Any]:
 # The summary
 
 
-def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None:
+def _print_summary(found: Any, extras: Extras, file: str, show: int) -> None:
     from causal_arrow.discovery.summary import summarize
     from causal_arrow.discovery.uncertainty import hidden_causes_sentence
+    from causal_arrow.series.exports import summarize as summarize_series
 
-    said = summarize(answer, extras.falsification, COMMAND_LINE, show, extras.not_tested)
-    screen = console()
+    answer, screen = found.answer, console()
+    if found.settings.series.are_given:
+        said = summarize_series(answer, COMMAND_LINE, show)
+        headings, rows = list(said.headings), [list(row) for row in said.rows]
+    else:
+        said = summarize(answer, extras.falsification, COMMAND_LINE, show, extras.not_tested)
+        headings, rows = _edges(answer, said, extras.stability)
     screen.print(f"{file}: {said.title}\n", style="bold")
-    if said.rows:
-        _print_edges(answer, said.headings, said.rows, extras.stability)
+    if rows:
+        print_table(headings, rows, numbers=("lag", "probability", "adjacent", "stability"))
     if said.more:
         screen.print(f"{said.more}: see them with --show {said.edges}.")
     if said.no_edges:
@@ -283,24 +281,23 @@ def _print_summary(answer: Answer, extras: Extras, file: str, show: int) -> None
         if (sentence := hidden_causes_sentence(answer.hidden_causes)) is not None:
             screen.print(sentence)
     print_warnings(said.warnings)
+    if extras.opinion is not None:
+        screen.print(f"\n{extras.opinion}")
 
 
-def _print_edges(
-    answer: Answer, headings: tuple[str, ...], lines: tuple[tuple[str, ...], ...], stability: EdgeStability | None
-) -> None:
-    """One line per edge, with whether its direction is compelled, and how stable it is if that is known."""
+def _edges(answer: Answer, said: Summary, stability: EdgeStability | None) -> tuple[list[str], list[list[Any]]]:
+    """Headings and a row per edge, with whether its direction is compelled, and how stable it is if that is known."""
     from causal_arrow.discovery.summary import decided_by
 
-    rows: list[list[str | Text]] = []
-    for edge, (cause, effect, *cells, direction) in zip(answer.edges, lines, strict=False):
+    rows: list[list[Any]] = []
+    for edge, (cause, effect, *cells, direction) in zip(answer.edges, said.rows, strict=False):
         weak = edge.direction == "weak" and decided_by(answer, cause, effect) is None
         marked = Text(direction, style="yellow") if weak else direction
         rows.append([cause, "→", effect, *cells, marked, "yes" if edge.compelled else "no"])
         if stability:
             rows[-1].append(f"{stability.frequencies[answer.index_of(cause), answer.index_of(effect)]:.2f}")
-    cause, effect, *others = headings
-    others += ["compelled", *(["stability"] if stability else [])]
-    print_table((cause, "", effect, *others), rows, numbers=("probability", "adjacent", "stability"))
+    cause, effect, *others = said.headings
+    return [cause, "", effect, *others, "compelled", *(["stability"] if stability else [])], rows
 
 
 def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
@@ -320,20 +317,6 @@ def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
     print_table(("cause", "", "effect", "probability"), rows, numbers=("probability",))
     if len(pairs) > MAX_INDIRECT:
         screen.print(f"... and {len(pairs) - MAX_INDIRECT} more: see ancestor_probabilities with --json or --output.")
-
-
-def _print_series(answer: SeriesAnswer, extras: Extras, file: str, show: int) -> None:
-    """The summary of a window graph: edges with their lags, then sentences and warnings."""
-    from causal_arrow.series.exports import summarize
-
-    said, screen = summarize(answer, COMMAND_LINE, show), console()
-    screen.print(f"{file}: {said.title}\n", style="bold")
-    if said.rows:
-        print_table(said.headings, said.rows, numbers=("lag", "probability"))
-    print_rest(said.edges, show)
-    for line in (*([said.no_edges] if said.no_edges else []), "", *said.sentences):
-        screen.print(line)
-    print_warnings(said.warnings)
 
 
 def _print_footer(destination: Destination, answer: Any, seconds: float) -> None:
