@@ -65,47 +65,31 @@ def _picture(name: str) -> Callable[[Session], bytes]:
 
 def python_lines(session: Session) -> str:
     """A program that gives the same answer to the same file, and the same answers to what was asked about it."""
-    answer = session.current().answer
-    knowledge = answer.knowledge.to_dict()
-    options = session.choices.reading.to_dict()
-    reading = [repr(session.file.name), *(f"{name}={value!r}" for name, value in options.items())]
-    chosen = {"scale": session.choices.scale, **read_off(answer)}
-    usual = Settings()
-    settings = [f"model={answer.model!r}", f"decode={answer.decode!r}", f"threshold={answer.threshold!r}"]
-    settings += [
-        f"{name}={value!r}"
-        for name, value in chosen.items()
-        if name not in ("decode", "threshold") and value != getattr(usual, name)
+    answer, usual = session.current().answer, Settings()
+    chosen = {**read_off(answer), "scale": session.choices.scale, "knowledge": answer.knowledge.to_dict() or None}
+    settings = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
+    settings = {"model": answer.model, "decode": answer.decode, "threshold": answer.threshold, **settings}
+    reading = session.choices.reading.to_dict()
+    lines = [
+        f"# The answer of causal-arrow {__version__} to this table, as it was argued on the page.",
+        "from causal_arrow import Arrow, read_table",
+        "",
+        "table = read_table(",
+        f"    {session.file.name!r},",
+        *(f"    {name}={value!r}," for name, value in reading.items()),
+        ")",
+        "arrow = Arrow(",
+        *(f"    {name}={value!r}," for name, value in settings.items()),
+        ")",
+        "arrow.fit(table)",
+        "print(arrow.summary())",
     ]
-    settings += [f"knowledge={knowledge!r}"] if knowledge else []
-    return "\n".join(
-        [
-            f"# The answer of causal-arrow {__version__} to this table, as it was argued on the page.",
-            "from causal_arrow import Arrow, read_table",
-            "",
-            "table = read_table(",
-            *(f"    {option}," for option in reading),
-            ")",
-            "arrow = Arrow(",
-            *(f"    {setting}," for setting in settings),
-            ")",
-            "arrow.fit(table)",
-            "print(arrow.summary())",
-            *_questions_in_python(session),
-            "",
-        ]
-    )
-
-
-def _questions_in_python(session: Session) -> list[str]:
-    """Lines for the effects and the stability that were asked for."""
-    lines = []
     for asked in _questions(session):
         options = "".join(f", {name}={value!r}" for name, value in asked.options.items())
         lines.append(f"print(arrow.effect({asked.cause!r}, {asked.effect!r}{options}))")
     if session.resampled is not None:
         lines.append(f"print(arrow.stability(n_resamples={len(session.resampled)}).to_frame().to_string())")
-    return lines
+    return "\n".join([*lines, ""])
 
 
 def _questions(session: Session) -> list[EffectAsked]:
@@ -160,12 +144,12 @@ def _effects(session: Session) -> list[str]:
         parts.append(_paragraphs([" ".join(effect.lines)]))
         rows = [
             (
-                ", ".join(row[0]) or "nothing",
-                counted_share(row[1]),
-                in_digits(row[2]),
-                f"{in_digits(row[4])} to {in_digits(row[5])}",
+                ", ".join(row.adjustment_set) or "nothing",
+                counted_share(row.frequency),
+                in_digits(row.effect),
+                f"{in_digits(row.low)} to {in_digits(row.high)}",
             )
-            for row in effect.by_adjustment_set.head(MAX_LISTED).itertuples(index=False, name=None)
+            for row in effect.by_adjustment_set.head(MAX_LISTED).itertuples(index=False)
         ]
         parts.append(summary.html_table(("adjusted for", "graphs", "effect", "90% interval"), rows))
     return ["<h2>Effects</h2>", *parts] if parts else []

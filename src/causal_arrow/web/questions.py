@@ -20,7 +20,7 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Table
-from causal_arrow.text import capitalized, counted, counted_share, in_digits
+from causal_arrow.text import counted, counted_share, in_digits
 from causal_arrow.web.messages import Facts
 from causal_arrow.web.sessions import EffectAsked
 
@@ -288,7 +288,7 @@ def _plain_difference(found: Discovery, asked: EffectAsked) -> Facts:
     """The difference without adjustment: of means, or along a straight line."""
     between, level = asked.between, asked.level
     plain = found.effect(asked.cause, asked.effect, between=between, level=level, estimator="linear", adjust_for=[])
-    words = f"{capitalized(plain.subject)} changes by {in_digits(plain.median)} {plain.change}"
+    words = f"{plain.subject} changes by {in_digits(plain.median)} {plain.change}"
     return {"value": plain.median, "words": f"{words}: that is the plain difference, without adjustment."}
 
 
