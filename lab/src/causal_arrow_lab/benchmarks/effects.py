@@ -1,7 +1,5 @@
-"""The suites `effects` and `experiments`: tables whose equations can be solved under interventions.
-
-Tasks follow section 4.1 of the paper, drawn with numpy one at a time. A variable may have levels instead of numbers:
-they are cut from the number that its equation gives, and act on its effects through scores.
+"""The suites `effects` and `experiments`: tasks of section 4.1 of the paper whose equations can be solved under
+interventions. Levels are cut from the number that an equation gives, and act on effects through scores.
 """
 
 from __future__ import annotations
@@ -145,8 +143,7 @@ def draw_equations(
 ) -> StructuralEquations:
     """Draw equations as in the paper: up to 4P edges, R² from 0.1 to 0.9, normal, uniform or beta noise.
 
-    `relations` is one of RELATIONS. `kinds` are those of the P variables, all numbers by default. Each of the `hidden`
-    causes acts on two or three variables.
+    Each of the `hidden` causes acts on two or three variables.
     """
     total = hidden + variables
     adjacency = np.zeros((total, total), dtype=bool)

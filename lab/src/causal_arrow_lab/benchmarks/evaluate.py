@@ -1,7 +1,5 @@
 """Run benchmark jobs in worker processes and write every result as a record.
 
-    run_benchmark(["networks"], "arrow,boss", MethodOptions(), datasets=100, output=Path("records"), ...)
-
 When this stops, at any moment, only the datasets in progress are lost.
 """
 
@@ -12,6 +10,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 import threading
 from collections import Counter
@@ -267,8 +266,13 @@ def _failure(sentence: str) -> dict[str, Any]:
 
 def describe_run(timeout: float | None, processes: int, device: str = "cpu") -> dict[str, Any]:
     """The part of every record that describes machine, versions and limits."""
+    machine = describe_machine()
+    if device != "cpu":
+        import torch
+
+        machine["gpu"] = torch.cuda.get_device_name(device)
     return {
-        "machine": describe_machine() if device == "cpu" else {**describe_machine(), "gpu": _gpu_model(device)},
+        "machine": machine,
         "timeout": timeout,
         "processes": processes,
         "clock": "processor",
@@ -289,12 +293,6 @@ def describe_machine() -> dict[str, Any]:
     return machine
 
 
-def _gpu_model(device: str) -> str:
-    import torch
-
-    return torch.cuda.get_device_name(device)
-
-
 def usable_cores() -> int:
     """Number of cores that this process may use, which may be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
@@ -303,11 +301,10 @@ def usable_cores() -> int:
 
 
 def _cpu_model() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return " ".join(line.partition(":")[2].split())
+    with contextlib.suppress(OSError):
+        named = re.search(r"^model name\s*:(.*)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        if named:
+            return " ".join(named[1].split())
     return platform.processor() or platform.machine() or "unknown processor"
 
 

@@ -1,7 +1,5 @@
-"""Datasets that are drawn: of the synthetic task distributions, and like the tables people have.
-
-The latter have kinds of columns, missing cells, experiments, hidden causes and measurement error. Their suites are for
-development: weights may be chosen by them. The frozen suite is `held-out`.
+"""Datasets that are drawn: of the synthetic task distributions, and like the tables people have, with kinds of columns,
+missing cells, experiments, hidden causes and measurement error.
 """
 
 from __future__ import annotations
@@ -510,11 +508,9 @@ def draw_held_out_dataset(generator: np.random.Generator, **parts: str) -> Datas
 
 
 def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> Dataset:
-    """Draw a dataset of the paper's distribution and remove `hidden` common causes, at most 4.
+    """Draw a dataset of the paper's distribution and remove common causes, at most 4: sources with several children.
 
-    Only sources with at least two children are hidden. The rest is then a DAG whose edges keep their meaning, and the
-    children of a hidden variable depend on each other without an edge to explain it. Tasks with fewer than four such
-    sources are drawn again, whatever `hidden` is, so that rows differ only in what is hidden.
+    Tasks with fewer than four of them are drawn again, whatever `hidden` is, so that rows differ only in that.
     """
     from causal_arrow_lab.synthetic.tasks import TaskDistribution
 

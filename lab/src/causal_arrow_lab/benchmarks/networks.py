@@ -1,14 +1,10 @@
-"""Networks of the Bayesian Network Repository: four linear Gaussian and eleven discrete ones, and tables drawn from
-them.
+"""Networks of the Bayesian Network Repository, four linear Gaussian and eleven discrete ones (from pgmpy's copies), and
+linear equations on drawn graphs.
 
-The discrete networks are in one file, made from pgmpy's copies.
-
-Herman et al. (2025) compare six ways to draw the coefficients of linear equations. They differ in what the scale of the
-data reveals: in the raw model variances grow along the causal order, in the others some rule keeps them equal. The
-suite `limit` has small graphs, whose exact posterior can be computed; its rows differ in the distribution of the
-coefficients. For the normal–Wishart distribution a table identifies only the equivalence class of its graph, and the
-method exact-bayes is the exact posterior. The other distributions reveal more: the strength of causes differs between
-members of a class.
+Herman et al. (2025) compare six ways to draw the coefficients of linear equations, which differ in what the scale of
+the data reveals: in the raw model variances grow along the causal order, in the others some rule keeps them equal. The
+suite `limit` has small graphs, whose exact posterior can be computed. For the normal–Wishart distribution a table
+identifies only the equivalence class of its graph; other distributions of coefficients reveal more.
 """
 
 from __future__ import annotations
@@ -161,10 +157,7 @@ def dao(
 
     In causal order, sources first, the i-th variable (from 0) with k parents takes q ~ Beta(k/2, (p − i + 1)/2) and
     w = √q · (random unit vector); its weights are L⁻ᵀw, L the Cholesky factor of the parents' correlations, and its
-    error variance is 1 − q.
-
-    The published generator uses that error variance as a standard deviation, so its variables with parents have less
-    than unit variance. The paper's figures come from such data, hence the default; False is the model as derived.
+    error variance is 1 − q. The published generator, which made the paper's figures, uses that as a standard deviation.
     """
 
     def draw(i: int, correlation: FloatArray) -> tuple[FloatArray, float]:

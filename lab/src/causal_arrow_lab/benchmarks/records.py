@@ -6,14 +6,9 @@
 A process that is killed while it writes leaves at most one incomplete line. Readers ignore that line, and the next
 writer removes it.
 
-The first line of a packed file is a header with what repeats: methods with their settings and versions, machines and
-time limits. Every other line is a block, all datasets of one row of a suite by one method, in columns:
-
-    {"suite": ..., "row": ..., "method": 0, "run": 0, "index": [0, 1, ...], "nshd": [...], ...}
-
-Counts are exact, other numbers have four significant digits, seconds three. Reliability tables are summed over the
-block, and how the method read the tables is kept once. Of a dataset only its observations, variables and edges are
-kept; the rest follows from suite, row and index.
+The first line of a packed file is a header with methods, machines and time limits. Every other line is a block, all
+datasets of one row of a suite by one method, in columns. Counts are exact, other numbers have four significant digits,
+seconds three. Reliability tables are summed over the block; the rest of a dataset follows from suite, row and index.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     row = suite("networks").row("ECOLI70")
     dataset = row.dataset(0)
 
-Suite, row and index determine the dataset, so every method, in every run, sees the same ones. (Synthetic tasks come
-from torch, whose random numbers may change with its version.)
+Suite, row and index determine the dataset. (Synthetic tasks come from torch, whose random numbers may change with its
+version.)
 """
 
 from __future__ import annotations

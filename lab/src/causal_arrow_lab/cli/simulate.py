@@ -108,13 +108,9 @@ def _distribution(name: str) -> TaskDistribution:
     return TaskDistribution.shifted(*SHIFTS) if name == "shifted" else TaskDistribution.for_training(name)
 
 
-def _names(batch: TaskBatch) -> list[str]:
-    return [f"x{index + 1}" for index in range(batch.data.shape[2])]
-
-
 def _columns(batch: TaskBatch, number: int) -> list[Column]:
     """The columns of a table: numbers, or levels with their names."""
-    names, tables = _names(batch), batch.tables
+    tables, names = batch.tables, [f"x{index + 1}" for index in range(batch.data.shape[2])]
     if tables.levels is None or tables.ordered is None:
         return [_column(name, 0, ordered=False) for name in names]
     return list(map(_column, names, tables.levels[number].tolist(), tables.ordered[number].tolist()))
@@ -154,8 +150,12 @@ def _write_table(path: Path, batch: TaskBatch, number: int) -> None:
 
 
 def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> dict[str, Any]:
-    """The true graph and the recipe of a table, as JSON values."""
-    names = _names(batch)
+    """The true graph, in the format of answers, and the recipe of a table, as JSON values."""
+    columns = _columns(batch, number)
+    names = [column.name for column in columns]
+    kinds = [{"name": column.name, "kind": column.kind, "levels": list(column.levels)} for column in columns]
+    confounded = batch.truth.confounded
+    pairs = [] if confounded is None else confounded[number].triu().nonzero().tolist()
     return {
         "format": "causal-arrow-graph",
         "version": 1,
@@ -163,24 +163,11 @@ def _made_by(batch: TaskBatch, number: int, recipes: list[str], seed: int) -> di
         "edges": [{"source": names[j], "target": names[k]} for j, k in batch.adjacency[number].nonzero().tolist()],
         "order": [names[index] for index in batch.order[number].tolist()],
         "observations": batch.data.shape[1],
-        **_beyond_numbers(batch, number),
+        **({"columns": kinds} if any(column.levels for column in columns) else {}),
+        "hidden_causes": [{"first": names[j], "second": names[k]} for j, k in pairs],
         "made_by": {
             "seed": seed,
             "recipe": recipes[int(batch.recipe[number])],
             **{table: batch.names(table)[number] for table in batch.choices},
         },
     }
-
-
-def _beyond_numbers(batch: TaskBatch, number: int) -> dict[str, Any]:
-    """Kinds of columns, if not all are numbers, and pairs with a hidden cause, in the format of answers."""
-    names, columns = _names(batch), _columns(batch, number)
-    found: dict[str, Any] = {}
-    if any(column.levels for column in columns):
-        found["columns"] = [
-            {"name": column.name, "kind": column.kind, "levels": list(column.levels)} for column in columns
-        ]
-    confounded = batch.truth.confounded
-    pairs = [] if confounded is None else confounded[number].triu().nonzero().tolist()
-    found["hidden_causes"] = [{"first": names[j], "second": names[k]} for j, k in pairs]
-    return found

@@ -131,18 +131,12 @@ METHODS = {
     "direct-lingam": MethodKind(
         "DirectLiNGAM",
         "Linear non-Gaussian models (causal-learn's copy of lingam)",
-        method_of_package("causal-learn", packages.start_direct_lingam, {"measure": "pwling", "standardized": True}),
+        method_of_package("causal-learn", packages.start_direct_lingam, packages.LINGAM_SETTINGS),
     ),
     "resit": MethodKind(
         "RESIT",
         "Regression and independence of residuals, nonlinear (lingam)",
-        method_of_package(
-            "lingam",
-            packages.start_resit,
-            # The regression of the package's own example.
-            {"regression": "random forest", "max_depth": 4, "alpha": 0.01, "standardized": True},
-            extra="handover",
-        ),
+        method_of_package("lingam", packages.start_resit, packages.RESIT_SETTINGS, extra="handover"),
     ),
     "boss-indicators": MethodKind(
         "BOSS, indicators",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -35,9 +36,12 @@ BOSS_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 2}
 PC_SETTINGS = {"test": "fisherz", "alpha": 0.05}
 GES_SETTINGS = {"score": "local_score_BIC_from_cov", "lambda_value": 0.5}
 FLOP_SETTINGS = {"lambda_bic": 2.0, "restarts": 50, "standardized": True}
+LINGAM_SETTINGS = {"measure": "pwling", "standardized": True}
+# The regression of the package's own example.
+RESIT_SETTINGS = {"regression": "random forest", "max_depth": 4, "alpha": 0.01, "standardized": True}
 
-Search = Callable[[FloatArray], BoolArray]
-"""Finds a graph, whose undirected edges have both entries."""
+Search = Callable[[Any], BoolArray]
+"""Finds a graph, whose undirected edges have both entries, in numbers or codes of levels."""
 
 
 def boss(settings: Mapping[str, Any]) -> Search:
@@ -66,46 +70,55 @@ def ges(settings: Mapping[str, Any]) -> Search:
     return lambda data: pdag_of(search(data, score_func=settings["score"], lambda_value=penalty)["G"])
 
 
-def start_search(prepare: Callable[[Mapping[str, Any]], Search], settings: Mapping[str, Any]) -> Solve:
-    """Run one of these searches."""
+def copied(data: FloatArray) -> tuple[FloatArray, dict[str, str]]:
+    """Numbers as they are, for a search that may change them."""
+    return data.copy(), {}
+
+
+def start_search(
+    prepare: Callable[[Mapping[str, Any]], Search],
+    settings: Mapping[str, Any],
+    read: Callable[[Any], tuple[npt.NDArray[Any], dict[str, str]]] = copied,
+) -> Solve:
+    """Run one of these searches on what it reads."""
     search = prepare(settings)
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
+    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
+        values, reading = read(data)
         with quiet(generator):
-            graph, seconds = timed(lambda: search(data.copy()))
-        return answer_from_pdag(graph, seconds)
+            graph, seconds = timed(lambda: search(values))
+        return answer_from_pdag(graph, seconds, reading)
 
     return solve
 
 
-def start_direct_lingam(settings: Mapping[str, Any]) -> Solve:
+def direct_lingam(settings: Mapping[str, Any], generator: np.random.Generator) -> Any:
     """DirectLiNGAM (Shimizu et al. 2011), for linear relations with non-Gaussian noise."""
-    lingam = import_module("causallearn.search.FCMBased.lingam")
+    return import_module("causallearn.search.FCMBased.lingam").DirectLiNGAM(measure=settings["measure"])
+
+
+def resit(settings: Mapping[str, Any], generator: np.random.Generator) -> Any:
+    """RESIT (Peters et al. 2014), for nonlinear relations with additive noise. Its graph has no weights."""
+    depth, seed = settings["max_depth"], int(generator.integers(2**31))
+    forest = import_module("sklearn.ensemble").RandomForestRegressor(max_depth=depth, random_state=seed)
+    return import_module("lingam").RESIT(forest, alpha=settings["alpha"])
+
+
+def start_fit(make: Callable[[Mapping[str, Any], np.random.Generator], Any], settings: Mapping[str, Any]) -> Solve:
+    """Fit a model of lingam to standardized columns."""
+    make(settings, np.random.default_rng(0))  # imports, which no dataset should pay for
 
     def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        table = standardized(data)
-        model = lingam.DirectLiNGAM(measure=settings["measure"])
-        _, seconds = timed(lambda: model.fit(table))
+        table, model = standardized(data), make(settings, generator)
+        with quiet(generator):
+            _, seconds = timed(lambda: model.fit(table))
         return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)  # lingam has [k, j] where j → k
 
     return solve
 
 
-def start_resit(settings: Mapping[str, Any]) -> Solve:
-    """RESIT (Peters et al. 2014), for nonlinear relations with additive noise. Its graph has no weights."""
-    resit, forests = import_module("lingam").RESIT, import_module("sklearn.ensemble")
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        table = standardized(data)
-        forest = forests.RandomForestRegressor(
-            max_depth=settings["max_depth"], random_state=int(generator.integers(2**31))
-        )
-        model = resit(forest, alpha=settings["alpha"])
-        with quiet(generator):
-            _, seconds = timed(lambda: model.fit(table))
-        return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)
-
-    return solve
+start_direct_lingam = partial(start_fit, direct_lingam)
+start_resit = partial(start_fit, resit)
 
 
 def start_flop(settings: Mapping[str, Any]) -> Solve:
@@ -155,20 +168,7 @@ def read_as_levels(data: FloatArray | Observed) -> tuple[npt.NDArray[np.int64], 
     return np.column_stack(columns), {**reading, **observed.ignored}
 
 
-# Categories
-
-
-def start_pc_chi2(settings: Mapping[str, Any]) -> Solve:
-    """PC with χ² tests."""
-    pc = import_module("causallearn.search.ConstraintBased.PC").pc
-
-    def solve(data: FloatArray | Observed, generator: np.random.Generator) -> Estimate:
-        codes, reading = read_as_levels(data)
-        with quiet(generator):
-            graph, seconds = timed(lambda: pc(codes, settings["alpha"], settings["test"], show_progress=False).G)
-        return answer_from_pdag(pdag_of(graph), seconds, reading)
-
-    return solve
+start_pc_chi2 = partial(start_search, pc, read=read_as_levels)
 
 
 def start_hill_climbing(settings: Mapping[str, Any]) -> Solve:

@@ -107,10 +107,7 @@ Prepare = Callable[[str, str, MethodOptions], Method]
 @dataclass(frozen=True)
 class MethodKind:
     """An entry of the table of methods. `prepare` takes its name, the text after the colon in `arrow:PATH`, and
-    options.
-
-    It raises BenchmarkError with advice if the method cannot be run here, and imports nothing heavy.
-    """
+    options; it raises BenchmarkError with advice if the method cannot be run here, and imports nothing heavy."""
 
     title: str
     description: str
@@ -168,11 +165,7 @@ Result = TypeVar("Result")
 
 
 def timed(work: Callable[[], Result], clock: Callable[[], float] = time.process_time) -> tuple[Result, float]:
-    """Run `work` and return its result with the processor's seconds, which other programs do not affect.
-
-    A method has one core, so on an idle machine these are the seconds that pass. The clock of work on a GPU is
-    `time.perf_counter`.
-    """
+    """Run `work` and return its result with the processor's seconds; on a GPU the clock is `time.perf_counter`."""
     start = clock()
     result = work()
     return result, clock() - start
@@ -210,13 +203,10 @@ def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -
 
 
 def extend_cpdag(pdag: ArrayLike) -> BoolMatrix:
-    """A DAG of the class that a CPDAG, or any partially directed graph, stands for.  (P, P)
+    """A DAG with the skeleton, the directed edges and no further v-structure of a partially directed graph.  (P, P)
 
-    The DAG has the same skeleton, keeps every directed edge and adds no v-structure. Where there is no such DAG, as for
-    some graphs of PC, it gives up as little as a greedy choice can find.
-
-    The algorithm is Dor and Tarsi's (1992): find a variable that can be last, point its edges at it, remove it, repeat.
-    The greedy choice is the variable whose being last reverses the fewest edges and adds the fewest v-structures.
+    By Dor and Tarsi (1992): find a variable that can be last, point its edges at it, remove it, repeat. Where there is
+    none, as in some graphs of PC, that whose being last reverses the fewest edges and adds the fewest v-structures.
     """
     graph = ensure_graph(pdag)
     undirected = graph & graph.T
