@@ -258,7 +258,8 @@ def test_every_graph_is_acyclic_at_lag_0_and_obeys_the_knowledge() -> None:
     required[2, 0, 1] = forbidden[1, :, 2] = True
     now = Knowledge(required=[("d", "a")], forbidden=[("a", "b"), ("b", "a")]).compile(names)
     known = WindowKnowledge(now, required, forbidden)
-    graphs = [found.graph(known), found.graph(known, rule="f1"), *found.sample(50, np.random.default_rng(0), known)]
+    found = found.under(known)
+    graphs = [found.decoded()[0], found.decoded("f1")[0], *found.sample(50, np.random.default_rng(0))]
     for graph in graphs:
         assert graph.shape == (3, 4, 4)
         assert not np.linalg.matrix_power(graph[0].astype(int), 4).any()
@@ -284,11 +285,11 @@ def test_without_lag_0_nothing_else_changes() -> None:
 
 def test_the_threshold_moves_edges_of_all_lags() -> None:
     found = a_distribution()
-    counts = [found.graph(threshold=threshold).sum(axis=(1, 2)) for threshold in (0.2, 0.5, 0.8)]
+    counts = [found.decoded(threshold=threshold)[0].sum(axis=(1, 2)) for threshold in (0.2, 0.5, 0.8)]
     assert (counts[0] >= counts[1]).all()
     assert (counts[1] >= counts[2]).all()
     assert (counts[0] > counts[2]).all()
-    assert np.array_equal(found.graph()[1:], sigmoid(found.past) > 0.5)
+    assert np.array_equal(found.decoded()[0][1:], sigmoid(found.past) > 0.5)
 
 
 def test_the_best_expected_f1_is_no_worse_than_that_of_other_graphs() -> None:
@@ -299,8 +300,8 @@ def test_the_best_expected_f1_is_no_worse_than_that_of_other_graphs() -> None:
         hits = (drawn & graph).sum(axis=(1, 2, 3))
         return float((2 * hits / np.maximum(graph.sum() + drawn.sum(axis=(1, 2, 3)), 1)).mean())
 
-    best = mean_f1(found.graph(rule="f1"))
-    assert all(best >= mean_f1(found.graph(threshold=threshold)) - 0.02 for threshold in (0.2, 0.35, 0.5, 0.7))
+    best = mean_f1(found.decoded("f1")[0])
+    assert all(best >= mean_f1(found.decoded(threshold=threshold)[0]) - 0.02 for threshold in (0.2, 0.35, 0.5, 0.7))
 
 
 def test_a_summary_has_no_edge_from_a_variable_to_itself() -> None:

@@ -26,7 +26,7 @@ from causal_arrow.discovery.answer import (
 from causal_arrow.discovery.hidden import HIDDEN_CAUSE, is_flagged, level_of
 from causal_arrow.discovery.settings import HIDDEN
 from causal_arrow.errors import PYTHON, ConfigurationError, Wording, check_choice
-from causal_arrow.graphs.decoding import check_threshold, decode, most_probable_first
+from causal_arrow.graphs.decoding import check_threshold, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import check_content, checked
@@ -95,13 +95,6 @@ class SeriesAnswer:
     """A distribution over stationary window graphs on named variables, and the graph a decoding rule takes from it.
 
     `discover` makes it for a series. [lag, j, k] is about the edge from variable j, so many steps before, to k.
-
-    Examples
-    --------
-    >>> from causal_arrow import discover, load_example
-    >>> answer = discover(load_example("greenhouse"), lags=2, time="day").answer
-    >>> answer.names
-    ('sun', 'temperature', 'watering', 'soil', 'growth')
     """
 
     names: tuple[str, ...]
@@ -169,21 +162,28 @@ class SeriesAnswer:
         return window_knowledge(self.knowledge, self.names, self.context, self.lags, always_set=self.always_set)
 
     @cached_property
+    def believed(self) -> WindowDistribution:
+        """The distribution given the knowledge."""
+        return self.distribution.under(self.known)
+
+    @cached_property
+    def _decoded(self) -> tuple[Bools, NDArray[np.intp]]:
+        return self.believed.decoded(self.decode, self.threshold)
+
+    @property
     def graph(self) -> Bools:
         """The window graph, [lag, j, k]: stationary, and acyclic at lag 0.  (L + 1, P, P)"""
-        return self.distribution.graph(self.known, rule=self.decode, threshold=self.threshold)
+        return self._decoded[0]
 
     @property
     def summary(self) -> Bools:
         """The summary graph, [j, k]: j acts on k at some lag. It may have cycles.  (P, P)"""
         return summary(self.graph)
 
-    @cached_property
+    @property
     def order(self) -> tuple[str, ...]:
         """The variables in their causal order at lag 0."""
-        rule = "map" if self.decode == "f1" else self.decode
-        found = decode(self.distribution.now, self.known.now, decode=rule, threshold=self.threshold)
-        return tuple(self.names[index] for index in found.order)
+        return tuple(self.names[index] for index in self._decoded[1])
 
     @cached_property
     def edges(self) -> tuple[LaggedEdge, ...]:
@@ -206,7 +206,7 @@ class SeriesAnswer:
     @cached_property
     def edge_probabilities(self) -> Floats:
         """Probability of each edge given the knowledge, [lag, j, k].  (L + 1, P, P)"""
-        return self.distribution.probabilities(self.known)
+        return self.believed.probabilities()
 
     @cached_property
     def summary_probabilities(self) -> Floats:
@@ -224,7 +224,7 @@ class SeriesAnswer:
     @cached_property
     def context_probabilities(self) -> Floats:
         """Probability that a variable of the context is a direct cause of k.  (C, P)"""
-        return sigmoid(self.known.on_context(self.distribution.context))
+        return sigmoid(self.believed.context)
 
     @cached_property
     def context_edges(self) -> tuple[LaggedEdge, ...]:
@@ -264,7 +264,7 @@ class SeriesAnswer:
 
     def sample(self, count: int, generator: np.random.Generator) -> Bools:
         """Draw window graphs that agree with the knowledge.  (count, L + 1, P, P)"""
-        return self.distribution.sample(count, generator, self.known)
+        return self.believed.sample(count, generator)
 
     @property
     def warnings(self) -> tuple[str, ...]:

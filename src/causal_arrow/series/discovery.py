@@ -380,11 +380,8 @@ class SeriesDiscovery:
 
 
 def _in_levels(graphs: Bools, answer: SeriesAnswer) -> Bools:
-    """Graphs over levels, from those of changes: a change one step before is a difference of two levels.
-
-    So where a cause was differenced, its level is a cause at the next lag too, and regressions on levels hold what
-    regressions on changes do.
-    """
+    """Graphs over levels, from those of changes: a change is a difference of two levels, so that the level of a cause
+    that was differenced is a cause at the next lag too."""
     changing = [answer.names.index(name) for name in answer.prepared.get("difference", ()) if name in answer.names]
     if not changing:
         return graphs

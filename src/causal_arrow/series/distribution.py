@@ -48,17 +48,6 @@ class WindowKnowledge:
     required: Bools  # (L + 1, P + C, P)
     forbidden: Bools  # (L + 1, P + C, P)
 
-    def on(self, past: Floats) -> Floats:
-        """Log-odds of edges from past to present under the knowledge.  (L, P, P)"""
-        return self._decided(past, np.s_[1:, : past.shape[-1]])
-
-    def on_context(self, context: Floats) -> Floats:
-        """Log-odds of edges from the context under the knowledge.  (C, P)"""
-        return self._decided(context, np.s_[0, context.shape[-1] :])
-
-    def _decided(self, logits: Floats, where: Any) -> Floats:
-        return np.where(self.required[where], np.inf, np.where(self.forbidden[where], -np.inf, logits))
-
 
 @dataclass(frozen=True, eq=False)
 class WindowDistribution:
@@ -67,6 +56,7 @@ class WindowDistribution:
     past: Floats  # (L, P, P) log-odds that variable j, `lag` steps before, is a cause of k: [lag - 1, j, k]
     now: GraphDistribution  # of the variables at one time
     context: Floats  # (C, P) log-odds that a variable of the context, the last of which is time, is a cause of k
+    constraints: Constraints | None = None  # knowledge about lag 0; that about other edges is in their log-odds
 
     @property
     def lags(self) -> int:
@@ -78,31 +68,32 @@ class WindowDistribution:
         apart = np.full_like(np.asarray(self.now.skeleton_logits, dtype=np.float64), -CERTAIN)
         return replace(self, now=replace(self.now, skeleton_logits=apart))
 
-    def probabilities(self, known: WindowKnowledge | None = None) -> Floats:
+    def under(self, known: WindowKnowledge) -> WindowDistribution:
+        """The same given knowledge."""
+
+        def decided(logits: Floats, where: Any) -> Floats:
+            return np.where(known.required[where], np.inf, np.where(known.forbidden[where], -np.inf, logits))
+
+        variables = self.past.shape[-1]
+        past, context = decided(self.past, np.s_[1:, :variables]), decided(self.context, np.s_[0, variables:])
+        return replace(self, past=past, context=context, constraints=known.now)
+
+    def probabilities(self) -> Floats:
         """Probability of each edge, [lag, j, k].  (L + 1, P, P)"""
-        now, past = self._given(known)
-        return np.concatenate([edge_probabilities(self.now, now)[None], sigmoid(past)])
+        return np.concatenate([edge_probabilities(self.now, self.constraints)[None], sigmoid(self.past)])
 
-    def _given(self, known: WindowKnowledge | None) -> tuple[Constraints | None, Floats]:
-        return (None, self.past) if known is None else (known.now, known.on(self.past))
-
-    def graph(self, known: WindowKnowledge | None = None, *, rule: str = "map", threshold: float = 0.5) -> Bools:
-        """One stationary graph, acyclic in the window: [lag, j, k].  (L + 1, P, P)
-
-        Rules as in `graphs.decoding`; "f1" weighs the edges of all lags together.
-        """
+    def decoded(self, rule: str = "map", threshold: float = 0.5) -> tuple[Bools, NDArray[np.intp]]:
+        """One stationary graph, [lag, j, k], and its order at lag 0; "f1" weighs all lags.  (L + 1, P, P), (P,)"""
         check_threshold(threshold)
-        constraints, past = self._given(known)
-        now = decode(self.now, constraints, decode="map" if rule == "f1" else rule, threshold=threshold)
+        now = decode(self.now, self.constraints, decode="map" if rule == "f1" else rule, threshold=threshold)
         if rule == "f1":
-            return _best_f1(self.probabilities(known), now.order)
-        return np.concatenate([now.adjacency[None], past > np.log(threshold / (1 - threshold))])
+            return _best_f1(self.probabilities(), now.order), now.order
+        return np.concatenate([now.adjacency[None], self.past > np.log(threshold / (1 - threshold))]), now.order
 
-    def sample(self, count: int, generator: np.random.Generator, known: WindowKnowledge | None = None) -> Bools:
+    def sample(self, count: int, generator: np.random.Generator) -> Bools:
         """Graphs drawn independently, [graph, lag, j, k].  (count, L + 1, P, P)"""
-        constraints, past = self._given(known)
-        now = sample_graphs(self.now, constraints, count, generator).graphs
-        drawn = generator.random((count, *self.past.shape)) < sigmoid(past)
+        now = sample_graphs(self.now, self.constraints, count, generator).graphs
+        drawn = generator.random((count, *self.past.shape)) < sigmoid(self.past)
         return np.concatenate([now[:, None], drawn], axis=1)
 
 

@@ -335,11 +335,8 @@ def most_lags(steps: int, variables: int, longest: int) -> int:
 
 
 def needed_lags(values: Floats, rows: Window) -> int:
-    """The largest lag, up to those of the window, at which a variable depends on the past; 1 at least.
-
-    By the coefficients of a vector autoregression, corrected for their number; information criteria are exact less
-    often.
-    """
+    """The largest lag, up to those of the window, at which a variable depends on the past; 1 at least."""
+    # By the coefficients of a vector autoregression: information criteria are exact less often.
     from scipy.special import stdtr
 
     thin = slice(None, None, -(-len(rows.index) // MAX_ROWS))

@@ -51,13 +51,10 @@ def count_adjustments(
 ) -> AdjustmentCounts:
     """The sets that the graphs (K, P, P) ask for, given that the treatment comes before the outcome.
 
-    A graph with a causal path asks for the set of the `kind`. In a graph without one the causes of the treatment are
-    valid too, whether or not the graph lacks a path by mistake.
-
-    `hidden` (K, P, P), symmetric, marks pairs that share a hidden cause. Where the set leaves a path through a hidden
-    cause open, the largest candidate is tried: all ancestors of treatment and outcome that are not affected by the
-    treatment on its way. If even that leaves one open, no set of variables will do (van der Zander, Liśkiewicz and
-    Textor 2019): the graph counts as not identified, and its set is that of the graph without hidden causes.
+    A graph with a causal path asks for the set of the `kind`, one without for the causes of the treatment. Where that
+    leaves a path through a `hidden` cause (K, P, P) open, the largest candidate is tried: all ancestors of both that
+    the treatment does not affect on its way. If even that leaves one open, no set will do (van der Zander,
+    Liśkiewicz and Textor 2019), and the graph counts as not identified.
     """
     check_choice("adjustment", kind, list(ADJUSTMENTS))
     found: Counter[Set] = Counter()
@@ -100,10 +97,9 @@ def valid_sets(
 
 
 def blocking_pairs(hidden: Bools, treatment: int, is_valid: Callable[[Bools], Bools], lost: Bools) -> Counter[Set]:
-    """Count for each pair with the treatment the graphs that its hidden cause alone leaves without a valid set.
+    """Count for each pair with the treatment the `lost` graphs (K,) without a valid set because of its hidden cause.
 
-    Among them are those in which a set would be valid if that hidden cause were measured. `is_valid` gives the graphs
-    (K,) with a valid set under other hidden causes (K, P, P); only the `lost` ones (K,) are counted.
+    `is_valid` gives the graphs (K,) with a valid set under other hidden causes (K, P, P).
     """
     found: Counter[Set] = Counter()
     for other in np.flatnonzero(hidden[lost][:, treatment].any(axis=0)).tolist():
@@ -119,10 +115,8 @@ def blocking_pairs(hidden: Bools, treatment: int, is_valid: Callable[[Bools], Bo
 
 
 def instruments(graphs: Bools, treatment: int, outcome: int, hidden: Bools) -> Floats:
-    """Share of the graphs in which each variable affects the treatment, and is tied to the outcome only by that.  (P,)
-
-    Without the edges out of the treatment, an instrument and the outcome then have no common cause, hidden or not.
-    """
+    """Share of the graphs in which a variable affects the treatment, and is tied to the outcome only by that.  (P,)"""
+    # Without the edges out of the treatment, it has then no common cause with the outcome, hidden or not.
     shared = hidden | np.eye(graphs.shape[1], dtype=bool)
     rest = graphs.copy()
     rest[:, treatment, :] = False

@@ -108,15 +108,6 @@ class Effect(Readable, WithFrames):
     """The effect of a treatment on an outcome over many possible graphs. `print(effect)` says it in words.
 
     Numbers are per unit of the treatment or, where it goes from one value to another, for that change.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> known = {"roots": ["age", "smoker", "ward"]}
-    >>> arrow = Arrow(knowledge=known).fit(load_example("hospital"))
-    >>> effect = arrow.effect("drug", "stay")
-    >>> -2.2 < effect.median < -1.4
-    True
     """
 
     treatment: str

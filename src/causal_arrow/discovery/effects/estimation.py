@@ -158,10 +158,7 @@ def design_for(
 def estimate_effects(
     answer: Answer, table: Table, outcome: str, question: EffectQuestion, random: np.random.Generator, graphs: Bools
 ) -> Effects:
-    """The effects of all other variables on the outcome, those that matter most in standard deviations first.
-
-    The graphs decide which variables come before the outcome; those that the knowledge rules out are left out.
-    """
+    """The effects on the outcome of all variables that may cause it, those that matter most first."""
     question = replace(question, order="free")
     y = answer.index_of(outcome)
     possible = _possible_effects(answer)[:, y] & ~answer.constraints.precedence[y]
@@ -298,10 +295,8 @@ def _named_set(answer: Answer, t: int, y: int, question: EffectQuestion) -> Set 
 def _with_set(
     counts: AdjustmentCounts, graphs: Bools, hidden: Bools | None, ends: tuple[int, int], named: Set
 ) -> tuple[AdjustmentCounts, Floats]:
-    """Count all graphs under one set, which may not be valid; and the share that each variable spoils.  (P,)
-
-    What the treatment affects on its way to the outcome, or what that affects in turn, spoils an adjustment set.
-    """
+    """Count all graphs under one set, which may not be valid; and the share in which each variable spoils it because
+    the treatment affects it on its way to the outcome.  (P,)"""
     t, y = ends
     members = np.zeros((len(graphs), graphs.shape[1]), dtype=bool)
     members[:, list(named)] = True

@@ -56,16 +56,7 @@ class Experiment:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExperimentPlan(Readable, WithFrames):
-    """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> plan = arrow.next_experiment(("drug", "stay"), n_graphs=200)
-    >>> print(plan.best)
-    randomize drug
-    """
+    """Experiments ranked by the uncertainty they are expected to remove. `print(plan)` puts it in words."""
 
     target: tuple[str, ...]
     """Nothing for the whole graph; an outcome, for its causes; a treatment and an outcome, for that effect."""

@@ -52,16 +52,7 @@ MIN_COMPLETE = 50  # complete observations that the report card asks for
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Falsification(Readable, WithFrames):
-    """Result of testing the independences that a graph implies. `print(...)` says it in words.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> table = load_example("hospital")
-    >>> test = Arrow().fit(table).falsify(permutations=50)
-    >>> test.names == tuple(table.columns)
-    True
-    """
+    """Result of testing the independences that a graph implies. `print(...)` says it in words."""
 
     names: tuple[str, ...]
     """The variables."""

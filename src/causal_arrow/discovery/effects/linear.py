@@ -65,8 +65,7 @@ def estimate_from(
 ) -> SetEstimate:
     """The effect over all observations, with a standard error robust against unequal variances or within clusters.
 
-    `inflation` (N,) makes up for residuals that are too small: 1 / (1 − leverage) for MacKinnon and White's HC3, its
-    root for HC2.
+    `inflation` (N,) makes up for residuals that are too small: 1 / (1 − leverage) for HC3 (MacKinnon and White).
     """
     numerator, denominator = moments
     total = denominator.sum()
@@ -151,10 +150,7 @@ def linear_estimates(
     clusters: Clusters = None,
     keep: Collection[Set] = (),
 ) -> dict[Set, SetEstimate]:
-    """The effect of the treatment by each set for which there are enough observations, with HC3 standard errors.
-
-    The estimates of the sets to `keep` keep their moments.
-    """
+    """The effect by each set for which there are enough observations, with HC3 errors; those to `keep` have moments."""
     observations = len(design.values)
     (t,), (y,) = design.columns_of[treatment], design.columns_of[outcome]
     unit = design.deviations[y] / design.deviations[t]
@@ -207,10 +203,7 @@ class InstrumentEstimate(NamedTuple):
 
 
 def trial_estimate(treated: Floats, outcome: Floats, columns: Floats, clusters: Clusters = None) -> SetEstimate | None:
-    """The effect of a randomized treatment (N,), adjusted for columns (N, k); errors are HC2 or by cluster.
-
-    With large arms, columns interact with a treatment of two values. None with too few observations.
-    """
+    """The effect of a randomized treatment (N,), adjusted for columns (N, k); errors are HC2 or by cluster."""
     columns = columns - columns.mean(axis=0)
     values = np.unique(treated)
     binary = len(values) == 2

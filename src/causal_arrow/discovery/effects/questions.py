@@ -199,11 +199,8 @@ def clusters_of(table: Table, name: str) -> NDArray[np.intp]:
 def of_experiments(
     table: Table, t: int, y: int, levels: Levels, uncaused: Sequence[int] = ()
 ) -> tuple[Table, bool, list[str]]:
-    """The table with the observations to use for the effect, whether the treatment was set in them, and a note.
-
-    Those in which the treatment alone was set, if there are such: nothing but the experimenter determines it there.
-    Otherwise those in which no other variable was set that might be on the way, as the `uncaused` are not.
-    """
+    """The table with the observations in which the treatment alone was set, or else in which no other variable was
+    that might be on the way, as the `uncaused` are not; whether the treatment was set in them; and a note."""
     if table.intervened is None:
         return table, False, []
     apart = [index for index in uncaused if index != t]
@@ -232,10 +229,8 @@ def with_both_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools
 
 
 def by_missing_cells(observed: Bools, sets: Iterable[Set]) -> dict[Set, list[Set]]:
-    """The sets that are complete in the same observations, under the variables that must be observed in these.
-
-    Of variables that are missing together in the cells (N, P) one stands for all; complete ones are left out.
-    """
+    """The sets that are complete in the same observations, under the variables that must be observed in these, one for
+    all that are missing together."""
     complete = np.asarray(observed.all(axis=0))
     patterns: dict[bytes, int] = {}
     first = [patterns.setdefault(np.packbits(column).tobytes(), index) for index, column in enumerate(observed.T)]

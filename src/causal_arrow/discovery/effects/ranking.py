@@ -29,14 +29,6 @@ class Effects(Readable, WithFrames):
     """The effects of all variables on one outcome, the largest first: size in standard deviations times share of paths.
 
     Those that most graphs do not identify come last: their numbers rest on few graphs.
-
-    Examples
-    --------
-    >>> from causal_arrow import Arrow, load_example
-    >>> arrow = Arrow().fit(load_example("hospital"))
-    >>> effects = arrow.effects("stay", n_graphs=200)
-    >>> effects.not_estimated  # unordered levels have no single effect
-    ('ward',)
     """
 
     outcome: str
