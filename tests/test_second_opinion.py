@@ -104,8 +104,8 @@ def test_gaps_in_time_are_no_steps() -> None:
 
 @pytest.fixture
 def opinion() -> SecondOpinion:
-    first = Opinion("one", "One", frozenset([("a", "b"), ("c", "b"), ("c", "d"), ("d", "c")]), "nothing", 0.1)
-    second = Opinion("two", "Two", frozenset([("a", "b"), ("b", "c"), ("a", "d")]), "nothing", 0.1)
+    first = Opinion("one", "One", frozenset([("a", "b"), ("c", "b"), ("c", "d"), ("d", "c")]), "nothing")
+    second = Opinion("two", "Two", frozenset([("a", "b"), ("b", "c"), ("a", "d")]), "nothing")
     return SecondOpinion(("a", "b", "c", "d"), (("a", "b"), ("b", "c")), (0.9, 0.8), (first, second))
 
 
@@ -137,7 +137,7 @@ def test_both_graphs_are_in_the_picture(opinion: SecondOpinion, tmp_path: Path) 
     opinion.draw(tmp_path / "two.svg", method="two")
     assert "in both (2)" in (tmp_path / "two.svg").read_text()
     assert "only in Two (1)" in (tmp_path / "two.svg").read_text()
-    unsure = Opinion("one", "One", frozenset([("a", "b"), ("b", "a")]), "nothing", 0.1)
+    unsure = Opinion("one", "One", frozenset([("a", "b"), ("b", "a")]), "nothing")
     SecondOpinion(("a", "b"), (("a", "b"),), (0.9,), (unsure,)).draw(tmp_path / "unsure.svg")
     words = (tmp_path / "unsure.svg").read_text()
     assert "undirected in One: the answer points down (1)" in words

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -197,8 +196,6 @@ class Opinion:
     """The edges; one in both directions where the method leaves the direction open."""
     assumes: str
     """The assumptions under which it is right."""
-    seconds: float
-    """Time it took."""
 
     def on(self, source: str, target: str) -> str:
         """The opinion on an edge: "same", "undirected", "reversed" or "absent"."""
@@ -347,14 +344,13 @@ def asked(
     opinions, failures = [], []
     for name, method in methods.items():
         assert method.search is not None
-        started = time.perf_counter()
         try:
             graph = method.search(values)
         except Exception as error:  # of another package, of any kind
             failures.append(f"{method.title} could not read this table ({reason(error)}).")
             continue
         edges = frozenset((names[j], names[k]) for j, k in np.argwhere(graph).tolist())
-        opinions.append(Opinion(name, method.title, edges, method.assumes, time.perf_counter() - started))
+        opinions.append(Opinion(name, method.title, edges, method.assumes))
     if not opinions:
         raise ConfigurationError(" ".join(failures))
     return tuple(opinions), failures
