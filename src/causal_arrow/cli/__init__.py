@@ -21,7 +21,7 @@ STOPS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTE
 """Signals that stop a command in an orderly way, and how Python handles them by default."""
 
 NEW_OBJECTS = 100_000
-"""After so many Python looks for unused ones; by itself after 700, some hundred times while torch loads."""
+"""After so many Python looks for unused ones; by itself after 700, some hundred times while packages load."""
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "causal_arrow.cli.program:PROGRAM") -> None:

@@ -455,36 +455,21 @@ def create_app(page: Page, token: str | None = None) -> Guard:
     async def index() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
-    _explain_errors(app)
+    for kind in (ArrowError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, _trouble)
     return Guard(app, token)
 
 
-def _explain_errors(app: FastAPI) -> None:
-    """Every error is JSON with one message."""
-
-    def trouble(status: int, message: str) -> JSONResponse:
-        return JSONResponse({"message": message.encode("utf-8", "replace").decode()}, status)
-
-    @app.exception_handler(ArrowError)
-    async def to_put_right(request: Request, error: ArrowError) -> JSONResponse:
-        return trouble(STATUSES.get(type(error), 400), failure(error))
-
-    @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+async def _trouble(request: Request, error: Exception) -> JSONResponse:
+    """Any error as JSON with one message."""
+    status, message = STATUSES.get(type(error), 400 if isinstance(error, ArrowError) else 500), ""
+    if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return trouble(422, f"The request does not match the schema: {where}: {first['msg']}.")
-
-    @app.exception_handler(HTTPException)
-    async def not_there(request: Request, error: HTTPException) -> JSONResponse:
-        response = trouble(error.status_code, f"{error.detail}.")
-        response.headers.update(error.headers or {})
-        return response
-
-    @app.exception_handler(ClientDisconnect)
-    async def left(request: Request, error: ClientDisconnect) -> JSONResponse:
-        return trouble(408, "The request did not arrive: it was too slow, or was broken off.")
-
-    @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        return trouble(500, failure(error))
+        status, message = 422, f"The request does not match the schema: {where}: {first['msg']}."
+    elif isinstance(error, HTTPException):
+        status, message = error.status_code, f"{error.detail}."
+    elif isinstance(error, ClientDisconnect):
+        status, message = 408, "The request did not arrive: it was too slow, or was broken off."
+    message = (message or failure(error)).encode("utf-8", "replace").decode()
+    return JSONResponse({"message": message}, status, getattr(error, "headers", None))
