@@ -336,7 +336,11 @@ def _read_dot(text: str) -> NamedGraph:
     statements = _DotStatements(partial_graph=any(token["bare"] == "pdag" for token in tokens[:start]))
     for token in tokens[start + 1 :]:
         statements.read(token)
-    return graph_from_edges(statements.edges, statements.names, statements.bidirected or None)
+    links = statements.links
+    edges = [(a, b) for a, arrow, b in links if arrow in ("->", "--")]
+    edges += [(b, a) for a, arrow, b in links if arrow in ("<-", "--")]
+    hidden = [(a, b) for a, arrow, b in links if arrow == "<->"]
+    return graph_from_edges(edges, statements.names, hidden or None)
 
 
 class _DotStatements:
@@ -345,14 +349,13 @@ class _DotStatements:
     def __init__(self, partial_graph: bool) -> None:
         self.partial_graph = partial_graph
         self.names: list[str] = []  # of the innermost braces
-        self.edges: list[Edge] = []
-        self.bidirected: list[Edge] = []
+        self.links: list[tuple[str, str, str]] = []
+        self.statement = 0  # index of the first link of the statement
         self.left: list[str] = []
         self.arrow = ""
         self.outer: list[tuple[list[str], list[str], str]] = []
         self.in_attributes = self.skip_name = False
         self.attribute = ""  # as far as it was read
-        self.last_edges: list[Edge] = []  # that attributes would be about
 
     def read(self, token: re.Match[str]) -> None:
         """Read the next token."""
@@ -401,26 +404,19 @@ class _DotStatements:
         if token["sign"] in (",", ";") or len(self.attribute) > MAX_ATTRIBUTE:
             return
         self.attribute += str(token["sign"] or token["bare"] or token["quoted"])[:MAX_ATTRIBUTE]
-        if self.attribute == "dir=both" and self.last_edges:
-            self.bidirected += self.last_edges
-            del self.edges[-len(self.last_edges) :]
-            self.last_edges = []
+        if self.attribute == "dir=both":
+            links = self.links[self.statement :]
+            self.links[self.statement :] = [(a, "<->" if arrow == "->" else arrow, b) for a, arrow, b in links]
+            self.statement = len(self.links)
 
     def _join(self, right: list[str]) -> None:
         """Edges from what an arrow started from to what it leads to, from where the next one may start."""
-        if self.arrow and len(self.left) * len(right) + len(self.edges) + len(self.bidirected) > MAX_EDGES:
+        if not self.arrow:
+            self.statement = len(self.links)
+        elif len(self.left) * len(right) + len(self.links) > MAX_EDGES:
             raise GraphError(f"Expected at most {MAX_EDGES:,} edges.")
-        pairs = [(a, b) for a in self.left for b in right] if self.arrow else []
-        if self.arrow == "->":
-            self.last_edges += pairs  # in place: a chain may be long
         else:
-            self.last_edges = []
-        if self.arrow == "<->":
-            self.bidirected += pairs
-        if self.arrow in ("->", "--"):
-            self.edges += pairs
-        if self.arrow in ("<-", "--"):
-            self.edges += [(b, a) for a, b in pairs]
+            self.links += [(a, self.arrow, b) for a in self.left for b in right]
         self.left, self.arrow = right, ""
 
 
