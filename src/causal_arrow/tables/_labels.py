@@ -78,18 +78,16 @@ def _one_column(labels: Any, names: Sequence[str]) -> Any:
     name, column = str(columns[0]).strip(), labels[columns[0]]
     cells = column.to_list()
     # A frame with one variable may also say where that one was set.
-    if name not in names or not cells or not all(map(_is_zero_or_one, cells)):
+    others = [cell for cell in cells if not isinstance(cell, _TRUTH)]
+    zero_or_one = all(isinstance(cell, numbers.Real) and cell in (0, 1) for cell in others)
+    if name not in names or not cells or not zero_or_one:
         return column
-    if not all(isinstance(cell, _TRUTH) for cell in cells) and (also := [each for each in ("0", "1") if each in names]):
+    if others and (also := [each for each in ("0", "1") if each in names]):
         raise TableError(
             f"The interventions in {name!r} are 0 and 1, which may say where {name!r} was set or name the variable "
             f"{also[-1]!r}: write true and false for the first, or give a list of labels for the second."
         )
     return labels
-
-
-def _is_zero_or_one(cell: Any) -> bool:
-    return isinstance(cell, _TRUTH) or (isinstance(cell, numbers.Real) and cell in (0, 1))
 
 
 def _is_table_of_truth(labels: Any) -> bool:

@@ -247,17 +247,15 @@ def _in_one_sentence(error: Exception, name: str, form: str) -> TableError:
     return TableError(next(words for kind, words in sentences.items() if isinstance(error, kind)))
 
 
-def _is_blank(frame: pd.DataFrame, index: int, named: bool) -> bool:
-    """Whether a column has no values, and no name if columns have names."""
-    return bool((not named or UNNAMED.match(str(frame.columns[index]))) and frame.iloc[:, index].isna().all())
-
-
 def _without_empty_columns(raw: RawFrame, options: ReadOptions) -> RawFrame:
     """The table without columns that have neither a name nor a value, as a delimiter at the end of lines leaves one."""
     frame = raw.frame
     last = frame.shape[1] - 1
-    candidates = range(last + 1) if options.header else range(max(last, 0), last + 1)
-    empty = [index for index in candidates if _is_blank(frame, index, options.header)]
+    if options.header:
+        candidates = [index for index in range(last + 1) if UNNAMED.match(str(frame.columns[index]))]
+    else:
+        candidates = [last] if last >= 0 else []
+    empty = [index for index in candidates if frame.iloc[:, index].isna().all()]
     if not empty or not len(frame):
         return raw
     frame = frame.iloc[:, [index for index in range(last + 1) if index not in set(empty)]]

@@ -81,8 +81,6 @@ def read_text(file: BinaryIO, name: str, options: ReadOptions, progress: Progres
             findings += (NOT_UTF8,)
     except Exception as error:
         raise _explained(error, name) from error
-    if layout.row_labels:
-        findings += (LABELED,)
     first = layout.position.first_line + (1 if options.header else 0)
     lines = numbers or range(first, first + len(frame))
     return RawFrame(frame, findings, lines, layout.decimal, is_text=True)
@@ -347,9 +345,8 @@ class _Layout:
     position: _Position
     decimal: str
     trailing_delimiter: bool  # lines end in a delimiter that the header does not have
-    row_labels: bool  # lines start with a field that the header does not name
     has_other_lines: bool  # titles or comments
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
 
 
 def _layout(name: str, sample: str, options: ReadOptions) -> _Layout:
@@ -369,14 +366,11 @@ def _layout(name: str, sample: str, options: ReadOptions) -> _Layout:
     decimal, findings = _decimal(below if options.header else rows, position.delimiter)
     if options.decimal is not None:
         decimal, findings = options.decimal, ()
-    return _Layout(
-        position=position,
-        decimal=decimal,
-        trailing_delimiter=trailing,
-        row_labels=options.header and longer and not trailing,
-        has_other_lines=kept != lines,
-        findings=(*findings, *([NAMED_BY_COMMENT] if position.header_is_comment else [])),
-    )
+    if position.header_is_comment:
+        findings += (NAMED_BY_COMMENT,)
+    if options.header and longer and not trailing:
+        findings += (LABELED,)
+    return _Layout(position, decimal, trailing, kept != lines, findings)
 
 
 def _position(name: str, lines: Sequence[str], options: ReadOptions) -> _Position:
