@@ -20,7 +20,7 @@ import pytest
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments, instruments
 from causal_arrow.discovery.effects.effect import Effect, SetEffect, e_value, robustness_value
-from causal_arrow.discovery.effects.estimation import estimate_effect, estimate_effects, halves, split_effect
+from causal_arrow.discovery.effects.estimation import estimate_effect, estimate_effects, halves
 from causal_arrow.discovery.effects.flexible import Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import mixture_of
@@ -81,6 +81,13 @@ def effect_of(
     question = options.pop("question", EffectQuestion("linear"))
     question = replace(question, between=options.pop("between", None))
     return estimate_effect(answer, table, treatment, outcome, question, np.random.default_rng(0), k, **options)
+
+
+def split_effect(
+    parts: list[tuple[Answer, Table]], question: EffectQuestion, count: int, random: np.random.Generator
+) -> Effect:
+    first, second = (estimate_effect(*part, "dose", "health", question, random, count // 2) for part in parts)
+    return first.averaged_with(second)
 
 
 def effects_of(answer: Answer, table: Table, outcome: str, k: int, question: EffectQuestion | None = None) -> Effects:
@@ -1089,14 +1096,14 @@ def test_both_halves_give_one_effect(medical: Table) -> None:
     assert abs(int(first.sum()) - int(second.sum())) <= 1
     parts = [(answer, medical.only(rows)) for rows in (first, second)]
     question = EffectQuestion("linear")
-    effect = split_effect(parts, "dose", "health", question=question, count=200, random=np.random.default_rng(0))
+    effect = split_effect(parts, question, 200, np.random.default_rng(0))
     whole = effect_of(medical, sure_of(TRIANGLE), "dose", "health")
     assert effect.median == pytest.approx(whole.median, abs=0.05)
     assert np.ptp(effect.interval) == pytest.approx(np.ptp(whole.interval), rel=0.1)
     assert effect.interval[0] <= effect.median <= effect.interval[1]
     assert effect.p_value < 0.001
     assert "from one half of the rows" in str(effect)
-    flexible = split_effect(parts, "dose", "health", EffectQuestion(), count=200, random=np.random.default_rng(0))
+    flexible = split_effect(parts, EffectQuestion(), 200, np.random.default_rng(0))
     assert "Straight lines" not in str(flexible)
     mixed = replace(flexible, sets=tuple(replace(each, straight=True) for each in flexible.sets))
     assert str(mixed).count("Straight lines for 1 adjustment set, those of ") == 1

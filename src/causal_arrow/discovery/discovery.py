@@ -406,7 +406,7 @@ class Discovery:
         >>> low < -1.8 < high  # the true effect is −1.8 days
         True
         """
-        from causal_arrow.discovery.effects.estimation import estimate_effect, halves, split_effect
+        from causal_arrow.discovery.effects.estimation import estimate_effect, halves
         from causal_arrow.discovery.effects.questions import EffectQuestion
 
         declared = [randomized] if isinstance(randomized, str) else [] if isinstance(randomized, bool) else randomized
@@ -428,7 +428,9 @@ class Discovery:
             both = [table.only(rows) for rows in halves(table, cluster, random)]
             answers = [uncertainty.answer_of_rows(self.answer, self.network, half, self.settings) for half in both]
             turned = list(zip(answers, both[::-1], strict=True))
-            found = split_effect(turned, treatment, outcome, random=random, **asked)
+            asked |= {"count": asked["count"] // 2, "random": random}
+            first, second = (estimate_effect(*part, treatment, outcome, **asked) for part in turned)
+            found = first.averaged_with(second)
         return found.in_frames_of(self.settings.frames)
 
     def effects(

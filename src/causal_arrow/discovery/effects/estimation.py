@@ -41,7 +41,6 @@ from causal_arrow.discovery.effects.linear import (
 from causal_arrow.discovery.effects.mixture import mixture_of
 from causal_arrow.discovery.effects.questions import (
     MIN_OBSERVATIONS,
-    Between,
     Change,
     EffectQuestion,
     attrition,
@@ -54,7 +53,7 @@ from causal_arrow.discovery.effects.questions import (
     filled,
     level_asked,
     of_experiments,
-    with_both_ends,
+    with_ends,
 )
 from causal_arrow.discovery.effects.ranking import Effects
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError
@@ -112,19 +111,6 @@ def estimate_effect(
     return _estimate(answer, table, _drawn(answer, t, y, question, graphs, random), question, random)
 
 
-def split_effect(
-    parts: Sequence[tuple[Answer, Table]],
-    treatment: str,
-    outcome: str,
-    question: EffectQuestion,
-    random: np.random.Generator,
-    count: int = 1000,
-) -> Effect:
-    """The mean effect of two parts: each is the answer for one half of the rows, and the other half as a table."""
-    first, second = (estimate_effect(*part, treatment, outcome, question, random, count // 2) for part in parts)
-    return first.averaged_with(second)
-
-
 def halves(table: Table, cluster: str | None, random: np.random.Generator) -> tuple[Bools, Bools]:
     """Two random halves of the observations, no cluster in both.  (N,) each"""
     groups = np.arange(table.observations)
@@ -132,27 +118,6 @@ def halves(table: Table, cluster: str | None, random: np.random.Generator) -> tu
         groups = clusters_of(table, cluster)
     first = np.isin(groups, random.permutation(np.unique(groups))[: len(np.unique(groups)) // 2])
     return first, ~first
-
-
-def design_for(
-    table: Table,
-    treatment: int,
-    outcome: int,
-    between: Between = None,
-    level: str | None = None,
-    curved_numbers: bool = False,
-) -> Design:
-    """The columns of a regression for one effect, of all variables: for estimates by a set that is known."""
-    change = change_of(table.columns[treatment], between)
-    code = level_asked(table.columns[outcome], level)
-    rows = with_both_ends(table, treatment, outcome, change.levels) & table.observed.all(axis=1)
-    if rows.sum() < MIN_OBSERVATIONS:
-        raise TableError(
-            f"Only {counted(int(rows.sum()), 'observation')} are complete, and {MIN_OBSERVATIONS} are the fewest "
-            "for an estimate."
-        )
-    design = design_of(dict(enumerate(table.values[rows].T)), table.columns, (treatment, outcome), change, code)
-    return curved(design, treatment, outcome, table.columns) if curved_numbers else design
 
 
 def estimate_effects(
@@ -434,7 +399,7 @@ class _Asked:
 
     def complete(self, members: Sequence[int]) -> Bools:
         """The observations that have both ends and these variables.  (N,)"""
-        both = with_both_ends(self.table, *self.ends, self.change.levels)
+        both = with_ends(self.table, *self.ends, self.change.levels)
         return np.asarray(both & self.table.observed[:, list(members)].all(axis=1))
 
     def clusters(self, rows: Bools) -> Clusters:

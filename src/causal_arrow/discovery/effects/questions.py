@@ -205,7 +205,7 @@ def of_experiments(
         return table, False, []
     apart = [index for index in uncaused if index != t]
     others = np.asarray(np.delete(table.intervened, [t, *apart], axis=1).any(axis=1))
-    of_trial = table.intervened[:, t] & ~others & with_both_ends(table, t, y, levels)
+    of_trial = table.intervened[:, t] & ~others & with_ends(table, t, y, levels)
     if of_trial.sum() >= MIN_OBSERVATIONS and len(np.unique(table.values[of_trial, t])) > 1:
         but = f" but {listed([table.names[index] for index in apart])}, set in every observation" if apart else ""
         where = f"the {counted(int(of_trial.sum()), 'observation')} in which {table.names[t]} was set"
@@ -222,7 +222,7 @@ def of_experiments(
     return table, table.intervened is not None and bool(table.intervened[:, t].all()), notes
 
 
-def with_both_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools:
+def with_ends(table: Table, t: int, y: int, levels: Levels = None) -> Bools:
     """The observations that have a treatment, of one of the levels that are compared, and an outcome.  (N,)"""
     rows = table.observed[:, [t, y]].all(axis=1)
     return np.asarray(rows if levels is None else rows & np.isin(table.values[:, t], levels))

@@ -268,10 +268,16 @@ def _each(prepare: Callable[[EffectTask], Estimator], codes: bool = False) -> An
 
 def _design(table: Table, question: Question, estimator: str = "linear") -> tuple[int, int, Design]:
     """Treatment, outcome, and the columns of a regression for the question."""
-    from causal_arrow.discovery.effects.estimation import design_for
+    from causal_arrow.discovery.effects.linear import curved
+    from causal_arrow.discovery.effects.questions import MIN_OBSERVATIONS, change_of, design_of, level_asked, with_ends
 
     t, y = (table.names.index(name) for name in (question.treatment, question.outcome))
-    return t, y, design_for(table, t, y, question.between, question.level, curved_numbers=estimator == "curved")
+    change, level = change_of(table.columns[t], question.between), level_asked(table.columns[y], question.level)
+    rows = with_ends(table, t, y, change.levels) & table.observed.all(axis=1)
+    if rows.sum() < MIN_OBSERVATIONS:
+        raise TableError(f"Only {rows.sum()} observations are complete.")
+    design = design_of(dict(enumerate(table.values[rows].T)), table.columns, (t, y), change, level)
+    return t, y, curved(design, t, y, table.columns) if estimator == "curved" else design
 
 
 def by_sets(design: Design, treatment: int, outcome: int, sets: Sequence[Set | None]) -> EstimatedEffect:
@@ -317,9 +323,6 @@ EFFECT_METHODS = {
     ),
     "arrow-curved": MethodKind(
         "Arrow, curved", "The same with cubic curves", partial(prepare_arrow, estimator="curved")
-    ),
-    "arrow-flexible": MethodKind(
-        "Arrow, flexible", "The same without straight lines", partial(prepare_arrow, estimator="flexible")
     ),
     "true-graph": MethodKind(
         "True graph",
