@@ -822,9 +822,8 @@ def test_hidden_causes_are_in_words_on_every_surface(
 
 def test_pictures_have_an_arc_for_each_hidden_cause_that_ends_at_its_boxes(confounded: Arrow, tmp_path: Path) -> None:
     answer = confounded.answer_
-    drawing = pictures._drawing(answer, pictures.MAX_EDGES)
-    assert [pair for pair, _ in drawing.arcs] == list(answer.hidden_causes)
-    for pair, points in drawing.arcs:
+    drawing = pictures._scene(answer, pictures.MAX_EDGES)
+    for pair, (points, _) in zip(answer.hidden_causes, drawing.arcs, strict=True):
         for name in (pair.first, pair.second):
             place = answer.index_of(name)
             half = np.array([drawing.boxes.widths[place], drawing.boxes.height]) / 2

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.answer import Answer, DirectedEdge, HiddenCause
+from causal_arrow.discovery.answer import Answer, DirectedEdge
 from causal_arrow.discovery.pictures.scene import (
     BOX_STYLES,
     DASHED,
@@ -33,7 +33,6 @@ from causal_arrow.discovery.pictures.scene import (
     WRONG_COLOR,
     Boxes,
     Labels,
-    Points,
     Sample,
     Scene,
     Stroke,
@@ -85,73 +84,53 @@ def save_graph(
 
 
 def layout_of(answer: Answer, max_edges: int = MAX_EDGES) -> Layout:
-    """The layout of the variables and edges of an answer; computed once for each answer."""
-    return _drawing(answer, max_edges).boxes.layout
+    """The layout of the variables and edges of an answer."""
+    return _scene(answer, max_edges).boxes.layout
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawing:
-    """The boxes, edges and arcs of an answer."""
-
-    boxes: Boxes
-    edges: dict[tuple[int, int], DirectedEdge]  # by indices, the most probable first
-    undrawn: list[int]  # edges left out, by variable
-    arcs: list[tuple[HiddenCause, Points]]  # hidden causes, and points along their arcs  (M, 2)
-
-
-def _scene(answer: Answer, max_edges: int, title: str | None) -> Scene:
-    drawing = _drawing(answer, max_edges)
-    layout = drawing.boxes.layout
-    routes = {(route.source, route.target): route for route in layout.routes}
-    linked = {variable for pair in drawing.edges for variable in pair}
-    kinds = [
-        "linked" if variable in linked else "hidden" if undrawn else "lonely"
-        for variable, undrawn in enumerate(drawing.undrawn)
-    ]
-    return Scene(
-        drawing.boxes,
-        [BOX_STYLES[kind] for kind in kinds],
-        [
-            (routes[pair], _stroke(edge.probability, edge.direction, edge.required))
-            for pair, edge in reversed(drawing.edges.items())  # the most probable on top
-        ],
-        [(points, _arc_stroke(shared.probability)) for shared, points in drawing.arcs],
-        _title(answer, drawing) if title is None else title,
-        legend_in_rows(_samples(drawing, Counter(kinds)), layout.width),
-        drawing.undrawn,
-    )
-
-
-def _title(answer: Answer, drawing: _Drawing) -> str:
-    variables, edges, hidden = counted(len(answer.names), "variable"), len(answer.edges), len(answer.hidden_causes)
-    title = f"{variables}, {counted(edges, 'edge')}"
-    if len(drawing.edges) < edges:
-        title = f"{variables}, the {len(drawing.edges)} most probable of {edges} edges"
-    if hidden:
-        title += f", {counted(hidden, 'pair')} with a hidden common cause"
-        title += f" ({len(drawing.arcs)} drawn)" if len(drawing.arcs) < hidden else ""
-    return title
-
-
-def _drawing(answer: Answer, max_edges: int) -> _Drawing:
+def _scene(answer: Answer, max_edges: int, title: str | None = None) -> Scene:
     import matplotlib as mpl
 
     if max_edges < 1:
         raise ConfigurationError(f"Expected one edge or more to draw, got {max_edges}.")
-    return _drawn(answer, max_edges, repr([mpl.rcParams["font.family"], mpl.rcParams["font.sans-serif"]]))
+    fonts = repr([mpl.rcParams["font.family"], mpl.rcParams["font.sans-serif"]])
+    scene = _scene_in_fonts(answer, max_edges, fonts)
+    return scene if title is None else replace(scene, title=title)
 
 
 @lru_cache(maxsize=1)  # graph.png, graph.svg and DAGitty's text share a layout
-def _drawn(answer: Answer, max_edges: int, fonts: str) -> _Drawing:
+def _scene_in_fonts(answer: Answer, max_edges: int, fonts: str) -> Scene:
     index = {name: number for number, name in enumerate(answer.names)}
     edges = {(index[edge.source], index[edge.target]): edge for edge in answer.edges[:max_edges]}
-    undrawn = Counter(name for edge in answer.edges[max_edges:] for name in (edge.source, edge.target))
+    hidden = answer.hidden_causes[:max_edges]
+    left_out = Counter(name for edge in answer.edges[max_edges:] for name in (edge.source, edge.target))
+    undrawn = [left_out[name] for name in answer.names]
+    linked = {variable for pair in edges for variable in pair}
+    kinds = ["linked" if i in linked else "hidden" if count else "lonely" for i, count in enumerate(undrawn)]
     boxes = Boxes.of(answer.names, _adjacency_of(edges, len(index)))
-    arcs = [
-        (shared, arc_between(boxes, index[shared.first], index[shared.second]))
-        for shared in answer.hidden_causes[:max_edges]
-    ]
-    return _Drawing(boxes, edges, [undrawn[name] for name in answer.names], arcs)
+    routes = {(route.source, route.target): route for route in boxes.layout.routes}
+    strokes = {pair: _stroke(edge.probability, edge.direction, edge.required) for pair, edge in edges.items()}
+    samples = _samples(list(edges.values()), len(hidden), Counter(kinds), any(undrawn))
+    return Scene(
+        boxes,
+        [BOX_STYLES[kind] for kind in kinds],
+        [(routes[pair], strokes[pair]) for pair in reversed(edges)],  # the most probable on top
+        [(arc_between(boxes, index[pair.first], index[pair.second]), _arc_stroke(pair.probability)) for pair in hidden],
+        _title(answer, len(edges), len(hidden)),
+        legend_in_rows(samples, boxes.layout.width),
+        undrawn,
+    )
+
+
+def _title(answer: Answer, drawn: int, arcs: int) -> str:
+    variables, edges, hidden = counted(len(answer.names), "variable"), len(answer.edges), len(answer.hidden_causes)
+    title = f"{variables}, {counted(edges, 'edge')}"
+    if drawn < edges:
+        title = f"{variables}, the {drawn} most probable of {edges} edges"
+    if hidden:
+        title += f", {counted(hidden, 'pair')} with a hidden common cause"
+        title += f" ({arcs} drawn)" if arcs < hidden else ""
+    return title
 
 
 def _adjacency_of(edges: Iterable[tuple[int, int]], variables: int) -> NDArray[np.bool_]:
@@ -182,9 +161,8 @@ def _width_and_alpha(probability: float) -> tuple[float, float]:
 # The legend
 
 
-def _samples(drawing: _Drawing, kinds: Counter[str]) -> list[tuple[Sample, str]]:
+def _samples(edges: Sequence[DirectedEdge], arcs: int, kinds: Counter[str], left_out: bool) -> list[tuple[Sample, str]]:
     """Samples of what occurs in the picture."""
-    edges = drawing.edges.values()
     samples: list[tuple[Sample, str]] = []
     if found := [edge for edge in edges if not edge.required]:
         low, high = (extreme(edge.probability for edge in found) for extreme in (min, max))
@@ -197,9 +175,9 @@ def _samples(drawing: _Drawing, kinds: Counter[str]) -> list[tuple[Sample, str]]
     samples += [(_stroke(0.9, name), f"direction: {name}") for name in DIRECTIONS if name in occurring]
     if len(found) < len(edges):
         samples.append((_stroke(0.9, "strong", required=True), "required by knowledge"))
-    if drawing.arcs:
+    if arcs:
         samples.append((_arc_stroke(0.9), "hidden common cause"))
-    if any(drawing.undrawn):
+    if left_out:
         samples.append(("+2", "edges of a variable that are not drawn"))
         for kind, label in (("hidden", "has edges, none drawn"), ("lonely", "has no edges")):
             if kinds[kind]:
