@@ -183,11 +183,10 @@ VARIABLES_PER_HIDDEN = 5  # of a network, when some of its variables are hidden
 INSTRUMENT_CAUSES = 6
 
 
-def draw_graph_and_equations(generator: np.random.Generator, variables: int) -> tuple[BoolArray, str, str]:
+def draw_graph_and_equations(generator: np.random.Generator, variables: int) -> tuple[BoolArray, dict[str, str]]:
     """Draw a graph, and the names of a function and of a noise distribution."""
-    function = str(generator.choice(list(FUNCTIONS)))
-    noise = str(generator.choice(list(NOISES)))
-    return random_graph(variables, generator), function, noise
+    named = {"function": str(generator.choice(list(FUNCTIONS))), "noise": str(generator.choice(list(NOISES)))}
+    return random_graph(variables, generator), named
 
 
 def as_dataset(drawn: Sequence[DrawnColumn], adjacency: BoolArray, **details: object) -> Dataset:
@@ -211,17 +210,17 @@ MIXTURES: dict[str, tuple[str, ...]] = {
 
 def draw_mixed_dataset(generator: np.random.Generator, *, kinds: str = "continuous") -> Dataset:
     """Draw equations between columns of one kind, or half of the columns of each of two kinds."""
-    adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
+    adjacency, named = draw_graph_and_equations(generator, VARIABLES)
     members = MIXTURES[kinds]
     of_columns = generator.permutation([members[k % len(members)] for k in range(VARIABLES)]).tolist()
-    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise, kinds=of_columns)
-    return as_dataset(drawn, adjacency, function=function, noise=noise)
+    drawn = solve_equations(adjacency, OBSERVATIONS, generator, **named, kinds=of_columns)
+    return as_dataset(drawn, adjacency, **named)
 
 
 def _draw_numbers(generator: np.random.Generator) -> Dataset:
-    adjacency, function, noise = draw_graph_and_equations(generator, VARIABLES)
-    drawn = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
-    return as_dataset(drawn, adjacency, function=function, noise=noise)
+    adjacency, named = draw_graph_and_equations(generator, VARIABLES)
+    drawn = solve_equations(adjacency, OBSERVATIONS, generator, **named)
+    return as_dataset(drawn, adjacency, **named)
 
 
 # Missing cells
@@ -279,10 +278,11 @@ def draw_interventional_dataset(
     generator: np.random.Generator, *, observations: int, variables: int, function: str
 ) -> Dataset:
     """Draw half of the observations without an experiment, the others with one variable set, each in turn."""
-    adjacency, _, noise = draw_graph_and_equations(generator, variables)
+    adjacency, named = draw_graph_and_equations(generator, variables)
+    named["function"] = function
     intervened = each_in_turn(observations, variables)
-    drawn = solve_equations(adjacency, observations, generator, function=function, noise=noise, intervened=intervened)
-    return replace(as_dataset(drawn, adjacency, noise=noise), intervened=intervened)
+    drawn = solve_equations(adjacency, observations, generator, **named, intervened=intervened)
+    return replace(as_dataset(drawn, adjacency, **named), intervened=intervened)
 
 
 def draw_class_dataset(generator: np.random.Generator, *, observations: int, variables: int) -> Dataset:
@@ -331,14 +331,14 @@ def hide(dataset: Dataset, taken: np.ndarray) -> Dataset:
 
 def draw_hidden_dataset(generator: np.random.Generator, *, observations: int, variables: int, hidden: int) -> Dataset:
     """Draw equations with hidden causes of two to four variables each."""
-    seen, function, noise = draw_graph_and_equations(generator, variables)
+    seen, named = draw_graph_and_equations(generator, variables)
     adjacency = np.zeros((variables + hidden, variables + hidden), dtype=bool)
     adjacency[:variables, :variables] = seen
     for cause in range(variables, variables + hidden):
         effects = generator.choice(variables, size=int(generator.integers(2, 5)), replace=False)
         adjacency[cause, effects] = True
-    drawn = solve_equations(adjacency, observations, generator, function=function, noise=noise)
-    dataset = as_dataset(drawn, adjacency, function=function, noise=noise)
+    drawn = solve_equations(adjacency, observations, generator, **named)
+    dataset = as_dataset(drawn, adjacency, **named)
     return hide(dataset, np.arange(variables, variables + hidden))
 
 
@@ -364,15 +364,15 @@ def draw_instruments_dataset(generator: np.random.Generator, *, instruments: int
 
     Instruments cause nothing.
     """
-    adjacency, function, noise = draw_graph_and_equations(generator, INSTRUMENT_CAUSES)
-    causes = solve_equations(adjacency, OBSERVATIONS, generator, function=function, noise=noise)
+    adjacency, named = draw_graph_and_equations(generator, INSTRUMENT_CAUSES)
+    causes = solve_equations(adjacency, OBSERVATIONS, generator, **named)
     read = np.repeat(np.arange(INSTRUMENT_CAUSES), instruments)
     readings = [DrawnColumn(values, values) for values in (_read(causes[cause].felt, generator) for cause in read)]
     total = INSTRUMENT_CAUSES + len(read)
     whole = np.zeros((total, total), dtype=bool)
     whole[:INSTRUMENT_CAUSES, :INSTRUMENT_CAUSES] = adjacency
     whole[read, np.arange(INSTRUMENT_CAUSES, total)] = True
-    return as_dataset([*causes, *readings], whole, function=function, noise=noise)
+    return as_dataset([*causes, *readings], whole, **named)
 
 
 def _read(cause: FloatArray, generator: np.random.Generator) -> FloatArray:
@@ -478,33 +478,27 @@ def draw_paper_dataset(
     generator: np.random.Generator, *, observations: int | None = None, variables: int | None = None, **parts: str
 ) -> Dataset:
     """Draw a dataset of the paper's distribution (section 4.1), or of one of its graphs, functions or noise."""
-    from causal_arrow_lab.synthetic.tasks import TaskDistribution
-
-    distribution = TaskDistribution.paper().only(*parts.values())
-    return _draw_task(distribution, *draw_shape(generator, observations, variables), generator)
+    shape = draw_shape(generator, observations, variables)
+    return _draw_task(lambda tasks: tasks.paper().only(*parts.values()), shape, generator)
 
 
 def draw_broad_dataset(generator: np.random.Generator, *, recipe: str | None = None) -> Dataset:
     """Draw a dataset of the mixture that arrow-base first trained on, or of one recipe in it."""
-    from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
-    broad = TaskDistribution.broad()
-    distribution = broad if recipe is None else TaskDistribution({recipe: broad.recipes[recipe]})
-    return _draw_task(distribution, *draw_shape(generator), generator)
+    def chosen(tasks: type[TaskDistribution]) -> TaskDistribution:
+        return tasks.broad() if recipe is None else tasks({recipe: tasks.broad().recipes[recipe]})
+
+    return _draw_task(chosen, draw_shape(generator), generator)
 
 
 def draw_shifted_dataset(generator: np.random.Generator, *, shifts: Sequence[str]) -> Dataset:
     """Draw a dataset of the paper's distribution with graphs, functions or noise of kinds never trained on."""
-    from causal_arrow_lab.synthetic.tasks import TaskDistribution
-
-    return _draw_task(TaskDistribution.shifted(*shifts), *draw_shape(generator), generator)
+    return _draw_task(lambda tasks: tasks.shifted(*shifts), draw_shape(generator), generator)
 
 
 def draw_held_out_dataset(generator: np.random.Generator, **parts: str) -> Dataset:
     """Draw a dataset of the paper's distribution with one held-out component, or with all of them mixed."""
-    from causal_arrow_lab.synthetic.tasks import TaskDistribution
-
-    return _draw_task(TaskDistribution.held_out(*parts.values()), *draw_shape(generator), generator)
+    return _draw_task(lambda tasks: tasks.held_out(*parts.values()), draw_shape(generator), generator)
 
 
 def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> Dataset:
@@ -512,10 +506,9 @@ def draw_confounded_dataset(generator: np.random.Generator, *, hidden: int) -> D
 
     Tasks with fewer than four of them are drawn again, whatever `hidden` is, so that rows differ only in that.
     """
-    from causal_arrow_lab.synthetic.tasks import TaskDistribution
-
     while True:
-        task = _draw_task(TaskDistribution.paper(), CONFOUNDED_OBSERVATIONS, CONFOUNDED_VARIABLES, generator)
+        shape = CONFOUNDED_OBSERVATIONS, CONFOUNDED_VARIABLES
+        task = _draw_task(lambda tasks: tasks.paper(), shape, generator)
         adjacency = task.adjacency
         common_causes = np.flatnonzero(~adjacency.any(axis=0) & (adjacency.sum(axis=1) >= 2))
         if common_causes.size >= MAX_HIDDEN:
@@ -543,15 +536,18 @@ def draw_independent_dataset(generator: np.random.Generator, *, noise: str) -> D
 
 
 def _draw_task(
-    distribution: TaskDistribution, observations: int, variables: int, generator: np.random.Generator
+    choose: Callable[[type[TaskDistribution]], TaskDistribution],
+    shape: tuple[int, int],
+    generator: np.random.Generator,
 ) -> Dataset:
     """Draw one task as a dataset with the names of its components."""
     import torch
 
     from causal_arrow_lab.synthetic.recipes import COMPONENTS
+    from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
     torch_generator = torch.Generator().manual_seed(int(generator.integers(2**63)))
-    batch = distribution.sample(tasks=1, observations=observations, variables=variables, generator=torch_generator)
+    batch = choose(TaskDistribution).sample(1, *shape, generator=torch_generator)
     return unnamed(
         batch.data[0].double().numpy(),
         batch.adjacency[0].numpy(),

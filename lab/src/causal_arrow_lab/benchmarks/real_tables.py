@@ -50,7 +50,6 @@ def draw_independent_cells(generator: np.random.Generator) -> Dataset:
 # Tables of scikit-learn
 
 SYMMETRY_TABLES = ("diabetes", "wine", "breast_cancer", "iris")
-KEPT_ROWS = 0.9
 
 Changed = tuple[FloatArray, tuple[str, ...]]
 
@@ -66,21 +65,6 @@ def load_bundled_table(name: str) -> Changed:
     return values, (*(str(feature) for feature in bunch.feature_names), "target")
 
 
-def negated(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
-    """Negate every column."""
-    return -values, names
-
-
-def other_signs(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
-    """Give each column a random sign."""
-    return values * generator.choice([-1.0, 1.0], values.shape[1]), names
-
-
-def with_noise_column(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
-    """Add a column of standard normal numbers."""
-    return np.column_stack([values, generator.standard_normal(len(values))]), (*names, "noise")
-
-
 def without_isolated_column(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
     """Remove the column whose largest rank correlation with another is smallest."""
     ranks = np.argsort(np.argsort(values, axis=0), axis=0)
@@ -91,14 +75,17 @@ def without_isolated_column(values: FloatArray, names: tuple[str, ...], generato
 
 def with_fewer_rows(values: FloatArray, names: tuple[str, ...], generator: np.random.Generator) -> Changed:
     """Keep nine of ten observations."""
-    kept = generator.choice(len(values), size=round(KEPT_ROWS * len(values)), replace=False)
+    kept = generator.choice(len(values), size=round(0.9 * len(values)), replace=False)
     return values[np.sort(kept)], names
 
 
 CHANGES: dict[str, Callable[[FloatArray, tuple[str, ...], np.random.Generator], Changed]] = {
-    "negated": negated,
-    "signs": other_signs,
-    "noise-column": with_noise_column,
+    "negated": lambda values, names, generator: (-values, names),
+    "signs": lambda values, names, generator: (values * generator.choice([-1.0, 1.0], values.shape[1]), names),
+    "noise-column": lambda values, names, generator: (
+        np.column_stack([values, generator.standard_normal(len(values))]),
+        (*names, "noise"),
+    ),
     "without-isolated": without_isolated_column,
     "90%-of-rows": with_fewer_rows,
 }

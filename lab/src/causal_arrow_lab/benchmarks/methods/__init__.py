@@ -23,7 +23,7 @@ from causal_arrow_lab.benchmarks.methods.protocol import (
     Prepare,
     Solve,
     method_of_package,
-    own_method,
+    own_solver,
 )
 
 __all__ = [
@@ -194,24 +194,24 @@ METHODS = {
     "varsort": MethodKind(
         "Variance sorting",
         "Orders variables by variance, then regresses",
-        own_method(partial(references.start_sorting, references.variances)),
+        own_solver(partial(references.sort_and_regress, criterion=references.variances)),
     ),
     "r2sort": MethodKind(
         "R² sorting",
         "Orders variables by how well the others explain them, then regresses",
-        own_method(partial(references.start_sorting, references.explained_variances)),
+        own_solver(partial(references.sort_and_regress, criterion=references.explained_variances)),
     ),
-    "random": MethodKind("Random graph", "A random graph with 2p edges", own_method(references.start_random)),
-    "empty": MethodKind("Empty graph", "No edges", own_method(references.start_empty)),
+    "random": MethodKind("Random graph", "A random graph with 2p edges", own_solver(references.random_graph)),
+    "empty": MethodKind("Empty graph", "No edges", own_solver(references.empty)),
     "class-oracle": MethodKind(
         "Markov-equivalence oracle",
         "A random graph of the true equivalence class: all that independences can tell",
-        own_method(references.start_class_oracle, is_oracle=True),
+        own_solver(references.class_oracle, is_oracle=True),
     ),
     "exact-bayes": MethodKind(
         "Exact posterior",
         "The posterior over all graphs of up to five variables, linear with normal noise: what can be known",
-        own_method(references.start_exact_bayes, settings=references.EXACT_BAYES_SETTINGS),
+        own_solver(references.exact_bayes, settings=references.EXACT_BAYES_SETTINGS),
     ),
 }
 

@@ -283,15 +283,14 @@ def _design(table: Table, question: Question, estimator: str = "linear") -> tupl
 def by_sets(design: Design, treatment: int, outcome: int, sets: Sequence[Set | None]) -> EstimatedEffect:
     """The mean over adjustment sets, where None is no effect, and an interval that covers all of theirs."""
     from causal_arrow.discovery.effects.linear import linear_estimates
-    from causal_arrow.discovery.effects.mixture import mixture_of
+    from causal_arrow.discovery.effects.mixture import Mixture
 
     wanted = [members for members in sets if members is not None]
     estimates = linear_estimates(design, treatment, outcome, wanted)
     found = [NOTHING] * (len(sets) - len(wanted))
     for members in wanted:
         if (estimate := estimates.get(members)) is not None and math.isfinite(estimate.effect):
-            part = mixture_of([1.0], [estimate.effect], [estimate.standard_error], [estimate.freedom])
-            found.append(EstimatedEffect(estimate.effect, *part.interval(LEVEL)))
+            found.append(EstimatedEffect(estimate.effect, *Mixture.of([1.0], [estimate]).interval(LEVEL)))
     if not found:
         return UNKNOWN
     return EstimatedEffect(

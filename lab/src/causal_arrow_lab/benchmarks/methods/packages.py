@@ -112,7 +112,7 @@ def start_fit(make: Callable[[Mapping[str, Any], np.random.Generator], Any], set
         table, model = standardized(data), make(settings, generator)
         with quiet(generator):
             _, seconds = timed(lambda: model.fit(table))
-        return answer_from_weights(model.adjacency_matrix_.T, 0.0, seconds)  # lingam has [k, j] where j → k
+        return answer_from_weights(model.adjacency_matrix_.T, seconds)  # lingam has [k, j] where j → k
 
     return solve
 
@@ -380,6 +380,6 @@ def start_dagma(settings: Mapping[str, Any]) -> Solve:
         weights, seconds = timed(
             lambda: model.fit(table, lambda1=settings["lambda1"], w_threshold=0.0, s=[1.0, 0.9, 0.8, 0.7, 0.6])
         )
-        return answer_from_weights(weights, settings["w_threshold"], seconds)
+        return answer_from_weights(weights, seconds, settings["w_threshold"])
 
     return solve

@@ -126,6 +126,11 @@ def own_method(
     return prepare
 
 
+def own_solver(solve: Solve, **options: Any) -> Prepare:
+    """The same for a method that has nothing to import or load."""
+    return own_method(lambda: solve, **options)
+
+
 def method_of_package(
     distribution: str,
     start: Callable[[Mapping[str, Any]], Any],
@@ -195,7 +200,7 @@ def answer_from_pdag(pdag: BoolArray, seconds: float, reading: Mapping[str, str]
     return Estimate(extend_cpdag(pdag), scores, None, seconds, reading=reading or None)
 
 
-def answer_from_weights(weights: FloatArray, threshold: float, seconds: float) -> Estimate:
+def answer_from_weights(weights: FloatArray, seconds: float, threshold: float = 0.0) -> Estimate:
     """The answer of a method that weights edges: those above the threshold, ranked by size.  (P, P)"""
     sizes = np.abs(weights)
     np.fill_diagonal(sizes, 0.0)

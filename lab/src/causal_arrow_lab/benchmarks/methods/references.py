@@ -22,7 +22,6 @@ from causal_arrow.graphs import dag
 from causal_arrow_lab.benchmarks.datasets import BoolArray, FloatArray
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Estimate,
-    Solve,
     answer_from_pdag,
     answer_from_weights,
     timed,
@@ -36,49 +35,32 @@ RANDOM_EDGES_PER_VARIABLE = 2
 R2_RIDGE = 1e-3
 
 
-def start_empty() -> Solve:
+def empty(data: FloatArray, generator: np.random.Generator) -> Estimate:
     """No edges. The nSHD is 1: a method above that is worse than no answer."""
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        nothing = np.zeros((data.shape[1], data.shape[1]))
-        return Estimate(nothing.astype(bool), nothing, None, 0.0)
-
-    return solve
+    nothing = np.zeros((data.shape[1], data.shape[1]))
+    return Estimate(nothing.astype(bool), nothing, None, 0.0)
 
 
-def start_random() -> Solve:
+def random_graph(data: FloatArray, generator: np.random.Generator) -> Estimate:
     """A random order, and edges along it, each with the same probability."""
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        variables = data.shape[1]
-        pairs = variables * (variables - 1) / 2
-        probability = min(1.0, RANDOM_EDGES_PER_VARIABLE * variables / pairs)
-
-        def draw() -> FloatArray:
-            position = generator.permutation(variables)
-            forward = position[:, None] < position[None, :]
-            return np.where(forward, generator.random((variables, variables)), 0.0)
-
-        scores, seconds = timed(draw)
-        return Estimate(scores > 1 - probability, scores, None, seconds)
-
-    return solve
+    variables = data.shape[1]
+    pairs = variables * (variables - 1) / 2
+    probability = min(1.0, RANDOM_EDGES_PER_VARIABLE * variables / pairs)
+    position = generator.permutation(variables)
+    forward = position[:, None] < position[None, :]
+    scores = np.where(forward, generator.random((variables, variables)), 0.0)
+    return Estimate(scores > 1 - probability, scores, None, 0.0)
 
 
-def start_class_oracle() -> Solve:
+def class_oracle(data: FloatArray, generator: np.random.Generator) -> Estimate:
     """The true equivalence class, and a random graph of it, as with perfect independence tests.
 
     Linear models with normal noise identify no more, unless scales or strengths follow the causal order.
     """
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        order = generator.permutation(len(data))  # the order determines the member of the class
-        back = np.argsort(order)
-        answer = answer_from_pdag(dag.cpdag(data[np.ix_(order, order)] > 0), 0.0)
-        here = np.ix_(back, back)
-        return Estimate(answer.adjacency[here], answer.scores[here], None, 0.0)
-
-    return solve
+    order = generator.permutation(len(data))  # the order determines the member of the class
+    answer = answer_from_pdag(dag.cpdag(data[np.ix_(order, order)] > 0), 0.0)
+    here = np.ix_(np.argsort(order), np.argsort(order))
+    return Estimate(answer.adjacency[here], answer.scores[here], None, 0.0)
 
 
 def variances(data: FloatArray) -> FloatArray:
@@ -96,10 +78,12 @@ def explained_variances(data: FloatArray) -> FloatArray:
     return np.asarray(1 - 1 / np.diag(np.linalg.inv(correlations)))
 
 
-def start_sorting(criterion: Callable[[FloatArray], FloatArray]) -> Solve:
+def sort_and_regress(
+    data: FloatArray, generator: np.random.Generator, *, criterion: Callable[[FloatArray], FloatArray]
+) -> Estimate:
     """Sort variables by a criterion, then regress each on those before it."""
 
-    def weights_of(data: FloatArray) -> FloatArray:
+    def work() -> FloatArray:
         order = np.argsort(criterion(data), kind="stable")
         table = standardized(data)
         weights = np.zeros((table.shape[1], table.shape[1]))
@@ -108,11 +92,7 @@ def start_sorting(criterion: Callable[[FloatArray], FloatArray]) -> Solve:
             weights[before, k] = forward_regression(table[:, before], table[:, k])
         return weights
 
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        weights, seconds = timed(lambda: weights_of(data))
-        return answer_from_weights(weights, 0.0, seconds)
-
-    return solve
+    return answer_from_weights(*timed(work))
 
 
 def forward_regression(candidates: FloatArray, target: FloatArray) -> FloatArray:
@@ -156,23 +136,19 @@ EXACT_BAYES_SETTINGS = {
 }
 
 
-def start_exact_bayes() -> Solve:
+def exact_bayes(data: FloatArray, generator: np.random.Generator) -> Estimate:
     """Enumerates all graphs: 29,281 for five variables."""
-
-    def solve(data: FloatArray, generator: np.random.Generator) -> Estimate:
-        variables = data.shape[1]
-        if variables > MAX_VARIABLES:
-            raise BenchmarkError(
-                f"The method exact-bayes enumerates all graphs, which it does for up to {MAX_VARIABLES} variables; "
-                f"this table has {variables}."
-            )
-        graphs, _ = all_dags(variables)
-        posterior, seconds = timed(lambda: posterior_of(data))
-        edges = np.tensordot(posterior, graphs.astype(np.float64), axes=1)
-        paths = np.tensordot(posterior, dag.transitive_closure(graphs).astype(np.float64), axes=1)
-        return Estimate(fewest_expected_mistakes(edges), edges, edges, seconds, ancestors=np.minimum(paths, 1.0))
-
-    return solve
+    variables = data.shape[1]
+    if variables > MAX_VARIABLES:
+        raise BenchmarkError(
+            f"The method exact-bayes enumerates all graphs, which it does for up to {MAX_VARIABLES} variables; "
+            f"this table has {variables}."
+        )
+    graphs, _ = all_dags(variables)
+    posterior, seconds = timed(lambda: posterior_of(data))
+    edges = np.tensordot(posterior, graphs.astype(np.float64), axes=1)
+    paths = np.tensordot(posterior, dag.transitive_closure(graphs).astype(np.float64), axes=1)
+    return Estimate(fewest_expected_mistakes(edges), edges, edges, seconds, ancestors=np.minimum(paths, 1.0))
 
 
 @lru_cache
