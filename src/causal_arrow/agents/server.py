@@ -441,11 +441,7 @@ def _caveats(found: Discovery) -> list[str]:
     """Reasons to be careful, and knowledge that is still missing."""
     answer = found.answer
     known: Mapping[str, Any] = answer.knowledge.to_dict()
-    return [
-        *([] if known else [NOTHING_KNOWN]),
-        *answer.worded_warnings(WORDING),
-        *remarks(answer)[:MAX_LISTED],
-    ]
+    return [*([] if known else [NOTHING_KNOWN]), *answer.worded_warnings(WORDING), *remarks(answer)[:MAX_LISTED]]
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -13,14 +13,7 @@ import typer
 from rich.text import Text
 
 from causal_arrow.cli import options
-from causal_arrow.cli.console import (
-    Destination,
-    console,
-    folder,
-    print_json,
-    print_table,
-    print_warnings,
-)
+from causal_arrow.cli.console import Destination, console, folder, print_json, print_table, print_warnings
 from causal_arrow.errors import COMMAND_LINE, ArrowWarning, ConfigurationError
 
 if TYPE_CHECKING:
@@ -104,7 +97,7 @@ def discover(
     table: options.TableArgument,
     output: Annotated[
         Path | None,
-        options.asked(
+        options.described(
             "Write graph, edges and pictures to this folder. A name with the ending of one of them, such as "
             "graph.png, writes only that file.",
             "--output",
@@ -346,6 +339,6 @@ EXAMPLES = {
         "causal-arrow discover table.csv --second-opinion",
         "causal-arrow discover table.csv --bootstrap 1000 --jobs 4",
         "causal-arrow discover table.csv --json | jq '.edges[] | select(.probability > 0.9)'",
-    ),
+    )
 }
 """Commands to show in the help."""

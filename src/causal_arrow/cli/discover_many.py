@@ -35,7 +35,7 @@ def discover_many(
     ],
     output: Annotated[
         Path,
-        options.asked(
+        options.described(
             "Folder for the answers. Tables already completed there are skipped.", "--output", "-o", parser=folder
         ),
     ],

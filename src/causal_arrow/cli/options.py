@@ -54,8 +54,8 @@ AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names in the output folder.")]
 
 
-def asked(help: str, *flags: str, **looks: Any) -> Any:
-    """What typer wants to know of an option whose default says nothing."""
+def described(help: str, *flags: str, **looks: Any) -> Any:
+    """An option by its help, without a default to show."""
     return typer.Option(*flags, help=help, show_default=False, **looks)
 
 
@@ -421,7 +421,7 @@ PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
-class Giving:
+class Output:
     """How a command gives its answer: as text or as JSON, and drawn to a file if one is named."""
 
     as_json: bool
@@ -451,21 +451,16 @@ class Giving:
             print_warnings(warnings)
 
 
-GIVING: Any = OptionList(
+OUTPUT: Any = OptionList(
     (
         option("as_json", bool, False, JSON_HELP, "--json"),
         option(
-            "plot",
-            Path | None,
-            None,
-            "Write a picture to this file, .png, .svg or .pdf.",
-            parser=file,
-            metavar="FILE",
+            "plot", Path | None, None, "Write a picture to this file, .png, .svg or .pdf.", parser=file, metavar="FILE"
         ),
         option("overwrite", bool, False, "Replace a picture of the same name.", "--overwrite"),
     ),
-    build=Giving,
+    build=Output,
 )
-"""How to give the answer to a question, as Giving."""
-AS_JSON: Any = GIVING.only("as_json")
+"""How to give the answer to a question, as Output."""
+JSON_OUTPUT: Any = OUTPUT.only("as_json")
 """The same without a picture."""

@@ -74,10 +74,7 @@ QUESTION: Any = options.OptionList(
             "--split",
         ),
         _about(
-            "instrument",
-            str | None,
-            "A column that affects the outcome through the treatment alone.",
-            metavar="COLUMN",
+            "instrument", str | None, "A column that affects the outcome through the treatment alone.", metavar="COLUMN"
         ),
     ),
     build=_question,
@@ -88,21 +85,23 @@ QUESTION: Any = options.OptionList(
 @options.expanded
 def effect(
     table: options.TableArgument,
-    outcome: Annotated[str, options.asked("The variable that may change.")],
+    outcome: Annotated[str, options.described("The variable that may change.")],
     treatment: Annotated[
-        str | None, options.asked("The variable that is changed; without it, all causes are ranked.")
+        str | None, options.described("The variable that is changed; without it, all causes are ranked.")
     ] = None,
     from_: Annotated[
-        str | None, options.asked("Value or level that the treatment goes from, with --to.", "--from")
+        str | None, options.described("Value or level that the treatment goes from, with --to.", "--from")
     ] = None,
     to: Annotated[
-        str | None, options.asked("Value or level that the treatment goes to; else per unit.", "--to")
+        str | None, options.described("Value or level that the treatment goes to; else per unit.", "--to")
     ] = None,
-    level: Annotated[str | None, options.asked("Level of an outcome with levels whose share is asked about.")] = None,
+    level: Annotated[
+        str | None, options.described("Level of an outcome with levels whose share is asked about.")
+    ] = None,
     about: Mapping[str, Any] = QUESTION,
-    by: Annotated[str | None, options.asked("A column by whose groups the effect is given too.")] = None,
+    by: Annotated[str | None, options.described("A column by whose groups the effect is given too.")] = None,
     draws: Mapping[str, Any] = options.DRAWS,
-    giving: options.Giving = options.GIVING,
+    output: options.Output = options.OUTPUT,
     show: Annotated[int, typer.Option(help="How many adjustment sets or causes are listed.", min=0)] = 10,
     settings: Settings = options.QUESTION_SETTINGS,
 ) -> None:
@@ -124,13 +123,13 @@ def effect(
     found = options.discovery(table, settings)
     if treatment is None:
         ranking = found.effects(outcome, **question)
-        giving.give(ranking, found.answer, lambda: _print_effects(ranking, show))
+        output.give(ranking, found.answer, lambda: _print_effects(ranking, show))
         return
     between = None if from_ is None else (from_, to)
     answer = found.effect(treatment, outcome, between=between, **question)
     groups = None if by is None else answer.by(by)
     more = {} if groups is None else {"by": groups.to_dict(orient="records")}
-    giving.give(answer, found.answer, lambda: _print_effect(answer, show, groups), **more)
+    output.give(answer, found.answer, lambda: _print_effect(answer, show, groups), **more)
 
 
 def _print_effect(effect: Effect, show: int, groups: Any) -> None:
@@ -194,12 +193,12 @@ def _print_categories(effects: Effects) -> None:
 @options.expanded
 def causes(
     table: options.TableArgument,
-    outcome: Annotated[str, options.asked("The variable whose causes are asked for.")],
+    outcome: Annotated[str, options.described("The variable whose causes are asked for.")],
     keep: Annotated[
         int, typer.Option(help="How many columns the network reads after screening.", min=10, max=500)
     ] = 60,
     draws: Mapping[str, Any] = options.DRAWS,
-    giving: options.Giving = options.AS_JSON,
+    output: options.Output = options.JSON_OUTPUT,
     show: Annotated[int, typer.Option(help="How many columns are listed.", min=0)] = 20,
     settings: Settings = options.QUESTION_SETTINGS,
 ) -> None:
@@ -211,7 +210,7 @@ def causes(
     from causal_arrow.discovery.causes import causes_of
 
     found = causes_of(table, outcome, settings, keep=keep, **draws)
-    giving.give(found, found.found.answer, lambda: _print_causes(found, show))
+    output.give(found, found.found.answer, lambda: _print_causes(found, show))
 
 
 def _print_causes(found: ProbableCauses, show: int) -> None:
@@ -230,12 +229,12 @@ def _print_causes(found: ProbableCauses, show: int) -> None:
 @options.expanded
 def response(
     table: options.TableArgument,
-    cause: Annotated[str, options.asked("The variable that is raised by one.")],
-    effect: Annotated[str, options.asked("The variable that may change.")],
+    cause: Annotated[str, options.described("The variable that is raised by one.")],
+    effect: Annotated[str, options.described("The variable that may change.")],
     steps: Annotated[int, typer.Option(help="How many steps to look ahead.", min=0, max=10_000)] = 10,
     hold: Annotated[bool, typer.Option("--hold", help="Keep the cause higher, instead of raising it once.")] = False,
     draws: Mapping[str, Any] = options.DRAWS,
-    giving: options.Giving = options.GIVING,
+    output: options.Output = options.OUTPUT,
     settings: Settings = options.SERIES_QUESTION_SETTINGS,
 ) -> None:
     """Estimate what happens to one variable of a time series 0, 1, 2, ... steps after another was raised.
@@ -248,7 +247,7 @@ def response(
     found = options.discovery(table, settings)
     curve = found.response(cause, effect, steps, kind="step" if hold else "pulse", **draws)
     sentence, _, *steps_in_words = str(curve).split("\n")
-    giving.give(curve, found.answer, lambda: print_lines([f"{sentence}\n", *steps_in_words]))
+    output.give(curve, found.answer, lambda: print_lines([f"{sentence}\n", *steps_in_words]))
 
 
 # The next experiment
@@ -259,36 +258,36 @@ def next_experiment(
     table: options.TableArgument,
     target: Annotated[
         str | None,
-        options.asked(
+        options.described(
             "The same in one option; by default, learn about the whole graph.",
             metavar="OUTCOME or 'TREATMENT->OUTCOME'",
         ),
     ] = None,
-    treatment: Annotated[str | None, options.asked("With --outcome, learn this variable's effect on it.")] = None,
+    treatment: Annotated[str | None, options.described("With --outcome, learn this variable's effect on it.")] = None,
     outcome: Annotated[
-        str | None, options.asked("Learn what causes this variable, or the effect of --treatment on it.")
+        str | None, options.described("Learn what causes this variable, or the effect of --treatment on it.")
     ] = None,
     budget: Annotated[
         int, typer.Option(help="How many experiments are carried out together.", min=1, max=options.MAX_DRAWS)
     ] = 1,
     candidates: Annotated[
         list[str] | None,
-        options.asked(
+        options.described(
             "The variables that can be randomized: names separated by commas, or the option several times; by "
             "default all but roots and those that experiments have set already."
         ),
     ] = None,
     not_settable: Annotated[
-        list[str] | None, options.asked("Variables that nobody can randomize: names separated by commas.")
+        list[str] | None, options.described("Variables that nobody can randomize: names separated by commas.")
     ] = None,
     rows: Annotated[
         int | None,
-        options.asked(
+        options.described(
             "How many rows each experiment will have; by default as many as the table.", min=1, max=options.MAX_DRAWS
         ),
     ] = None,
     draws: Mapping[str, Any] = options.DRAWS,
-    giving: options.Giving = options.GIVING,
+    output: options.Output = options.OUTPUT,
     show: Annotated[int, typer.Option(help="How many experiments are listed.", min=0)] = 10,
     settings: Settings = options.SERIES_QUESTION_SETTINGS,
 ) -> None:
@@ -311,7 +310,7 @@ def next_experiment(
     asked: Any = outcome if treatment is None else (treatment, outcome)
     asked = _target(target, found.answer.names) if asked is None else asked
     plan = found.next_experiment(asked, budget, **able, **draws)
-    giving.give(plan, found.answer, lambda: _print_plan(plan, show))
+    output.give(plan, found.answer, lambda: _print_plan(plan, show))
 
 
 def _target(text: str | None, names: Sequence[str]) -> str | tuple[str, str] | None:

@@ -213,9 +213,6 @@ EXAMPLES = {
         "causal-arrow check table.csv --na '?' --missing drop",
         "zcat table.csv.gz | causal-arrow check -",
     ),
-    "compare": (
-        "causal-arrow compare truth.csv answer/graph.json",
-        "causal-arrow compare before.gml after.dot --json",
-    ),
+    "compare": ("causal-arrow compare truth.csv answer/graph.json", "causal-arrow compare before.gml after.dot --json"),
 }
 """Commands to show in the help."""

@@ -94,7 +94,7 @@ def serve(
 def mcp(
     allow: Annotated[
         list[Path] | None,
-        options.asked(
+        options.described(
             "A folder whose tables may be read, with the folders in it; can be given several times. By default "
             "the working folder.",
             parser=folder,
@@ -141,13 +141,7 @@ EXAMPLES = {
         "causal-arrow serve --port 9000 --no-browser",
         "causal-arrow serve --host 0.0.0.0",
     ),
-    "mcp": (
-        "causal-arrow mcp",
-        "causal-arrow mcp --allow data --allow ~/studies",
-    ),
-    "install-skill": (
-        "causal-arrow install-skill",
-        "causal-arrow install-skill ~/.claude/skills",
-    ),
+    "mcp": ("causal-arrow mcp", "causal-arrow mcp --allow data --allow ~/studies"),
+    "install-skill": ("causal-arrow install-skill", "causal-arrow install-skill ~/.claude/skills"),
 }
 """Commands to show in the help."""

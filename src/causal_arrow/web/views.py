@@ -42,11 +42,7 @@ def _progress(job: Job[Any] | None, queue: NetworkQueue, without: str = "none") 
     """The state of a job, how many jobs come first, and why it failed."""
     if job is None:
         return {"state": without, "ahead": 0, "message": None}
-    return {
-        "state": job.state,
-        "ahead": queue.ahead(job),
-        "message": None if job.error is None else failure(job.error),
-    }
+    return {"state": job.state, "ahead": queue.ahead(job), "message": None if job.error is None else failure(job.error)}
 
 
 def _choices(choices: Settings) -> Facts:
