@@ -164,7 +164,7 @@ def test_random_features_have_the_covariance_of_a_gaussian_process() -> None:
     tasks = 4000
     earlier = torch.zeros(tasks, 1, 2)
     earlier[:, 0, 1] = 1.5
-    functions = RandomFeatures(equations(tasks, torch.tensor([1.0, 0.0]), width=RandomFeatures.features))
+    functions = RandomFeatures(equations(tasks, torch.tensor([1.0, 0.0]), width=1))
     first, second = functions.signal(1, earlier, None).double().T
     length_scale = torch.linspace(0.5, 2, 1001)
     expected = torch.exp(-0.5 * (1.5 / length_scale) ** 2).mean()

@@ -207,7 +207,7 @@ def test_only_the_columns_meant_are_changed() -> None:
     values = standardize(torch.randn(4, 3, 50, generator=seeded()))
     before = values.clone()
     kinds = torch.tensor([[0, 1, 0], [0, 0, 0], [2, 2, 0], [0, 0, 1]])
-    changed = change_columns(values, kinds, [8, 2, 2], [_cube, _halves], seeded())
+    changed = change_columns(values, kinds, [8, 2, 2], [None, _cube, _halves], seeded())
     assert torch.equal(values, before)
     assert torch.equal(changed[kinds == 0], values[kinds == 0])
     assert torch.allclose(changed[kinds == 1], standardize(values[kinds == 1] ** 3))

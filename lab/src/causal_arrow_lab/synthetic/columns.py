@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.noise import standardize
+from causal_arrow_lab.synthetic.noise import look_up, runs_of, standardize
 
 # B tasks, V variables (hidden causes first), P of them observed, T variables before the child, N observations,
 # R rows: the tasks in which the child is typed; C cells: typed variables of all tasks; K levels at most, G score tables
@@ -83,22 +84,14 @@ def level_counts(kinds: Tensor, dial: Tensor) -> Tensor:
 
     `kinds` is 1 + the code of a kind, `dial` is Unif(0, 1).
     """
-    count = torch.zeros_like(dial)
-    for code, kind in enumerate(COLUMN_KINDS.values(), 1):
-        spread = kind.max_levels - kind.min_levels
-        drawn = kind.min_levels + (dial.square() * (spread + 1)).floor().clamp(max=spread)
-        count = torch.where(kinds == code, drawn, count)
-    return count
+    spreads = ((kind.min_levels, kind.max_levels - kind.min_levels) for kind in COLUMN_KINDS.values())
+    drawn = (low + (dial.square() * (spread + 1)).floor().clamp(max=spread) for low, spread in spreads)
+    return look_up(kinds - 1, drawn)
 
 
 def of_kind(kinds: Tensor, property_name: str) -> Tensor:
     """Mask of columns whose kind has a property of ColumnKind.  bool, as `kinds`"""
-    # Built on the device: copying a table there would make the host wait.
-    found = torch.zeros_like(kinds, dtype=torch.bool)
-    for code, kind in enumerate(COLUMN_KINDS.values(), 1):
-        if getattr(kind, property_name):
-            found = found | (kinds == code)
-    return found
+    return look_up(kinds - 1, (getattr(kind, property_name) for kind in COLUMN_KINDS.values())) > 0
 
 
 def draw_cuts(kinds: Tensor, count: Tensor, max_levels: int, generator: torch.Generator) -> Tensor:
@@ -333,25 +326,20 @@ def change_columns(
     values: Tensor,
     kinds: Tensor,
     kind_counts: Sequence[int],
-    changes: Sequence[ColumnChange],
+    changes: Sequence[ColumnChange | None],
     generator: torch.Generator,
 ) -> Tensor:
     """Change each column of `values` (B, P, N) by its kind and standardize it again.  (B, P, N)
 
-    `kinds` (B, P) is 0 for a column that stays as it is and i for changes[i − 1]; `kind_counts` counts each kind on the
-    host.
+    `kinds` (B, P) indexes `changes`, in which None leaves a column as it is; `kind_counts` counts them on the host.
     """
-    if sum(kind_counts[1:]) == 0:
-        return values
     columns = values.clone(memory_format=torch.contiguous_format).flatten(0, 1)
     by_kind = kinds.flatten().argsort(stable=True)
-    first = kind_counts[0]
-    for change, count in zip(changes, kind_counts[1:], strict=True):
-        if count:
-            rows = by_kind[first : first + count]
-            dials = torch.rand(count, 2, generator=generator, device=values.device)
+    for kind, run in runs_of(kind_counts):
+        if change := changes[kind]:
+            rows = by_kind[run]
+            dials = torch.rand(len(rows), 2, generator=generator, device=values.device)
             columns[rows] = standardize(change(columns[rows], dials))
-            first += count
     return columns.view_as(values)
 
 
@@ -359,8 +347,8 @@ def change_columns(
 
 
 # Probabilities that a column's cells are missing by chance, by another column, by the column itself.
-MISSING: Mapping[str, tuple[float, float, float] | None] = {
-    "complete": None,
+MISSING: Mapping[str, tuple[float, float, float]] = {
+    "complete": (0.0, 0.0, 0.0),
     "missing_by_chance": (1.0, 0.0, 0.0),
     "missing_by_another": (0.0, 1.0, 0.0),
     "missing_by_itself": (0.0, 0.0, 1.0),
@@ -384,17 +372,8 @@ def draw_observed(values: Tensor, missing: Tensor, generator: torch.Generator) -
     """
     tasks, variables, observations = values.shape
     device = values.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
-    chance, another = torch.zeros(2, tasks, 1, device=device)
-    has_holes = torch.zeros(tasks, 1, dtype=torch.bool, device=device)
-    for code, shares in enumerate(MISSING.values()):
-        if shares is not None:
-            here = missing[:, None] == code
-            has_holes = has_holes | here
-            chance, another = torch.where(here, shares[0], chance), torch.where(here, shares[1], another)
+    uniform = partial(torch.rand, tasks, generator=generator, device=device)
+    chance, another = (look_up(missing[:, None], (shares[way] for shares in MISSING.values())) for way in range(2))
     dial = uniform(variables)
     by_chance, by_another = dial < chance, (dial >= chance) & (dial < chance + another)
 
@@ -407,9 +386,10 @@ def draw_observed(values: Tensor, missing: Tensor, generator: torch.Generator) -
     luck = torch.where((uniform(1, 1) < 0.25) & by_chance[:, :, None], luck[:, :1], luck)
     score = torch.addcmul(luck, steepness, values.gather(1, driver[:, :, None].expand_as(values)))
 
-    affected = has_holes & (uniform(variables) < MIN_SHARE_WITH_HOLES + (1 - MIN_SHARE_WITH_HOLES) * uniform(1))
+    may_have_holes = uniform(variables) < MIN_SHARE_WITH_HOLES + (1 - MIN_SHARE_WITH_HOLES) * uniform(1)
     rate = MAX_MISSING_RATE * uniform(1).pow(1.5) * torch.where(uniform(1) < 0.5, 1.0, uniform(variables))
-    observed = (score <= quantiles(score, 1 - rate[:, :, None], SCORES_SORTED)) | ~affected[:, :, None]
+    has_holes = may_have_holes & (missing > 0)[:, None]
+    observed = (score <= quantiles(score, 1 - rate[:, :, None], SCORES_SORTED)) | ~has_holes[:, :, None]
     lowest = torch.where(observed, values, torch.inf).amin(2, keepdim=True)
     highest = torch.where(observed, values, -torch.inf).amax(2, keepdim=True)
     return observed | (highest <= lowest)

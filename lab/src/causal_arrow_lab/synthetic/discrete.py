@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from causal_arrow_lab.synthetic.columns import Categories
-from causal_arrow_lab.synthetic.noise import standard_gamma, standardize
+from causal_arrow_lab.synthetic.mechanisms import Floats
+from causal_arrow_lab.synthetic.noise import runs_of, standard_gamma, standardize
 from causal_arrow_lab.synthetic.structure import Causes, Solution
 
 # Combinations of levels are identified by a sum of multiples modulo this prime, larger than any number of levels, so
@@ -48,6 +49,8 @@ class DiscreteTasks:
 class DiscreteMechanism(Protocol):
     """An entry of DISCRETE_MECHANISMS: probabilities of levels given the levels of the causes."""
 
+    max_levels: ClassVar[int] = 10
+    floats: ClassVar[Floats]
     levels: Tensor  # (B, V) number of levels of each variable
 
     def __init__(self, tasks: DiscreteTasks) -> None: ...
@@ -59,15 +62,10 @@ class DiscreteMechanism(Protocol):
         """
         ...
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        """Draw the largest number of levels of each task, given Unif(0, 1) numbers.  (B,)"""
-        ...
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        """Working memory of one task, for planning."""
-        ...
+    @classmethod
+    def draw_width(cls, uniform: Tensor) -> Tensor:
+        """Draw the largest number of levels of each task, few more often, given Unif(0, 1) numbers.  (B,)"""
+        return (2 + (cls.max_levels - 1) * uniform.square()).floor().clamp(max=cls.max_levels)
 
 
 class EarlierVariables:
@@ -92,7 +90,7 @@ class EarlierVariables:
         return self.numbers[:, :child]
 
 
-class ProbabilityTables:
+class ProbabilityTables(DiscreteMechanism):
     """Softmax of random logits: a part to which each cause adds and a part for the combination of causes.
 
     τ (√(1−ρ) Σ_j w_kj s_j(x_j) / m^γ + √ρ R[x]) + c_k, with levels k of the child, scores s_j of the levels of cause j,
@@ -104,7 +102,7 @@ class ProbabilityTables:
     is sure with probability ½: its logits are SURENESS times as large, which nearly determines its level.
     """
 
-    max_levels = 10
+    floats = Floats(variable=4, width=8)
 
     def __init__(self, tasks: DiscreteTasks) -> None:
         self.tasks = tasks
@@ -140,17 +138,8 @@ class ProbabilityTables:
             logits = logits + strength * self.sureness[:, child, None, None] * signal
         return torch.where(self.exists[:, child, :, None], logits, -math.inf).expand(-1, -1, observations)
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        levels = ProbabilityTables.max_levels
-        return (2 + (levels - 1) * uniform.square()).floor().clamp(max=levels)
 
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 4 * variables + 8 * width
-
-
-class DirichletTables:
+class DirichletTables(DiscreteMechanism):
     """Probability tables that identify the Markov equivalence class of their graph and nothing more.
 
     A variable with r levels whose causes have q combinations of levels has, for each combination and independently of
@@ -164,6 +153,7 @@ class DirichletTables:
     """
 
     min_size, max_size = 2.0, 100.0
+    floats = Floats(variable=6, width=12)
 
     def __init__(self, tasks: DiscreteTasks) -> None:
         self.tasks = tasks
@@ -191,16 +181,8 @@ class DirichletTables:
         logits = torch.where(self.exists[:, child, :, None], logits, -math.inf)
         return logits.gather(2, row[:, None].expand(-1, levels, -1))
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return ProbabilityTables.draw_width(uniform)
 
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 6 * variables + 12 * width
-
-
-class NoisyGates:
+class NoisyGates(DiscreteMechanism):
     """Noisy OR and noisy AND of binary causes, with rare roots.
 
     A cause is active where it has level 1 or, for a fifth of the edges, level 0. Level 1 of the child has probability
@@ -209,6 +191,9 @@ class NoisyGates:
     observations (60% of the roots), even on a log scale, or in Unif(10%, 90%). In SURE_TASKS of the tasks each gate is
     sure with probability ½: w is 1 and it has no leak.
     """
+
+    max_levels = 2
+    floats = Floats(variable=3, width=8)
 
     def __init__(self, tasks: DiscreteTasks) -> None:
         variables = tasks.parents.shape[1]
@@ -239,14 +224,6 @@ class NoisyGates:
         some = torch.log(-torch.expm1(none))
         is_or = self.is_or[:, child, None]
         return torch.stack([torch.where(is_or, none, some), torch.where(is_or, some, none)], 1)
-
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return torch.full_like(uniform, 2)
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 3 * variables + 8 * width
 
 
 DISCRETE_MECHANISMS: Mapping[str, type[DiscreteMechanism]] = {
@@ -309,22 +286,16 @@ def solve_discrete(
     """
     parents, hidden = causes.parents(through_equations=False), causes.hidden
     tasks, variables, _ = parents.shape
-    runs: list[tuple[slice, DiscreteMechanism]] = []
-    first = 0
-    for mechanism, count in zip(DISCRETE_MECHANISMS.values(), counts, strict=True):
-        if count:
-            run = slice(first, first + count)
-            runs.append((run, mechanism(DiscreteTasks(parents[run], max_levels[run], max_of_all, generator))))
-            first += count
+    known = list(DISCRETE_MECHANISMS.values())
+    runs = [
+        (run, known[code](DiscreteTasks(parents[run], max_levels[run], max_of_all, generator)))
+        for code, run in runs_of(counts)
+    ]
     levels = torch.cat([mechanism.levels for _, mechanism in runs])  # (B, V)
     codes = torch.zeros(tasks, variables, observations, device=parents.device)  # numbers, for products
     for child in range(variables):
-        log_odds = torch.cat(
-            [
-                _padded(mechanism.log_odds(child, codes[run, :child], observations), max_of_all)
-                for run, mechanism in runs
-            ]
-        )
+        parts = [mechanism.log_odds(child, codes[run, :child], observations) for run, mechanism in runs]
+        log_odds = torch.cat([_padded(part, max_of_all) for part in parts])
         code = draw_levels_in_experiment(log_odds, levels[:, child], causes, child - hidden, generator)
         codes[:, child] = never_constant(code, levels[:, child])
     seen, seen_levels = codes[:, hidden:], levels[:, hidden:]

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causal_arrow_lab.synthetic.noise import look_up
+
 # (B tasks, P variables, generator) -> log preference for the pair (earlier, later), broadcastable to (B, P, P)
 Preference = Callable[[int, int, torch.Generator], Tensor]
 
@@ -178,11 +180,8 @@ def sample_graphs(
         edges = torch.where(spread, torch.minimum((uniform * (fits + 1)).long(), fits), edges)
     chosen = torch.arange(limit, device=device) < torch.minimum(edges, room)[:, None]
 
-    rewiring = [GRAPH_FAMILIES[names[code]].rewiring for code in families]
-    if any(rewiring):
-        probability = torch.zeros(tasks, device=device)
-        for code, rate in zip(families, rewiring, strict=True):
-            probability = torch.where(family == code, rate, probability)
+    if any(GRAPH_FAMILIES[names[code]].rewiring for code in families):
+        probability = look_up(family, (each.rewiring for each in GRAPH_FAMILIES.values()))
         return _rewired(earlier[first_pairs], later[first_pairs], chosen, probability, variables, generator)
     pairs = torch.zeros_like(clock, dtype=torch.bool).scatter_(1, first_pairs, chosen)
     adjacency = torch.zeros(tasks, variables * variables, dtype=torch.bool, device=device)
@@ -193,11 +192,10 @@ def sample_graphs(
 def _rewired(
     earlier: Tensor, later: Tensor, chosen: Tensor, probability: Tensor, variables: int, generator: torch.Generator
 ) -> Tensor:
-    """Rewire each chosen pair with its task's probability: one end moves to a variable that the other is not adjacent
-    to.
+    """Move one end of each chosen pair, with its task's probability, to a variable not adjacent to the other end.
 
-    `earlier`, `later` and `chosen` are (B, S). As in Watts and Strogatz the edges are visited one after the other, so
-    that no two coincide and their number stays the same.  (B, P, P) bool, upper triangle
+    `earlier`, `later` and `chosen` are (B, S). Edges are visited one after the other, as in Watts and Strogatz, so that
+    no two coincide.  (B, P, P) bool, upper triangle
     """
     tasks, pairs = chosen.shape
     task = torch.arange(tasks, device=chosen.device)
@@ -227,22 +225,18 @@ def max_hidden_causes(variables: int) -> int:
 
 
 def sample_hidden_causes(
-    hidden: Tensor, slots: int, variables: int, generator: torch.Generator, factors: Tensor | None = None
+    hidden: Tensor, slots: int, variables: int, generator: torch.Generator, factors: Tensor
 ) -> Tensor:
-    """Draw the variables that each hidden cause acts on: two up to a quarter of all.  (B, L, P) bool
+    """Draw the variables that each hidden cause acts on: two up to a quarter of all; the rest where `factors` (B,).
 
-    Where `factors` (B,), a hidden cause acts on a quarter up to all of the variables.
-
-    The first `hidden` (B,) of the `slots` (L) hidden causes of a task exist. Hidden variables are roots, common causes
-    only: when they are dropped, the edges among the other variables are still exactly the direct causes. Dropping a
-    mediator would turn its causes into direct causes of its effects, and change the labels.
+    The first `hidden` (B,) of the `slots` (L) hidden causes of a task exist. They are roots, so that the other edges
+    are still exactly the direct causes: dropping a mediator would change the labels.  (B, L, P) bool
     """
     tasks, device = len(hidden), hidden.device
     limit = max(2, variables // 4)
     uniform = torch.rand(tasks, slots, 1, generator=generator, device=device)
-    effects = (2 + uniform * (limit - 1)).floor()  # (B, L, 1) in {2, ..., limit}
-    if factors is not None:
-        effects = torch.where(factors[:, None, None], (limit + uniform * (variables - limit + 1)).floor(), effects)
+    few, many = 2 + uniform * (limit - 1), limit + uniform * (variables - limit + 1)
+    effects = torch.where(factors[:, None, None], many, few).floor()  # (B, L, 1)
     ranks = random_permutations(tasks * slots, variables, generator).view(tasks, slots, variables)
     exists = torch.arange(slots, device=device) < hidden[:, None]
     return (ranks < effects) & exists[:, :, None]

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.noise import TINY
+from causal_arrow_lab.synthetic.noise import TINY, look_up
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,8 @@ WEIGHT_RANGES: Mapping[str, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] =
 def draw_weight_bounds(ranges: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw the smallest and largest weight of each task; `ranges` (B,) indexes WEIGHT_RANGES.  (B,), (B,)"""
     u, v = torch.rand(2, len(ranges), generator=generator, device=ranges.device)
-    low = high = torch.zeros_like(u)
-    for code, bounds in enumerate(WEIGHT_RANGES.values()):
-        low_here, high_here = bounds(u, v)
-        low, high = torch.where(ranges == code, low_here, low), torch.where(ranges == code, high_here, high)
-    return low, high
+    low, high = zip(*(bounds(u, v) for bounds in WEIGHT_RANGES.values()), strict=True)
+    return look_up(ranges, low), look_up(ranges, high)
 
 
 @dataclass(frozen=True)
@@ -98,6 +95,18 @@ def signed_weights(low: Tensor, spread: Tensor, uniform: Tensor) -> Tensor:
     return torch.addcmul(torch.copysign(low, uniform), spread, uniform)
 
 
+class Floats(NamedTuple):
+    """Working memory of a task for one observation, for planning: so much for each of these."""
+
+    variable: int = 0
+    width: int = 0
+    rest: int = 0
+
+    def total(self, variables: int, width: int) -> int:
+        """The floats of a task of this size."""
+        return self.variable * variables + self.width * width + self.rest
+
+
 class Mechanism(Protocol):
     """An entry of MECHANISMS."""
 
@@ -107,19 +116,21 @@ class Mechanism(Protocol):
         """f(parents) of variable `child`, from `earlier` (B, T, N) standardized and `scale` (B, T).  (B, N)"""
         ...
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        """Draw the width of each task's equations, given Unif(0, 1) numbers.  (B,)"""
-        return torch.ones_like(uniform)
+    max_width: ClassVar[int] = 1
+    """Widths are uniform from 1 to this."""
 
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        """Working memory of one task, for planning."""
-        return variables + 1
+    floats: ClassVar[Floats] = Floats(variable=1, rest=1)
+
+    @classmethod
+    def draw_width(cls, uniform: Tensor) -> Tensor:
+        """Draw the width of each task's equations, given Unif(0, 1) numbers.  (B,)"""
+        return (1 + cls.max_width * uniform).floor() if cls.max_width > 1 else torch.ones_like(uniform)
 
 
 class WeightedSum(Mechanism):
     """wᵀx."""
+
+    floats = Floats(rest=1)
 
     def __init__(self, equations: Equations) -> None:
         self.weights = equations.parent_weights()  # (B, P, P)
@@ -131,22 +142,17 @@ class WeightedSum(Mechanism):
             weights = weights * scale
         return torch.bmm(weights[:, None], earlier)[:, 0]
 
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 1
-
 
 class Mlp(Mechanism):
     """cᵀφ(Wᵀx) with h hidden units, all weights of random sign within the task's bounds."""
 
-    max_hidden_units = 64
+    max_width = 64
+    floats = Floats(width=1, rest=1)
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
-        input_gain, output_gain = torch.zeros(2, *equations.activation.shape, device=equations.activation.device)
-        for code, activation in enumerate(ACTIVATIONS.values()):
-            input_gain = torch.where(equations.activation == code, activation.input_gain, input_gain)
-            output_gain = torch.where(equations.activation == code, activation.output_gain, output_gain)
+        input_gain = look_up(equations.activation, (each.input_gain for each in ACTIVATIONS.values()))
+        output_gain = look_up(equations.activation, (each.output_gain for each in ACTIVATIONS.values()))
         spread = equations.max_weight - equations.min_weight
         # A weight is sign·low + spread·u, with low = spread = 0 for variables that are not parents.
         self.low = equations.parents * (input_gain * equations.min_weight)[:, None, None]  # (B, P, P)
@@ -167,14 +173,6 @@ class Mlp(Mechanism):
         hidden[soft:].clamp_(-1, 1)
         return torch.bmm(self.readout[:, child, None], hidden)[:, 0]
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return (1 + Mlp.max_hidden_units * uniform).floor()
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return width + 1
-
 
 class RandomFeatures(Mechanism):
     """A draw from a Gaussian process with squared-exponential kernel, by 32 random Fourier features.
@@ -184,6 +182,7 @@ class RandomFeatures(Mechanism):
     """
 
     features = 32
+    floats = Floats(rest=33)
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
@@ -200,14 +199,6 @@ class RandomFeatures(Mechanism):
         hidden = torch.bmm(frequencies, earlier).add_(self.phase[:, child]).cos_()
         return torch.bmm(self.readout[:, child, None], hidden)[:, 0]
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return torch.full_like(uniform, RandomFeatures.features)
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return width + 1
-
 
 class Trees(Mechanism):
     """The sum of one to eight decision trees of depth three, each with one split per level and Norm(0, 1) leaves.
@@ -217,7 +208,8 @@ class Trees(Mechanism):
     """
 
     depth = 3
-    max_trees = 8
+    max_width = 8
+    floats = Floats(width=14)
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
@@ -228,9 +220,7 @@ class Trees(Mechanism):
         parent_count = equations.parents.sum(2, keepdim=True)  # (B, P, 1)
         start = (equations.uniform(tasks, variables, 1) * parent_count).floor()
         self.number = equations.parents.cumsum(2) + start  # (B, P, P)
-        self.circle = torch.minimum(parent_count, self.depth * equations.width[:, None, None]).clamp_min_(
-            1
-        )  # (B, P, 1)
+        self.circle = parent_count.minimum(self.depth * equations.width[:, None, None]).clamp_min_(1)  # (B, P, 1)
         self.split = torch.arange(splits, device=equations.parents.device)[:, None]  # (D·trees, 1)
         self.threshold = 0.7 * equations.normal(tasks, variables, splits, 1)
         leaves = equations.normal(tasks, variables, self.trees, 2**self.depth)
@@ -244,19 +234,12 @@ class Trees(Mechanism):
         leaf = (above.view(len(above), self.trees, self.depth, -1) * self.level_value).sum(2)  # (B, trees, N)
         return self.leaves[:, child].gather(2, leaf).sum(1)
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return (1 + Trees.max_trees * uniform).floor()
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 14 * width
-
 
 class Interactions(Mechanism):
     """w₀ᵀx + Σ_m c_m (u_mᵀx)(v_mᵀx) with one to four products, weights of random sign within the task's bounds."""
 
-    max_products = 4
+    max_width = 4
+    floats = Floats(width=3, rest=2)
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
@@ -273,14 +256,6 @@ class Interactions(Mechanism):
         products = sums[:, 1 : self.products + 1] * sums[:, self.products + 1 :]
         return torch.baddbmm(sums[:, :1], self.readout[:, child, None], products)[:, 0]
 
-    @staticmethod
-    def draw_width(uniform: Tensor) -> Tensor:
-        return (1 + Interactions.max_products * uniform).floor()
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return 3 * width + 2
-
 
 class Splines(Mechanism):
     """Σ_j w_j g_j(x_j), each g_j a random smooth cubic spline. For evaluation only.
@@ -291,6 +266,7 @@ class Splines(Mechanism):
 
     knot_distance = 1.2
     basis_size = 8
+    floats = Floats(variable=basis_size, rest=4 * basis_size)
 
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
@@ -322,10 +298,6 @@ class Splines(Mechanism):
         variance = coefficients @ self.basis_covariance[:, :child] @ coefficients.mT  # (B, T, 1, 1)
         coefficients *= self.weights[:, child, :child, None, None] * variance.clamp_min(TINY).rsqrt()
         return torch.bmm(coefficients.view(tasks, 1, -1), self.basis_values[:, :child].flatten(1, 2))[:, 0]
-
-    @staticmethod
-    def floats_per_observation(width: int, variables: int) -> int:
-        return (variables + 4) * Splines.basis_size
 
 
 class Periodic(Mechanism):

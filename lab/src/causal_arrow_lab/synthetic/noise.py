@@ -13,7 +13,7 @@ does not depend on the signal; so has a root, whose signal is zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -23,6 +23,24 @@ NoiseSampler = Callable[[Tensor, int, torch.Generator], Tensor]
 
 # Rows below this variance count as constant: far below any row drawn here, far above what float32 cannot square.
 TINY = 1e-20
+
+
+def look_up(codes: Tensor, entries: Iterable[Tensor | float | None]) -> Tensor:
+    """The entry of each code, 0 for None. Computed on the device: copying a table there would make the host wait."""
+    found = torch.zeros(codes.shape, device=codes.device)
+    for code, entry in enumerate(entries):
+        if entry is not None:
+            found = torch.where(codes == code, entry, found)
+    return found
+
+
+def runs_of(counts: Sequence[int]) -> Iterator[tuple[int, slice]]:
+    """The codes that occur in a sorted list, each with its slice, from the counts of all codes."""
+    first = 0
+    for code, count in enumerate(counts):
+        if count:
+            yield code, slice(first, first + count)
+            first += count
 
 
 def standard_gamma(shape: Tensor, generator: torch.Generator) -> Tensor:
@@ -132,22 +150,16 @@ NOISES: Mapping[str, NoiseSampler] = {
 def draw_noise(
     kinds: Tensor, kind_counts: Sequence[int], dials: Tensor, observations: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw standardized noise for every variable of every task.  (B, P, N)
+    """Draw standardized noise of the `kinds` (B, P), which index NOISES, with `dials` (B, P, 2).  (B, P, N)
 
-    `kinds` (B, P) indexes NOISES and `kind_counts` are the counts of each kind in it: the caller knows them on the
-    host, so that nothing here waits for the device. `dials` is (B, P, 2).
+    `kind_counts` counts each kind on the host, so that nothing here waits for the device.
     """
-    tasks, variables = kinds.shape
     by_kind = kinds.flatten().argsort(stable=True)  # rows of one kind are neighbors: they are drawn at once
-    parts, first = [], 0
-    for sample, count in zip(NOISES.values(), kind_counts, strict=True):
-        if count:
-            rows = by_kind[first : first + count]
-            parts.append(sample(dials.flatten(0, 1)[rows], observations, generator))
-            first += count
-    noise = torch.empty(tasks * variables, observations, device=kinds.device)
+    samplers, rows = list(NOISES.values()), dials.flatten(0, 1)[by_kind]
+    parts = [samplers[kind](rows[run], observations, generator) for kind, run in runs_of(kind_counts)]
+    noise = torch.empty(len(rows), observations, device=kinds.device)
     noise[by_kind] = standardize(torch.cat(parts))
-    return noise.view(tasks, variables, observations)
+    return noise.view(*kinds.shape, observations)
 
 
 # How strong the noise is
@@ -184,10 +196,9 @@ SCALES: Mapping[str, float | None] = {
 def draw_noise_variances(
     strength: Tensor, scale: Tensor, causes: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Draw the `relative` and `absolute` noise variances of every variable.  (B, P), (B, P)
+    """Draw the `relative` and `absolute` noise variances of variables with this many `causes` (B, P).  2 × (B, P)
 
-    `strength` (B,) indexes SIGNAL_STRENGTHS and `scale` (B,) indexes SCALES; `causes` (B, P) counts those of a
-    variable.
+    `strength` (B,) indexes SIGNAL_STRENGTHS and `scale` (B,) indexes SCALES.
     """
     tasks, variables = causes.shape
     device = causes.device
@@ -195,16 +206,9 @@ def draw_noise_variances(
     shapes = 1 + 9 * torch.rand(2, tasks, 1, generator=generator, device=device).expand(2, tasks, variables)
     draw = beta(shapes[0], shapes[1], generator)
     even = torch.rand(tasks, variables, generator=generator, device=device)
-    share = torch.zeros_like(draw)
-    for code, noise_share in enumerate(SIGNAL_STRENGTHS.values()):
-        share = torch.where(strength[:, None] == code, noise_share(draw, causes, even), share)
-
-    absolute = torch.where(has_causes, 0.0, 1.0)
-    raw = torch.zeros_like(has_causes)
-    for code, spread in enumerate(SCALES.values()):
-        if spread is not None:
-            here = scale[:, None] == code
-            absolute = torch.where(here, torch.exp(2 * spread * (2 * even - 1)), absolute)
-            raw = raw | here
+    share = look_up(strength[:, None], (signal(draw, causes, even) for signal in SIGNAL_STRENGTHS.values()))
+    spread = look_up(scale[:, None], SCALES.values())
+    raw = scale[:, None] > 0  # all but the first
+    absolute = torch.where(raw, torch.exp(2 * spread * (2 * even - 1)), torch.where(has_causes, 0.0, 1.0))
     relative = torch.where(raw | ~has_causes, 0.0, share / (1 - share))
     return relative, absolute

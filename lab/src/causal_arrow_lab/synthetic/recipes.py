@@ -92,8 +92,9 @@ BEYOND_NUMBERS = (
     "truths",
 )
 
-# The index of a name in its table.
+# The index of a name in its table, and that table.
 CODES: Mapping[str, int] = {name: code for names in COMPONENTS.values() for code, name in enumerate(names)}
+TABLE_OF: Mapping[str, str] = {name: table for table, names in COMPONENTS.items() for name in names}
 
 
 def _evenly(*names: str) -> Table:

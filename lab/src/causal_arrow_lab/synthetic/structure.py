@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from causal_arrow_lab.synthetic.columns import Categories, sinh_arcsinh, squash
-from causal_arrow_lab.synthetic.noise import standardize
+from causal_arrow_lab.synthetic.noise import look_up, standardize
 
 # B tasks, P variables, N observations, C conditions or classes, E regimes or environments
 
@@ -46,11 +47,7 @@ def push_by_conditions(noise: Tensor, pooled: Tensor, generator: torch.Generator
     standardized again.  (B, P, N), (B, P) bool
     """
     tasks, variables, observations = noise.shape
-    device = noise.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
+    uniform = partial(torch.rand, tasks, generator=generator, device=noise.device)
     conditions = 2 + (uniform(1) * (MAX_CONDITIONS - 1)).floor()  # (B, 1)
     condition = (uniform(observations) * conditions).floor()  # (B, N)
     targets = 1 + 2 * uniform(1, 1)
@@ -58,7 +55,7 @@ def push_by_conditions(noise: Tensor, pooled: Tensor, generator: torch.Generator
     pushed[:, :, 0] = False
     push = 8 * uniform(variables, MAX_CONDITIONS) - 4
     push = (push + push.sign()) * (pushed & pooled[:, None, None])
-    number = torch.arange(MAX_CONDITIONS, device=device)
+    number = torch.arange(MAX_CONDITIONS, device=noise.device)
     touched = ((push != 0) & (number < conditions[:, :, None])).any(2)
     return _pushed(noise, push, condition), touched
 
@@ -70,16 +67,12 @@ def push_by_classes(noise: Tensor, mixed: Tensor, generator: torch.Generator) ->
     class has a share of the observations ∝ Unif(0.2, 1). The noise is standardized again.  (B, P, N), (B, P) bool
     """
     tasks, variables, observations = noise.shape
-    device = noise.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
+    uniform = partial(torch.rand, tasks, generator=generator, device=noise.device)
     classes = 2 + (uniform(1) * (MAX_CLASSES - 1)).floor()  # (B, 1)
-    number = torch.arange(MAX_CLASSES, device=device)
+    number = torch.arange(MAX_CLASSES, device=noise.device)
     member = draw_memberships((0.2 + 0.8 * uniform(MAX_CLASSES)) * (number < classes), observations, generator)
     touched = (uniform(variables) < 0.2 + 0.8 * uniform(1)) & mixed[:, None]
-    mean = torch.randn(tasks, variables, MAX_CLASSES, generator=generator, device=device)
+    mean = torch.randn(tasks, variables, MAX_CLASSES, generator=generator, device=noise.device)
     mean = mean * (0.7 + 1.3 * uniform(1, 1)) * touched[:, :, None]
     return _pushed(noise, mean, member), touched
 
@@ -160,17 +153,9 @@ def draw_regimes(experiments: Tensor, allowed: Tensor, observations: int, genera
     """
     tasks, variables = allowed.shape
     device = allowed.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
-    set_probability = torch.zeros(tasks, 1, device=device)
-    has_regimes = torch.zeros(tasks, 1, dtype=torch.bool, device=device)
-    for code, probability in enumerate(EXPERIMENTS.values()):
-        if probability is not None:
-            here = experiments[:, None] == code
-            set_probability, has_regimes = torch.where(here, probability, set_probability), has_regimes | here
-
+    uniform = partial(torch.rand, tasks, generator=generator, device=device)
+    set_probability = look_up(experiments[:, None], EXPERIMENTS.values())
+    has_regimes = look_up(experiments[:, None], (probability is not None for probability in EXPERIMENTS.values())) > 0
     number = torch.arange(1, 1 + MAX_REGIMES, device=device)
     limit = max(1, min(MAX_REGIMES, observations // OBSERVATIONS_PER_REGIME))
     regimes = 1 + (uniform(1) * limit).floor().clamp_max(limit - 1)  # (B, 1)
@@ -231,13 +216,7 @@ def draw_environments(present: Tensor, allowed: Tensor, observations: int, gener
     """
     tasks, variables = allowed.shape
     device = allowed.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(tasks, *shape, generator=generator, device=device)
-
+    uniform, normal = (partial(draw, tasks, generator=generator, device=device) for draw in (torch.rand, torch.randn))
     limit = max(2, min(MAX_ENVIRONMENTS, observations // OBSERVATIONS_PER_REGIME))
     number = torch.arange(MAX_ENVIRONMENTS, device=device)
     environments = 2 + (uniform(1) * (limit - 1)).floor().clamp_max(limit - 2)
@@ -335,10 +314,7 @@ def draw_instruments(present: Tensor, allowed: Tensor, generator: torch.Generato
     """
     tasks, variables = allowed.shape
     device = allowed.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
+    uniform = partial(torch.rand, tasks, generator=generator, device=device)
     size = MIN_IN_GROUP + (uniform(1) * (MAX_IN_GROUP - MIN_IN_GROUP + 1)).floor()
     limit = max(MIN_IN_GROUP, int(MAX_SHARE * variables))
     instruments = (size + uniform(1) * (limit - size)).floor().clamp(MIN_IN_GROUP, limit)

@@ -1,8 +1,8 @@
 """Make tables from choices: the causal structure of each task, its variables in one of three ways, its columns.
 
-The discrete choices of a batch are one integer matrix, drawn, sorted and sent to the host in one piece. The host must
-know these choices (which mechanism, how wide, how many rows of which noise) to plan the computation. It
-asks once per batch; nothing else in the task stream makes it wait for the device.
+The discrete choices of a batch are one integer matrix, drawn, sorted and sent to the host in one piece. The host needs
+them (which mechanism, how wide, how many rows of which noise) to plan the computation. It asks once per batch; nothing
+else in the task stream makes it wait for the device.
 
 The data of some tasks identify the Markov equivalence class of the graph and nothing more.
 
@@ -27,10 +27,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from causal_arrow_lab.synthetic.columns import (
     DISTORTION_SHAPES,
@@ -58,8 +60,17 @@ from causal_arrow_lab.synthetic.mechanisms import (
     WeightedSum,
     draw_weight_bounds,
 )
-from causal_arrow_lab.synthetic.noise import NOISES, TINY, draw_noise, draw_noise_variances, standard_gamma, standardize
-from causal_arrow_lab.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, Recipe, Table
+from causal_arrow_lab.synthetic.noise import (
+    NOISES,
+    TINY,
+    draw_noise,
+    draw_noise_variances,
+    look_up,
+    runs_of,
+    standard_gamma,
+    standardize,
+)
+from causal_arrow_lab.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, TABLE_OF, Recipe, Table
 from causal_arrow_lab.synthetic.structure import (
     EXPERIMENTS,
     MAX_ENVIRONMENTS,
@@ -98,7 +109,7 @@ MIN_CHANGED_SHARE = 0.3
 
 @dataclass(frozen=True)
 class TaskChoices:
-    """The codes chosen for each task (B,) or variable (B, ·) by name, on the device or the host.
+    """The codes chosen for each task (B,) or variable (B, ·) by name.
 
     Names are those of COMPONENTS, with `noises` (B, L + P), hidden causes first. Besides: `recipe`, `width`, `hidden`
     (number of hidden causes), `way` (PLAIN, RICH, DISCRETE or NORMAL) for each task; `distortion`, `rounding`, `kind`
@@ -107,16 +118,17 @@ class TaskChoices:
 
     codes: Tensor  # (B, C) int16
     columns: Mapping[str, slice | int]
+    host_codes: Tensor | None = None  # a copy of `codes`
 
     @classmethod
     def join(cls, parts: Mapping[str, Tensor]) -> TaskChoices:
         """Join one (B,) or (B, ·) tensor of codes per name."""
         columns: dict[str, slice | int] = {}
+        blocks = [codes.reshape(len(codes), -1) for codes in parts.values()]
         first = 0
-        for name, codes in parts.items():
-            columns[name] = first if codes.ndim == 1 else slice(first, first + codes.shape[1])
-            first += 1 if codes.ndim == 1 else codes.shape[1]
-        blocks = [codes[:, None] if codes.ndim == 1 else codes for codes in parts.values()]
+        for (name, codes), block in zip(parts.items(), blocks, strict=True):
+            columns[name] = first if codes.ndim == 1 else slice(first, first + block.shape[1])
+            first += block.shape[1]
         return cls(torch.cat([block.to(torch.int16) for block in blocks], dim=1), columns)
 
     def __getitem__(self, name: str) -> Tensor:
@@ -125,29 +137,37 @@ class TaskChoices:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def take(self, tasks: slice | Tensor) -> TaskChoices:
+    def take(self, tasks: slice) -> TaskChoices:
         """The choices of some of the tasks."""
-        return TaskChoices(self.codes[tasks], self.columns)
+        host_codes = None if self.host_codes is None else self.host_codes[tasks]
+        return TaskChoices(self.codes[tasks], self.columns, host_codes)
 
-    def on_host(self) -> TaskChoices:
-        """Copy the choices to the host. Waits for the device."""
-        return TaskChoices(self.codes.cpu(), self.columns)
+    def sorted_by(self, index: Tensor) -> TaskChoices:
+        """The choices in another order, with a copy on the host. Waits for the device."""
+        return TaskChoices(self.codes[index], self.columns, self.codes[index].cpu())
 
-    def present(self, name: str) -> set[int]:
-        """The codes that occur, for choices on the host."""
-        return set(np.unique(self[name].numpy()).tolist())
+    def on_host(self, name: str) -> Tensor:
+        """The codes of a name, on the host."""
+        assert self.host_codes is not None
+        return self.host_codes[:, self.columns[name]]
+
+    def occur(self, *names: str) -> bool:
+        """Whether a task has chosen one of these components, whose tables are drawn from once per task."""
+        return any(bool((self.on_host(TABLE_OF[name]) == CODES[name]).any()) for name in names)
+
+    def any(self, name: str) -> bool:
+        """Whether a code other than 0 occurs."""
+        return bool(self.on_host(name).any())
+
+    def tasks_with(self, table: str) -> Tensor:
+        """Indices of the tasks whose choice from a table is not its first name, the default.  (b,) int64"""
+        return self[table].argsort(descending=True)[: int((self.on_host(table) > 0).sum())]
 
 
 def count_codes(codes: Tensor, kinds: int) -> list[int]:
     """Count each of 0..kinds−1 in codes on the host."""
     counts: list[int] = np.bincount(codes.numpy().ravel(), minlength=kinds).tolist()
     return counts
-
-
-def tasks_with(choices: TaskChoices, on_host: TaskChoices, table: str) -> Tensor:
-    """Indices of the tasks whose choice from a table is not its first name, the default.  (b,) int64"""
-    count = int((on_host[table] > 0).sum())
-    return choices[table].argsort(descending=True)[:count]
 
 
 def may_differ(recipes: Sequence[Recipe], table: str) -> bool:
@@ -158,10 +178,7 @@ def may_differ(recipes: Sequence[Recipe], table: str) -> bool:
 def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generator: torch.Generator) -> TaskChoices:
     """Draw the choices of `tasks` tasks, each from one of the recipes."""
     device = generator.device
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(tasks, *shape, generator=generator, device=device)
-
+    uniform = partial(torch.rand, tasks, generator=generator, device=device)
     recipe = _choose(_cumulative([[recipe.weight for recipe in recipes]], device), uniform())
     longest = max(map(len, COMPONENTS.values()))
     weights = [
@@ -184,11 +201,8 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
     distorted = _some_columns(parts["distortions"] != CODES["undistorted"], uniform(variables), uniform(1))
     rounded = _some_columns(parts["roundings"] != CODES["continuous"], uniform(variables), uniform(1))
     hidden = 1 + (uniform() * hidden_slots).floor().clamp(max=hidden_slots - 1)
-    width, dial = torch.zeros(tasks, device=device), uniform()
-    possible = frozenset().union(*(recipe.components() for recipe in recipes))
-    for code, (name, plan) in enumerate(PLANS.items()):
-        if name in possible:
-            width = torch.where(parts["mechanisms"] == code, plan.draw_width(dial), width)
+    dial = uniform()
+    width = look_up(parts["mechanisms"], (plan.draw_width(dial) for plan in PLANS.values()))
 
     column_kinds = kind = nothing[:, None].expand(-1, variables)
     if "kinds" in drawn:
@@ -232,10 +246,7 @@ def sorting_key(choices: TaskChoices) -> Tensor:
 
 def _typed_share(kinds: Tensor, uniform: Tensor) -> Tensor:
     """Share of typed columns.  (B, 1)"""
-    share = torch.zeros_like(uniform)
-    for code, (low, high) in enumerate(TYPED_SHARES.values()):
-        share = torch.where(kinds == code, low + (high - low) * uniform, share)
-    return share[:, None]
+    return look_up(kinds, (low + (high - low) * uniform for low, high in TYPED_SHARES.values()))[:, None]
 
 
 def _way(parts: Mapping[str, Tensor]) -> Tensor:
@@ -287,69 +298,50 @@ MAX_SCALE = 1e4
 _SOFT_ACTIVATIONS = sum(not activation.hard for activation in ACTIVATIONS.values())
 
 
-def solve_equations(
-    choices: TaskChoices, on_host: TaskChoices, causes: Causes, observations: int, generator: torch.Generator
-) -> Solution:
-    """Solve tasks of numbers, sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
+def solve_equations(choices: TaskChoices, causes: Causes, observations: int, generator: torch.Generator) -> Solution:
+    """Solve tasks of numbers, sorted by `sorting_key`."""
     hidden = causes.hidden
     parents = causes.parents(through_equations=True)
-    mechanisms = _mechanisms(choices, on_host, parents, generator)
-    typed = _typed_columns(choices, on_host, parents, hidden, observations, generator)
+    mechanisms = _mechanisms(choices, parents, generator)
+    typed = None
+    if choices.any("kind"):  # hidden causes are numbers
+        kinds, on_host = (functional.pad(codes, (hidden, 0)) for codes in (choices["kind"], choices.on_host("kind")))
+        alike = choices["kinds"] == CODES["all_alike"]
+        typed = TypedColumns(kinds, on_host, alike, parents, observations, generator)
     values, explained_variance, touched = _in_order(
-        choices, on_host, parents, causes, mechanisms, typed, observations, generator
+        choices, parents, causes, mechanisms, typed, observations, generator
     )
     # Where a signal is nearly constant, subtracting its mean in float32 has left a small mean behind.
     values = standardize(values[:, hidden:])
     if causes.instruments is not None:
-        task = tasks_with(choices, on_host, "instruments")
+        task = choices.tasks_with("instruments")
         values[task] = causes.instruments.take(task).read(values[task], generator)
     categories = None if typed is None else typed.categories(hidden)
     return Solution(values, explained_variance[:, hidden:], categories, touched)
 
 
-def _typed_columns(
-    choices: TaskChoices,
-    on_host: TaskChoices,
-    parents: Tensor,
-    hidden: int,
-    observations: int,
-    generator: torch.Generator,
-) -> TypedColumns | None:
-    """The typed columns, None if no task has any. Hidden causes are numbers."""
-    if not on_host["kind"].any():
-        return None
-    kinds, kinds_on_host = (torch.nn.functional.pad(codes["kind"], (hidden, 0)) for codes in (choices, on_host))
-    alike = choices["kinds"] == CODES["all_alike"]
-    return TypedColumns(kinds, kinds_on_host, alike, parents, observations, generator)
-
-
-def _mechanisms(
-    choices: TaskChoices, on_host: TaskChoices, parents: Tensor, generator: torch.Generator
-) -> list[tuple[slice, Mechanism]]:
+def _mechanisms(choices: TaskChoices, parents: Tensor, generator: torch.Generator) -> list[tuple[slice, Mechanism]]:
     """Build the equations of each run of tasks that share a mechanism."""
     low, high = draw_weight_bounds(choices["weight_ranges"], generator)
+    known, counts = list(MECHANISMS.values()), count_codes(choices.on_host("mechanisms"), len(MECHANISMS))
     runs: list[tuple[slice, Mechanism]] = []
-    first = 0
-    for mechanism, count in zip(MECHANISMS.values(), count_codes(on_host["mechanisms"], len(MECHANISMS)), strict=True):
-        if count:
-            run = slice(first, first + count)
-            equations = Equations(
-                parents=parents[run],
-                min_weight=low[run],
-                max_weight=high[run],
-                activation=choices["activations"][run],
-                soft_tasks=int((on_host["activations"][run] < _SOFT_ACTIVATIONS).sum()),
-                width=choices["width"][run],
-                max_width=int(on_host["width"][run].max()),
-                generator=generator,
-            )
-            runs.append((run, mechanism(equations)))
-            first += count
+    for code, run in runs_of(counts):
+        equations = Equations(
+            parents=parents[run],
+            min_weight=low[run],
+            max_weight=high[run],
+            activation=choices["activations"][run],
+            soft_tasks=int((choices.on_host("activations")[run] < _SOFT_ACTIVATIONS).sum()),
+            width=choices["width"][run],
+            max_width=int(choices.on_host("width")[run].max()),
+            generator=generator,
+        )
+        runs.append((run, known[code](equations)))
     return runs
 
 
 def _noise(
-    choices: TaskChoices, on_host: TaskChoices, slots: int, observations: int, generator: torch.Generator
+    choices: TaskChoices, slots: int, observations: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor | None]:
     """Draw standardized noise, and tell which variables hidden conditions or classes touch.  (B, P, N), (B, P)
 
@@ -357,33 +349,30 @@ def _noise(
     counted from the last: a batch may have drawn distributions for more hidden causes than are needed here.
     """
     kinds = choices["noises"][:, -slots:]
-    kind_counts = count_codes(on_host["noises"][:, -slots:], len(NOISES))
+    kind_counts = count_codes(choices.on_host("noises")[:, -slots:], len(NOISES))
     dials = torch.rand(len(choices), slots, 2, generator=generator, device=generator.device)
     homogeneous = (choices["noise_settings"] == CODES["homogeneous"])[:, None, None]
     noise = draw_noise(kinds, kind_counts, torch.where(homogeneous, dials[:, :1], dials), observations, generator)
     touched = None
     for name, push in (("pooled_conditions", push_by_conditions), ("hidden_classes", push_by_classes)):
-        if CODES[name] in on_host.present("hidden_variables"):
+        if choices.occur(name):
             noise, touched_here = push(noise, choices["hidden_variables"] == CODES[name], generator)
             touched = touched_here if touched is None else touched | touched_here
     return noise, touched
 
 
-def _couplings(
-    choices: TaskChoices, on_host: TaskChoices, has_causes: Tensor, generator: torch.Generator
-) -> Tensor | None:
+def _couplings(choices: TaskChoices, has_causes: Tensor, generator: torch.Generator) -> Tensor | None:
     """Draw κ, by which noise scales with the signal z as exp(κz), |κ| ~ Unif(0.3, 1); 0 for additive noise.  (B, P)"""
-    if on_host.present("noise_couplings") == {CODES["additive_noise"]}:
+    if not choices.any("noise_couplings"):
         return None
     uniform = torch.empty(has_causes.shape, device=generator.device).uniform_(-1, 1, generator=generator)
     coupling = torch.copysign(0.3 + 0.7 * uniform.abs(), uniform)
-    coupled = has_causes & (choices["noise_couplings"][:, None] != CODES["additive_noise"])
+    coupled = has_causes & (choices["noise_couplings"] > 0)[:, None]
     return torch.where(coupled, coupling, 0.0)
 
 
 def _in_order(
     choices: TaskChoices,
-    on_host: TaskChoices,
     parents: Tensor,
     causes: Causes,
     mechanisms: Sequence[tuple[slice, Mechanism]],
@@ -398,7 +387,7 @@ def _in_order(
     """
     variables, hidden = parents.shape[1], causes.hidden
     # Variables overwrite their noise.
-    values, touched = _noise(choices, on_host, variables, observations, generator)
+    values, touched = _noise(choices, variables, observations, generator)
     if causes.environments is not None:
         values[:, hidden:] = causes.environments.changed_noise(values[:, hidden:])
     if causes.regimes is not None:
@@ -411,10 +400,10 @@ def _in_order(
         noise_variance = causes.instruments.noise_variance()
         relative[:, hidden:] = torch.where(quiet, noise_variance, relative[:, hidden:])
         absolute[:, hidden:] = torch.where(quiet, 0.0, absolute[:, hidden:])
-    coupling = _couplings(choices, on_host, has_causes, generator)
-    raw = choices["scales"][:, None] != CODES["restandardized"]  # (B, 1)
+    coupling = _couplings(choices, has_causes, generator)
+    raw = (choices["scales"] > 0)[:, None]  # (B, 1), any scale but "restandardized"
     scale = None
-    if on_host.present("scales") != {CODES["restandardized"]}:
+    if choices.any("scales"):
         scale = torch.where(raw, absolute.sqrt(), 1.0)  # (B, P), correct for roots; the others follow one by one
 
     def settle(variable: int, value: Tensor, noise: Tensor) -> None:
@@ -559,7 +548,7 @@ def _covered(graphs: Tensor) -> Tensor:
 # The share of noisy columns, in a task with noisy measurements, is uniform from here to 1.
 MIN_NOISY_SHARE = 0.3
 
-_REGIMES = {code for code, probability in enumerate(EXPERIMENTS.values()) if probability is not None}
+_REGIMES = [name for name, probability in EXPERIMENTS.items() if probability is not None]
 
 
 @dataclass(frozen=True)
@@ -576,33 +565,31 @@ class MadeTables:
     ordered: Tensor | None = None  # (B, P) bool
 
 
-def make_tables(
-    choices: TaskChoices, on_host: TaskChoices, variables: int, observations: int, generator: torch.Generator
-) -> MadeTables:
-    """Make the tables of tasks of one way, sorted by `choices.sorting_key`; `on_host` is a copy of `choices`."""
-    causes = _draw_causes(choices, on_host, variables, observations, generator)
-    way = int(on_host["way"][0])
+def make_tables(choices: TaskChoices, variables: int, observations: int, generator: torch.Generator) -> MadeTables:
+    """Make the tables of tasks of one way, sorted by `sorting_key`."""
+    causes = _draw_causes(choices, variables, observations, generator)
+    way = int(choices.on_host("way")[0])
     if way == NORMAL:
         solution = solve_normal(causes, observations, generator)
     elif way == DISCRETE:
-        counts = count_codes(on_host["mechanisms"] - CODES[next(iter(DISCRETE_MECHANISMS))], len(DISCRETE_MECHANISMS))
-        max_levels = int(on_host["width"].max())
+        codes = choices.on_host("mechanisms") - CODES[next(iter(DISCRETE_MECHANISMS))]
+        counts, max_levels = count_codes(codes, len(DISCRETE_MECHANISMS)), int(choices.on_host("width").max())
         solution = solve_discrete(counts, choices["width"], max_levels, causes, observations, generator)
     else:
-        solution = solve_equations(choices, on_host, causes, observations, generator)
-    values, categories = _shown(choices, on_host, causes, solution, generator)
+        solution = solve_equations(choices, causes, observations, generator)
+    values, categories = _shown(choices, causes, solution, generator)
 
     observed = None
-    if on_host["missing"].any():
-        task = tasks_with(choices, on_host, "missing")
+    if choices.any("missing"):
+        task = choices.tasks_with("missing")
         some = draw_observed(values[task], choices["missing"][task], generator)
         observed = torch.ones(values.shape, dtype=torch.bool, device=values.device)
         observed[task] = some
         values[task] = standardized_where_observed(values[task], some)
     if categories is not None:
         categories = categories.numbered(observed, generator)
-        codes = categories.codes if observed is None else categories.codes * observed
-        values = torch.where((categories.levels > 0)[:, :, None], codes.to(values.dtype), values)
+        shown = categories.codes if observed is None else categories.codes * observed
+        values = torch.where((categories.levels > 0)[:, :, None], shown.to(values.dtype), values)
     made = MadeTables(
         values,
         causes.adjacency,
@@ -613,9 +600,7 @@ def make_tables(
         None if categories is None else categories.levels,
         None if categories is None else categories.ordered,
     )
-    if on_host["truths"].any():
-        made = _reoriented(made, tasks_with(choices, on_host, "truths"), generator)
-    return made
+    return _reoriented(made, choices.tasks_with("truths"), generator) if choices.any("truths") else made
 
 
 def _reoriented(made: MadeTables, task: Tensor, generator: torch.Generator) -> MadeTables:
@@ -638,24 +623,18 @@ def _reoriented(made: MadeTables, task: Tensor, generator: torch.Generator) -> M
     )
 
 
-def _draw_causes(
-    choices: TaskChoices, on_host: TaskChoices, variables: int, observations: int, generator: torch.Generator
-) -> Causes:
+def _draw_causes(choices: TaskChoices, variables: int, observations: int, generator: torch.Generator) -> Causes:
     """Draw graphs, hidden causes, environments, instruments and experiments."""
     edges = draw_edge_counts(choices["edge_counts"], variables, generator)
-    families = sorted(on_host.present("graph_families"))
-    spread = None
-    if CODES[SPREAD_OVER_ROOM] in on_host.present("edge_counts"):
-        spread = choices["edge_counts"] == CODES[SPREAD_OVER_ROOM]
+    families = np.unique(choices.on_host("graph_families").numpy()).tolist()
+    spread = choices["edge_counts"] == CODES[SPREAD_OVER_ROOM] if choices.occur(SPREAD_OVER_ROOM) else None
     adjacency = sample_graphs(choices["graph_families"], families, edges, variables, generator, spread)
-    hidden = max(on_host.present("hidden"))
+    hidden = int(choices.on_host("hidden").max())
     hidden_effects = torch.zeros(len(choices), 0, variables, dtype=torch.bool, device=generator.device)
     if hidden:
-        factors = None
-        if CODES["hidden_factors"] in on_host.present("hidden_variables"):
-            factors = choices["hidden_variables"] == CODES["hidden_factors"]
+        factors = choices["hidden_variables"] == CODES["hidden_factors"]
         hidden_effects = sample_hidden_causes(choices["hidden"], hidden, variables, generator, factors)
-    if on_host["bystanders"].any():
+    if choices.any("bystanders"):
         # Each variable is a bystander with a probability that is uniform from 0 to 1, drawn once per task.
         dials = torch.rand(len(choices), variables + 1, generator=generator, device=generator.device)
         matters = (dials[:, 1:] >= dials[:, :1]) | (choices["bystanders"] == 0)[:, None]
@@ -664,7 +643,7 @@ def _draw_causes(
 
     allowed = torch.ones(len(choices), variables, dtype=torch.bool, device=generator.device)
     has_context = None
-    if CODES["environments"] in on_host.present("experiments"):
+    if choices.occur("environments"):
         has_context = choices["experiments"] == CODES["environments"]
         # The first variable is the environment: it has no causes, hidden or not, and its effects are drawn below.
         allowed[:, 0] = ~has_context
@@ -672,8 +651,8 @@ def _draw_causes(
         adjacency[:, 0] &= ~has_context[:, None]
         hidden_effects = hidden_effects & allowed[:, None]
     instruments = None
-    if CODES["instrument_groups"] in on_host.present("instruments"):
-        instruments = draw_instruments(choices["instruments"] == CODES["instrument_groups"], allowed, generator)
+    if choices.any("instruments"):
+        instruments = draw_instruments(choices["instruments"] > 0, allowed, generator)
         adjacency = instruments.rewired_graph(adjacency)
         hidden_effects = instruments.rewired(hidden_effects)
         allowed = allowed & ~instruments.member
@@ -683,24 +662,24 @@ def _draw_causes(
         adjacency = adjacency.clone()
         adjacency[:, 0] |= environments.targets
     regimes = None
-    if on_host.present("experiments") & _REGIMES:
+    if choices.occur(*_REGIMES):
         regimes = draw_regimes(choices["experiments"], allowed, observations, generator)
     return Causes(adjacency, hidden_effects, environments, regimes, instruments)
 
 
 def _shown(
-    choices: TaskChoices, on_host: TaskChoices, causes: Causes, solution: Solution, generator: torch.Generator
+    choices: TaskChoices, causes: Causes, solution: Solution, generator: torch.Generator
 ) -> tuple[Tensor, Categories | None]:
     """The columns of the tables, standardized, including the codes of levels; and the levels."""
     values, categories = solution.values, solution.categories
     if categories is not None and causes.instruments is not None:
         categories = replace(categories, levels=categories.levels * ~causes.instruments.member)  # readings are numbers
     environments = causes.environments
-    if environments is not None and int(on_host["way"][0]) != DISCRETE:
+    if environments is not None and int(choices.on_host("way")[0]) != DISCRETE:
         categories = Categories.none(values) if categories is None else categories
         categories = categories.with_column(0, environments.present, environments.member, MAX_ENVIRONMENTS)
-    if on_host["measurements"].any():
-        task = tasks_with(choices, on_host, "measurements")
+    if choices.any("measurements"):
+        task = choices.tasks_with("measurements")
         dials = torch.rand(len(task), values.shape[1] + 1, generator=generator, device=values.device)
         noisy = dials[:, 1:] < MIN_NOISY_SHARE + (1 - MIN_NOISY_SHARE) * dials[:, :1]
         if environments is not None:
@@ -709,10 +688,10 @@ def _shown(
         values[task], codes = noisy_readings(values[task], codes, noisy, generator)
         if categories is not None and codes is not None:
             categories = replace(categories, codes=categories.codes.index_copy(0, task, codes))
-    rounding = [change for change in ROUNDINGS.values() if change is not None]
-    for name, changes in (("distortion", list(DISTORTION_SHAPES.values())), ("rounding", rounding)):
-        kind_counts = count_codes(on_host[name], 1 + len(changes))
-        values = change_columns(values, choices[name], kind_counts, changes, generator)
+    for name, changes in (("distortion", [None, *DISTORTION_SHAPES.values()]), ("rounding", [*ROUNDINGS.values()])):
+        if choices.any(name):
+            kind_counts = count_codes(choices.on_host(name), len(changes))
+            values = change_columns(values, choices[name], kind_counts, changes, generator)
     if categories is not None:
         codes = standardize(categories.codes.to(values.dtype))
         values = torch.where((categories.levels > 0)[:, :, None], codes, values)

@@ -295,15 +295,14 @@ def _sample(
     device = generator.device
     choices = draw_choices(recipes, tasks, variables, generator)
     index = sorting_key(choices).argsort(stable=True)  # (B,) index in the batch of each task of the sorted list
-    sorted_choices = choices.take(index)
-    on_host = sorted_choices.on_host()  # the only time that the host waits for the device
+    sorted_choices = choices.sorted_by(index)  # the only time that the host waits for the device
 
     possible = frozenset().union(*(recipe.components() for recipe in recipes if recipe.weight > 0))
     batch = _EmptyBatch(tasks, observations, variables, possible, device)
     # The i-th variable in generation order becomes column order[i]: the order of columns is uninformative.
     order = random_permutations(tasks, variables, generator)
-    for run in _runs(on_host, observations, variables, device.type):
-        made = make_tables(sorted_choices.take(run), on_host.take(run), variables, observations, generator)
+    for run in _runs(sorted_choices, observations, variables, device.type):
+        made = make_tables(sorted_choices.take(run), variables, observations, generator)
         batch.fill(made, index[run, None], order[index[run]])
     noises = torch.empty(tasks, variables, dtype=torch.int64, device=device)
     noises.scatter_(1, order, choices["noises"][:, -variables:].long())
@@ -363,17 +362,17 @@ class _EmptyBatch:
         return Truth(self.adjacency, self.confounded)
 
 
-def _runs(on_host: TaskChoices, observations: int, variables: int, device_type: str) -> Iterator[slice]:
+def _runs(choices: TaskChoices, observations: int, variables: int, device_type: str) -> Iterator[slice]:
     """Split sorted tasks into runs of one way that fit the working memory if each task costs as much as the
     costliest."""
     budget = WORKING_BYTES["cuda" if device_type == "cuda" else "cpu"]
     plans = list(PLANS.values())
-    ways, codes, widths = (on_host[name].tolist() for name in ("way", "mechanisms", "width"))
+    ways, codes, widths = (choices.on_host(name).tolist() for name in ("way", "mechanisms", "width"))
     first, costliest = 0, 0
     for task, (way, code, width) in enumerate(zip(ways, codes, widths, strict=True)):
         # Beyond plain numbers a variable also has codes, scores for its effects, and masks.
         per_variable = 4 if way == PLAIN else 10 + SCORE_TABLES
-        per_observation = per_variable * variables + 8 + plans[code].floats_per_observation(width, variables)
+        per_observation = per_variable * variables + 8 + plans[code].floats.total(variables, width)
         cost = 4 * (observations * per_observation + (6 if way == PLAIN else 12) * variables**2)
         # Such tasks do more work per variable, and larger passes are faster.
         cost = cost if way == PLAIN else cost // 2
@@ -381,4 +380,4 @@ def _runs(on_host: TaskChoices, observations: int, variables: int, device_type: 
             yield slice(first, task)
             first, costliest = task, 0
         costliest = max(cost, costliest)
-    yield slice(first, len(on_host))
+    yield slice(first, len(choices))
