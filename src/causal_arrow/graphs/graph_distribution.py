@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,24 +84,23 @@ class GraphDistribution:
         """The distribution for one table of a batch, or a smaller batch."""
         if self.order_scores.ndim == 1:
             raise IndexError("This GraphDistribution is about one table, not a batch.")
-        confounding = None if self.confounding_logits is None else self.confounding_logits[table]
-        return GraphDistribution(self.skeleton_logits[table], self.order_scores[table], confounding)
+        return self._part(table, table)
 
     def tempered(self, temperature: float) -> GraphDistribution:
         """The distribution whose log-odds of directions are divided by a temperature; the most probable order stays."""
-        if temperature == 1.0:
-            return self
         scores = self.order_scores.astype(np.float64) / temperature
-        return GraphDistribution(self.skeleton_logits, scores, self.confounding_logits)
+        return self if temperature == 1.0 else replace(self, order_scores=scores)
 
     # Other variables
 
     def rearranged(self, indices: Sequence[int] | Indices) -> GraphDistribution:
         """The distribution for one table whose variable i is variable `indices[i]` of this one."""
         indices = np.asarray(indices, dtype=np.intp)
-        grid = np.ix_(indices, indices)
-        confounding = None if self.confounding_logits is None else self.confounding_logits[grid]
-        return GraphDistribution(self.skeleton_logits[grid], self.order_scores[indices], confounding)
+        return self._part(np.ix_(indices, indices), indices)
+
+    def _part(self, pairs: Any, variables: Any) -> GraphDistribution:
+        confounding = None if self.confounding_logits is None else self.confounding_logits[pairs]
+        return GraphDistribution(self.skeleton_logits[pairs], self.order_scores[variables], confounding)
 
     def with_part(self, indices: Indices, variables: Indices, part: GraphDistribution) -> GraphDistribution:
         """A batch with the entries for some variables of some tables replaced by those of `part` (T,).
@@ -128,12 +127,11 @@ class GraphDistribution:
         the copy, which is adjacent to no other. (As a cause it would be independent of the other causes.)
         """
         read = [index for index, original in enumerate(read_as) if original == index]
-        if len(read) == len(read_as):
+        copies = [(index, original) for index, original in enumerate(read_as) if original != index]
+        if not copies:
             return self
         full = self.rearranged([read.index(original) for original in read_as])
-        for index, original in enumerate(read_as):
-            if original == index:
-                continue
+        for index, original in copies:
             for matrix in (full.skeleton_logits, full.confounding_logits):
                 if matrix is not None:
                     matrix[index] = matrix[:, index] = -CERTAIN

@@ -228,8 +228,7 @@ class Knowledge:
             object.__setattr__(self, name, _READERS[name](entries, name))
         object.__setattr__(self, "beliefs", read_beliefs(beliefs))
         _check(self)
-        if (certain := self.with_certain_beliefs()) is not self:
-            _check(certain)
+        self.with_certain_beliefs()  # which is checked too
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Knowledge:

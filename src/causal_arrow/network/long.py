@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from causal_arrow.network.basis import (
     standardized,
 )
 from causal_arrow.network.forward import each
-from causal_arrow.network.statistics import RESIDUAL_RIDGES, RIDGES, Measured, correlation, cross_products
+from causal_arrow.network.statistics import RESIDUAL_RIDGES, RIDGES, Measured, correlation
 from causal_arrow.progress import MEASURING, Progress, ignore
 from causal_arrow.storage import chunks_of, let_go, room_for
 
@@ -219,7 +219,8 @@ class LongMeasured(Measured):
             None if array is None else rows_of(array, rows)[None] for array in (self._observed, self._table.intervened)
         )
         part.observations, part.variables = part.values.shape[1:]
-        part.channels, part.residual_spreads, part.__dict__["precision"] = self.channels, self._spreads, self.precision
+        part.channels, part.observations_per_chunk = self.channels, None
+        part.residual_spreads, part.__dict__["precision"] = self._spreads, self.precision
         if self._needs_functions:
             part.__dict__["functions"] = [function[None] for function in self._functions(rows)]
         return part
@@ -255,45 +256,38 @@ class LongMeasured(Measured):
         return self._part(self._drawn).cells
 
     @cached_property
-    def _sums(self) -> dict[str, Array]:
-        """Sums over all observations, from one pass."""
-        sums: dict[str, Array] = {}
-
-        def add(name: str, part: Array) -> None:
-            sums[name] = sums.get(name, 0.0) + part.astype(np.float64)
-
+    def _means(self) -> dict[str, Array]:
+        """Means over all observations of what `Measured` has of a few, from one pass."""
+        names = {
+            "cross_means": True,
+            "function_correlations": self._needs_functions,
+            "joint_shares": self._observed is not None,
+            "intervention_sums": self._table.intervened is not None,
+        }
+        means: dict[str, Array] = {name: 0.0 for name, there in names.items() if there}
         for chunk in self._chunks(self.variables * 4):
             part = self._part(chunk)
-            add("cross", cross_products(part.cells_with_moments))
-            if self._needs_functions:
-                add("functions", part.function_correlations * part.observations)
-            if part.observed is not None:
-                add("jointly", cast(Array, part.joint_shares) * part.observations)
-            if part.intervened is not None:
-                add("interventions", part.intervention_sums)
-        return sums
+            for name in means:
+                # Sums are those of as many observations as were drawn.
+                weight = self.observations if name == "intervention_sums" else part.observations
+                means[name] = means[name] + getattr(part, name).astype(np.float64) * (weight / self._all)
+        return {name: mean.astype(np.float32) for name, mean in means.items()}
 
     @cached_property
     def cross_means(self) -> Array:
-        """Means over all observations of `cross_products`.  (1, 4, C, P, P)"""
-        return (self._sums["cross"] / self._all).astype(np.float32)
+        return self._means["cross_means"]
 
     @cached_property
     def function_correlations(self) -> Array:
-        """Correlations of the functions of all variables.  (1, F·P, F·P)"""
-        return (self._sums["functions"] / self._all).astype(np.float32)
+        return self._means["function_correlations"]
 
     @cached_property
     def joint_shares(self) -> Array | None:
-        """Shares of the observations in which both are observed.  (1, P, P)"""
-        return None if self._observed is None else (self._sums["jointly"] / self._all).astype(np.float32)
+        return self._means.get("joint_shares")
 
     @cached_property
     def intervention_sums(self) -> Array | None:
-        """`sums_by_intervention`, for as many observations as were drawn.  (6, 1, P, P)"""
-        if self._table.intervened is None:
-            return None
-        return (self._sums["interventions"] * (self.observations / self._all)).astype(np.float32)
+        return self._means.get("intervention_sums")
 
 
 class _Bends:
