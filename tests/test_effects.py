@@ -23,7 +23,7 @@ from causal_arrow.discovery.effects.effect import Effect, SetEffect, e_value, ro
 from causal_arrow.discovery.effects.estimation import estimate_effect, estimate_effects, halves
 from causal_arrow.discovery.effects.flexible import Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
-from causal_arrow.discovery.effects.mixture import mixture_of
+from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.effects.questions import EffectQuestion
 from causal_arrow.discovery.effects.ranking import Effects
 from causal_arrow.discovery.estimator import Arrow
@@ -81,6 +81,11 @@ def effect_of(
     question = options.pop("question", EffectQuestion("linear"))
     question = replace(question, between=options.pop("between", None))
     return estimate_effect(answer, table, treatment, outcome, question, np.random.default_rng(0), k, **options)
+
+
+def mixture_of(weights: list[float], centers: list[float], spreads: list[float], freedoms: list[float]) -> Mixture:
+    parts = zip(centers, spreads, freedoms, strict=True)
+    return Mixture.of(weights, [SetEstimate(*part, 0.0) for part in parts])
 
 
 def split_effect(

@@ -144,7 +144,7 @@ def _read(
 
 def _readable(network: Network, table: Table) -> Table:
     """The window, without its incomplete rows if the network cannot read missing cells."""
-    complete = table.observed.all(axis=1)
+    complete = np.asarray(table.observed.all(axis=1))
     if "observed" in network.reads or complete.all():
         return table
     if complete.sum() < MIN_ROWS:

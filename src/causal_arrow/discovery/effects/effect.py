@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import index_among
 from causal_arrow.discovery.effects.linear import Clusters, Moments, SetEstimate, estimate_from
-from causal_arrow.discovery.effects.mixture import Mixture, mixture_of
+from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.errors import ConfigurationError
 from causal_arrow.tables.frames import WithFrames
 from causal_arrow.text import Readable, counted, counted_share, in_digits, in_percent
@@ -61,8 +61,7 @@ SHARES = tuple(f"probability_{of}" for of in ("of_none", "reversed", "not_identi
 
 def interval_of(estimate: SetEstimate) -> tuple[float, float]:
     """The 90% interval of one estimate."""
-    effect, error, freedom = estimate[:3]
-    return mixture_of([1.0], [effect], [error], [max(1.0, freedom)]).interval(LEVEL)
+    return Mixture.of([1.0], [estimate._replace(freedom=max(1.0, estimate.freedom))]).interval(LEVEL)
 
 
 @dataclass(frozen=True)
@@ -171,12 +170,8 @@ class Effect(Readable, WithFrames):
     @cached_property
     def distribution(self) -> Mixture:
         """The distribution of the effect over the adjustment sets, given that the treatment precedes the outcome."""
-        return self.mixture or mixture_of(
-            [each.frequency for each in self.sets],
-            [each.estimate.effect for each in self.sets],
-            [each.estimate.standard_error for each in self.sets],
-            [each.estimate.freedom for each in self.sets],
-        )
+        weights, estimates = [each.frequency for each in self.sets], [each.estimate for each in self.sets]
+        return self.mixture or Mixture.of(weights, estimates)
 
     @cached_property
     def median(self) -> float:

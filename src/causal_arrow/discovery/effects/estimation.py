@@ -38,7 +38,7 @@ from causal_arrow.discovery.effects.linear import (
     linear_estimates,
     trial_estimate,
 )
-from causal_arrow.discovery.effects.mixture import mixture_of
+from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.effects.questions import (
     MIN_OBSERVATIONS,
     Change,
@@ -306,9 +306,7 @@ def _on_named_set(
     if named := [f"{name} ({counted_share(share)})" for name, share in often]:
         notes.append(f"Most graphs adjust for {first_few(named, 3)}.")
     if found := asked.by_sets(own.sets, random).estimates:
-        mixture = mixture_of(
-            [own.sets[key] for key in found], *zip(*(each[:3] for each in found.values()), strict=True)
-        )
+        mixture = Mixture.of([own.sets[members] for members in found], list(found.values()))
         quantiles = sorted(asked.change.size * mixture.quantile(share) for share in (0.05, 0.5, 0.95))
         low, middle, high = map(in_digits, quantiles)
         notes.append(f"By the graphs' own adjustment sets: {middle} ({LEVEL:.0%} interval {low} to {high}).")

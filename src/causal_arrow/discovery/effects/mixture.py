@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from causal_arrow.discovery.effects.linear import SetEstimate
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, QUIET_COLOR, shortened
 from causal_arrow.text import visible
 
@@ -36,6 +37,12 @@ class Mixture:
     centers: Floats  # (S,)
     spreads: Floats  # (S,)
     freedoms: Floats  # (S,)
+
+    @classmethod
+    def of(cls, weights: Sequence[float], estimates: Sequence[SetEstimate]) -> Mixture:
+        """The mixture of estimates, whose weights are brought to a sum of 1."""
+        shares = np.array(weights, dtype=np.float64)
+        return cls(shares / shares.sum(), *np.array([each[:3] for each in estimates], dtype=np.float64).T)
 
     @property
     def mean(self) -> float:
@@ -148,16 +155,6 @@ class Mixture:
             spreads,
             spreads**4 / terms.ravel(),  # by Welch and Satterthwaite
         )
-
-
-def mixture_of(
-    weights: Sequence[float], centers: Sequence[float], spreads: Sequence[float], freedoms: Sequence[float]
-) -> Mixture:
-    """The mixture with these parts, whose weights are brought to a sum of 1."""
-    shares, middles, errors, degrees = (
-        np.array(some, dtype=np.float64) for some in (weights, centers, spreads, freedoms)
-    )
-    return Mixture(shares / shares.sum(), middles, errors, degrees)
 
 
 def axes_for(ax: Axes | None, inches: tuple[float, float]) -> Axes:

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Set = tuple[int, ...]
-Estimator = Callable[[EffectTask, Question, np.random.Generator], EstimatedEffect]
+Estimator = Callable[[Any, EffectTask, Question], EstimatedEffect]
+"""Answers a question, given what was prepared for the table."""
 
 GRAPHS = 1000
 """Number of graphs over which an effect is averaged, or from which an experiment is chosen and learned."""
@@ -134,13 +135,14 @@ def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
 
 def start_true_graph(estimator: str) -> Any:
     """The same estimator with the true graph: the cost of not knowing the graph."""
+    return _each(_by_sets_of(optimal_sets, estimator), lambda task: task.graph)
 
-    def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
-        assert task.graph is not None
-        t, y, design = _design(task.table, question, estimator)
-        return by_graph(design, task.graph, t, y)
 
-    return _each(lambda task: estimate)
+def optimal_sets(graph: Bools, treatment: int, outcome: int) -> list[Set | None]:
+    """The optimal set of one graph."""
+    from causal_arrow.discovery.uncertainty import adjustment_sets
+
+    return list(adjustment_sets(graph[None], treatment, outcome))
 
 
 def prepare_best_graph(name: str, argument: str, options: MethodOptions) -> Method:
@@ -161,11 +163,10 @@ def _start_best_graph(source: str, settings: Mapping[str, Any]) -> Any:
     """DoWhy on Arrow's most probable graph: identification, then linear regression with its 90% interval."""
     model = loaded(source)
 
-    def with_graph(task: EffectTask) -> Estimator:
-        answer, _ = _answer(model, task.table)
-        return lambda task, question, generator: by_dowhy(answer, task.table, question) or NOTHING
+    def estimate(answer: Answer, task: EffectTask, question: Question) -> EstimatedEffect:
+        return by_dowhy(answer, task.table, question) or NOTHING
 
-    return _each(with_graph, codes=True)
+    return _each(estimate, lambda task: _answer(model, task.table)[0], codes=True)
 
 
 def by_dowhy(answer: Answer, table: Table, question: Question) -> EstimatedEffect | None:
@@ -208,17 +209,12 @@ def by_dowhy(answer: Answer, table: Table, question: Question) -> EstimatedEffec
 def start_ida(prepare: Callable[[Mapping[str, Any]], Search], settings: Mapping[str, Any]) -> Any:
     """IDA (Maathuis, Kalisch and Bühlmann 2009): all sets of parents that the treatment can have in the class."""
     search = prepare(settings)
+    return _each(_by_sets_of(sets_in_class), lambda task: search(task.table.values.copy()), codes=True)
 
-    def with_class(task: EffectTask) -> Estimator:
-        found = search(task.table.values.copy())
 
-        def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
-            t, y, design = _design(task.table, question)
-            return by_ida(design, found, t, y)
-
-        return estimate
-
-    return _each(with_class, codes=True)
+def sets_in_class(cpdag: Bools, treatment: int, outcome: int) -> list[Set | None]:
+    """The sets of parents that the treatment can have; None where the outcome is among them."""
+    return [None if outcome in parents else parents for parents in possible_parents(cpdag, treatment)]
 
 
 def possible_parents(cpdag: Bools, variable: int) -> Iterator[Set]:
@@ -240,30 +236,39 @@ def possible_parents(cpdag: Bools, variable: int) -> Iterator[Set]:
 def start_regression() -> Any:
     """A regression of the outcome on everything."""
 
-    def estimate(task: EffectTask, question: Question, generator: np.random.Generator) -> EstimatedEffect:
-        t, y, design = _design(task.table, question)
-        return by_sets(design, t, y, [tuple(k for k in range(task.table.variables) if k not in (t, y))])
+    def everything(names: tuple[str, ...], treatment: int, outcome: int) -> list[Set | None]:
+        return [tuple(k for k in range(len(names)) if k not in (treatment, outcome))]
 
-    return _each(lambda task: estimate)
+    return _each(_by_sets_of(everything), lambda task: task.table.names)
 
 
 # What they share
 
 
-def _each(prepare: Callable[[EffectTask], Estimator], codes: bool = False) -> Any:
+def _each(estimate: Estimator, prepare: Callable[[EffectTask], Any], codes: bool = False) -> Any:
     """A method that prepares a table once and then answers each question; with `codes`, it reads numbers only."""
 
     def solve(task: EffectTask, generator: np.random.Generator) -> EffectEstimates:
         def work() -> tuple[EstimatedEffect, ...]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "number of features is much larger than the sample size"
-                estimate = prepare(task)
-                return tuple(estimate(task, question, generator) for question in task.questions)
+                prepared = prepare(task)
+                return tuple(estimate(prepared, task, question) for question in task.questions)
 
         found, seconds = timed(work)
         return EffectEstimates(found, seconds, (Observed(task.table).as_numbers or None) if codes else None)
 
     return solve
+
+
+def _by_sets_of(sets_of: Callable[[Any, int, int], list[Set | None]], estimator: str = "linear") -> Estimator:
+    """Regressions on the adjustment sets of a treatment and an outcome, given what was prepared."""
+
+    def estimate(prepared: Any, task: EffectTask, question: Question) -> EstimatedEffect:
+        t, y, design = _design(task.table, question, estimator)
+        return by_sets(design, t, y, sets_of(prepared, t, y))
+
+    return estimate
 
 
 def _design(table: Table, question: Question, estimator: str = "linear") -> tuple[int, int, Design]:
@@ -296,19 +301,6 @@ def by_sets(design: Design, treatment: int, outcome: int, sets: Sequence[Set | N
     return EstimatedEffect(
         float(np.mean([each.effect for each in found])), min(e.low for e in found), max(e.high for e in found)
     )
-
-
-def by_graph(design: Design, graph: Bools, treatment: int, outcome: int) -> EstimatedEffect:
-    """By the optimal set of one graph."""
-    from causal_arrow.discovery.uncertainty import adjustment_sets
-
-    return by_sets(design, treatment, outcome, list(adjustment_sets(graph[None], treatment, outcome)))
-
-
-def by_ida(design: Design, cpdag: Bools, treatment: int, outcome: int) -> EstimatedEffect:
-    """By all sets of parents that the treatment can have in the equivalence class."""
-    sets = [None if outcome in parents else parents for parents in possible_parents(cpdag, treatment)]
-    return by_sets(design, treatment, outcome, sets)
 
 
 EFFECT_METHODS = {
