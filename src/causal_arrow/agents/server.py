@@ -39,10 +39,8 @@ from causal_arrow.text import counted
 from causal_arrow.web.messages import OF_FILES, TYPES
 from causal_arrow.web.uploads import MEGABYTE, Limits, OpenedFile, read_apart
 
-MAX_GRAPHS = 16
-"""Discoveries that a server remembers; the one that was not used for longest goes first."""
-MAX_LISTED = 200
-"""Edges, hidden causes, findings and experiments in one answer."""
+MAX_GRAPHS = 16  # discoveries that a server remembers; the one that was not used for longest goes first
+MAX_LISTED = 200  # edges, hidden causes, findings and experiments in one answer
 MAX_PIXELS = 2000
 LIMITS = Limits(
     most_bytes=100 * MEGABYTE,

@@ -125,10 +125,8 @@ class Destination:
     output: Path | None
     table: Path
     overwrite: bool
-    by_ending: Mapping[str, str]
-    """The content of a file, by the ending of its name."""
-    in_folder: Sequence[str]
-    """The names of all files, for a folder."""
+    by_ending: Mapping[str, str]  # the content of a file, by the ending of its name
+    in_folder: Sequence[str]  # the names of all files, for a folder
 
     def __post_init__(self) -> None:
         if self.output is not None:

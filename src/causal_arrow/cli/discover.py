@@ -155,11 +155,9 @@ def _check_questions(asked: Mapping[str, Any], workers: Mapping[str, Any], in_ti
 class Extras:
     """Answers to further questions, for the summary and the files."""
 
-    thorough: bool
-    """Whether a test of the graph was asked for, so that files hold it too."""
+    thorough: bool  # whether a test of the graph was asked for, so that files hold it too
     falsification: Falsification | None = None
-    not_tested: str = ""
-    """Why the test that was asked for is missing."""
+    not_tested: str = ""  # why the test that was asked for is missing
     graphs: int = 0
     ancestors: pd.DataFrame | None = None
     stability: EdgeStability | None = None

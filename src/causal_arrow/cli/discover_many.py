@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.settings import Settings
     from causal_arrow.many.folder import Record
 
-MAX_FAILURES = 20
-"""Failures listed one by one in the summary."""
+MAX_FAILURES = 20  # failures listed one by one in the summary
 
 
 @options.expanded

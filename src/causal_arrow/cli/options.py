@@ -37,8 +37,7 @@ MAX_DRAWS, MAX_SEED = 10**6, 2**63 - 1
 STANDARD_INPUT = Path("-")
 SEED_HELP = "Seed of all random draws: the same seed gives the same draws."
 Command = TypeVar("Command", bound=Callable[..., None])
-LARGE = 10**9
-"""Bytes of memory from which on the workload of a table is announced."""
+LARGE = 10**9  # bytes of memory from which on the workload of a table is announced
 
 TableArgument = Annotated[
     Path,
@@ -462,5 +461,4 @@ OUTPUT: Any = OptionList(
     build=Output,
 )
 """How to give the answer to a question, as Output."""
-JSON_OUTPUT: Any = OUTPUT.only("as_json")
-"""The same without a picture."""
+JSON_OUTPUT: Any = OUTPUT.only("as_json")  # the same without a picture

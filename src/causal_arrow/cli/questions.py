@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 # Effects
 
-RANKED = ("estimator", "adjustment", "cluster")
-"""Options of a question that hold for a ranking too."""
+RANKED = ("estimator", "adjustment", "cluster")  # options of a question that hold for a ranking too
 
 
 def _question(**given: Any) -> dict[str, Any]:

@@ -126,8 +126,7 @@ STATEMENTS = (
 )
 """Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""
 
-MAX_NAMED = 12
-"""Edges of a search space that its statement names."""
+MAX_NAMED = 12  # edges of a search space that its statement names
 
 
 def statements(knowledge: Knowledge) -> list[str]:
@@ -151,8 +150,7 @@ def statements(knowledge: Knowledge) -> list[str]:
 
 NOW = "now"
 NETWORK = "network"
-CLEARLY = 0.2
-"""A change of an edge's probability that is worth a line."""
+CLEARLY = 0.2  # a change of an edge's probability that is worth a line
 
 Edge = tuple[str, str]
 

@@ -12,8 +12,7 @@ from causal_arrow.tables.options import READ_OPTIONS, Form, Kind, Missing
 
 MAX_STATEMENTS = 50_000
 MAX_COLUMNS = 5000
-Facts = dict[str, Any]
-"""A JSON object of an answer."""
+Facts = dict[str, Any]  # a JSON object of an answer
 Name = Annotated[str, Field(min_length=1, max_length=10_000)]
 Names = Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
 Pairs = Annotated[list[Annotated[list[Name], Field(min_length=2, max_length=2)]], Field(max_length=MAX_STATEMENTS)]
@@ -38,8 +37,7 @@ class ReadingChoices(Message):
     scale: Literal["auto", "given", "log"] = "auto"
 
 
-OF_FILES = ("delimiter", "decimal", "sheet", "header")
-"""Reading options for which people change the file."""
+OF_FILES = ("delimiter", "decimal", "sheet", "header")  # reading options for which people change the file
 TYPES: Mapping[Form, Any] = {
     "names": Names,
     "missing": Missing,

@@ -39,10 +39,8 @@ class ExampleTable:
 
     title: str
     file: Callable[[], FileInMemory]
-    question: tuple[str, str] | None = None
-    """A cause and an effect to ask about first."""
-    wording: str = ""
-    """The question as a person asks it."""
+    question: tuple[str, str] | None = None  # a cause and an effect to ask about first
+    wording: str = ""  # the question as a person asks it
 
 
 def _bundled(name: str) -> FileInMemory:
@@ -68,11 +66,9 @@ EXAMPLES = {
 
 SECONDS_BETWEEN_UPKEEP = 0.5
 
-READERS = 2
-"""Threads that read files and draw pictures, next to the one that runs the network."""
+READERS = 2  # threads that read files and draw pictures, next to the one that runs the network
 
-CELLS_PER_PASS = 25_000
-"""Cells of resampled tables per pass: few, so that other jobs get their turn and progress shows."""
+CELLS_PER_PASS = 25_000  # cells of resampled tables per pass: few, so that other jobs get their turn and progress shows
 
 Result = TypeVar("Result")
 

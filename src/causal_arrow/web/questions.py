@@ -292,8 +292,7 @@ def _plain_difference(found: Discovery, asked: EffectAsked) -> Facts:
     return {"value": plain.median, "words": f"{words}: that is the plain difference, without adjustment."}
 
 
-MAX_INDEPENDENCES = 500
-"""Number of independences to list, those that the data contradict most first."""
+MAX_INDEPENDENCES = 500  # number of independences to list, those that the data contradict most first
 MAX_EXPERIMENTS = 20
 
 

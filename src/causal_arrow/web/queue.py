@@ -34,11 +34,9 @@ class Job(Generic[Result]):
     """Work for the network. `state`: waiting, running, done, failed or cancelled."""
 
     work: Callable[[], Result | Pieces[Result]]
-    wanted: Callable[[], bool] = lambda: True
-    """Asked when its turn comes: whether anybody still waits for it."""
+    wanted: Callable[[], bool] = lambda: True  # asked when its turn comes: whether anybody still waits for it
     state: str = "waiting"
-    share: float = 0.0
-    """Share that is done, where it has pieces."""
+    share: float = 0.0  # share that is done, where it has pieces
     result: Result | None = None
     error: Exception | None = field(default=None, repr=False)
     started: float | None = None

@@ -33,10 +33,8 @@ from causal_arrow.web.uploads import Limits, read_apart
 API = "/api/"
 UPLOADS = "/api/sessions"
 WINDOW_SECONDS = 8.0
-MIN_BYTES_PER_WINDOW = 64 * 2**10
-"""A body must bring so much in so many seconds, or end."""
-MAX_REQUEST = 4 * 2**20
-"""Bytes of any request except an upload: knowledge about a few hundred variables is far smaller."""
+MIN_BYTES_PER_WINDOW = 64 * 2**10  # a body must bring so much in so many seconds, or end
+MAX_REQUEST = 4 * 2**20  # bytes of any request except an upload: knowledge about a few hundred variables is far smaller
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -64,8 +62,7 @@ class Guard:
     """ASGI middleware that refuses requests which the page did not send."""
 
     app: ASGIApp
-    token: str | None = None
-    """The token that the API requires; None on a loopback address."""
+    token: str | None = None  # the token that the API requires; None on a loopback address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

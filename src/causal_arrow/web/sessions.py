@@ -21,10 +21,8 @@ from causal_arrow.tables.report import TableReport
 from causal_arrow.web.queue import Job
 from causal_arrow.web.uploads import Limits
 
-MAX_KEPT = 12
-"""Answers that a session keeps for comparison."""
-MAX_QUESTIONS = 20
-"""Questions about effects that the report answers and the Python lines repeat."""
+MAX_KEPT = 12  # answers that a session keeps for comparison
+MAX_QUESTIONS = 20  # questions about effects that the report answers and the Python lines repeat
 MAX_EARLIER = 8
 EARLIER_BYTES = 16 * 2**20
 """Memory for the tables of earlier readings, so that returning to them needs no pass of the network."""
@@ -50,10 +48,8 @@ class EffectAsked:
     effect: str
     between: tuple[str, str] | None = None
     estimator: str = "flexible"
-    randomized: bool = False
-    """Whether chance decided on the cause."""
-    level: str | None = None
-    """The level whose share is the outcome, for an outcome with levels."""
+    randomized: bool = False  # whether chance decided on the cause
+    level: str | None = None  # the level whose share is the outcome, for an outcome with levels
 
     @property
     def options(self) -> dict[str, Any]:
@@ -76,39 +72,27 @@ class Session:
     """A table, the network's answer to it once there is one, and that answer as the person has argued it."""
 
     file: FileInMemory
-    report: TableReport
-    """The report on the table, read with default options."""
-    raw: RawFrame
-    """The table in the file, before anything is decided about its columns."""
+    report: TableReport  # the report on the table, read with default options
+    raw: RawFrame  # the table in the file, before anything is decided about its columns
     columns: tuple[SourceColumn, ...] = ()
-    example: str = ""
-    """The name of the example that it is, if it is one."""
+    example: str = ""  # the name of the example that it is, if it is one
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    choices: Settings = field(default_factory=Settings)
-    """Settings behind `found`."""
-    asked: Settings = field(default_factory=Settings)
-    """Settings behind `job`."""
+    choices: Settings = field(default_factory=Settings)  # settings behind `found`
+    asked: Settings = field(default_factory=Settings)  # settings behind `job`
     job: Job[Discovery] | None = None
-    found: Discovery | None = None
-    """As the network has answered."""
-    argued: Discovery | None = None
-    """The same as the person has argued it; None before there is an answer."""
-    notice: str | None = None
-    """A note about the last reading."""
+    found: Discovery | None = None  # as the network has answered
+    argued: Discovery | None = None  # the same as the person has argued it; None before there is an answer
+    notice: str | None = None  # a note about the last reading
     resampling: Job[list[GraphDistribution]] | None = None
-    series: Job[SeriesDiscovery] | None = None
-    """The table read as a time series."""
+    series: Job[SeriesDiscovery] | None = None  # the table read as a time series
     questions: list[EffectAsked] = field(default_factory=list)
     kept: list[KeptAnswer] = field(default_factory=list)
     last_used: float = 0.0
-    closed: bool = False
-    """Whether a person has closed it: the disk must not keep it either."""
-    version: int = 0
-    """Goes up with every change of the answer, so that two tabs do not undo each other's."""
+    closed: bool = False  # whether a person has closed it: the disk must not keep it either
+    version: int = 0  # goes up with every change of the answer, so that two tabs do not undo each other's
     _earlier: list[tuple[Settings, Discovery]] = field(default_factory=list)
     _stability: tuple[Answer, EdgeStability] | None = None
-    numbers: int = 0
-    """Number of answers kept so far."""
+    numbers: int = 0  # number of answers kept so far
 
     @property
     def answer(self) -> Answer | None:

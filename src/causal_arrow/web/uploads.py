@@ -29,8 +29,7 @@ MEGABYTE = 2**20
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".gz")
 ENDINGS = (*TEXT_ENDINGS, ".xlsx", ".parquet")
 """Endings of files that the page accepts: those whose size in memory is known before they are read."""
-UNPACKED = 4
-"""A compressed file may hold this many times the bytes of the largest file."""
+UNPACKED = 4  # a compressed file may hold this many times the bytes of the largest file
 FIRST_BYTES = MEGABYTE
 GZIP = b"\x1f\x8b"
 
@@ -39,24 +38,18 @@ GZIP = b"\x1f\x8b"
 class Limits:
     """Limits of one server."""
 
-    surface: str = "this page"
-    """The name of the surface, for messages about its limits."""
+    surface: str = "this page"  # the name of the surface, for messages about its limits
     most_bytes: int = 25 * MEGABYTE
     most_observations: int = 100_000
     most_variables: int = 200
     most_sessions: int = 64
-    most_waiting: int = 64
-    """Tables that wait for the network; it reads one at a time."""
-    session_seconds: float = 3600.0
-    """Time for which a session is kept after its last use."""
-    patience_seconds: float = 30.0
-    """Seconds without a request from its page, after which a table is not started."""
-    most_memory: int = 768 * MEGABYTE
-    """Memory for reading a file."""
+    most_waiting: int = 64  # tables that wait for the network; it reads one at a time
+    session_seconds: float = 3600.0  # time for which a session is kept after its last use
+    patience_seconds: float = 30.0  # seconds without a request from its page, after which a table is not started
+    most_memory: int = 768 * MEGABYTE  # memory for reading a file
     most_read_seconds: float = 6.0
     """Time that reading a small file may take; a large one has a second more per megabyte."""
-    most_readers: int = 4
-    """Files that are read at the same time."""
+    most_readers: int = 4  # files that are read at the same time
 
     def too_much_memory(self) -> TableError:
         """The refusal of a file that needs too much memory to read."""
@@ -160,8 +153,7 @@ class OpenedFile:
     raw: RawFrame
     report: TableReport
     columns: tuple[SourceColumn, ...]
-    left_out: tuple[str, ...] = ()
-    """Columns beyond those that the network may read."""
+    left_out: tuple[str, ...] = ()  # columns beyond those that the network may read
 
 
 def open_file(file: FileInMemory, limits: Limits, able: Abilities, reading: ReadOptions | None = None) -> OpenedFile:

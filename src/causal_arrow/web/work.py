@@ -135,8 +135,7 @@ def take_up(session: Session, work: Work, table: Table | None, settings: Setting
 TABLE = ".table"
 MEGABYTE = 2**20
 UNFINISHED = ".unfinished-"
-SECONDS_UNFINISHED = 600.0
-"""A file that is unfinished for longer was left by a server that was killed."""
+SECONDS_UNFINISHED = 600.0  # a file that is unfinished for longer was left by a server that was killed
 SECONDS_KEPT = 30 * 24 * 3600.0
 MAX_BYTES = 2048 * MEGABYTE
 
