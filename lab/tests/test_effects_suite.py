@@ -25,7 +25,7 @@ from causal_arrow_lab.benchmarks.effects import (
     experiment_task,
 )
 from causal_arrow_lab.benchmarks.methods import METHODS_FOR, MethodOptions, prepare
-from causal_arrow_lab.benchmarks.methods.effects import by_ida, possible_parents
+from causal_arrow_lab.benchmarks.methods.effects import by_sets, possible_parents, sets_in_class
 from causal_arrow_lab.benchmarks.suites import suite
 from report import write_report
 
@@ -159,7 +159,7 @@ def test_ida_knows_no_effect_where_the_outcome_may_be_a_cause() -> None:
     x = random.normal(size=300)
     design = Design.of([x[:, None], (x + random.normal(size=300))[:, None]])
     undirected = np.array([[False, True], [True, False]])
-    both = by_ida(design, undirected, 0, 1)
+    both = by_sets(design, 0, 1, sets_in_class(undirected, 0, 1))
     assert both.low == 0
     assert both.effect == pytest.approx(both.high / 2, rel=0.2)
 
