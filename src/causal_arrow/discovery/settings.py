@@ -140,17 +140,13 @@ class Settings:
 
         Arguments of `Knowledge`, such as `roots` or `randomized`, add to what is known.
         """
-        own = [entry.name for entry in fields(self)]
         refuse_former_names(changes)
-        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *own, *statements()])
-        if stated := {name: changes[name] for name in statements() if name in changes}:
+        check_names(changes, [*READ_OPTIONS, *SERIES_OPTIONS, *(entry.name for entry in fields(self)), *statements()])
+        if stated := {name: changes.pop(name) for name in statements() if name in changes}:
             known = as_knowledge(changes.get("knowledge", self.knowledge))
-            changes = {**changes, "knowledge": known | as_knowledge(stated)}
-        parts = {"reading": READ_OPTIONS, "series": SERIES_OPTIONS}
-        inside = {part: {name: changes[name] for name in names if name in changes} for part, names in parts.items()}
-        changes = {name: value for name, value in changes.items() if name in own}
-        for part, options in inside.items():
-            if options:
+            changes["knowledge"] = known | as_knowledge(stated)
+        for part, names in (("reading", READ_OPTIONS), ("series", SERIES_OPTIONS)):
+            if options := {name: changes.pop(name) for name in names if name in changes}:
                 changes[part] = changes.get(part, getattr(self, part)).changed(**options)
         return replace(self, **changes)
 
