@@ -22,7 +22,7 @@ from causal_arrow.errors import ArrowError
 from causal_arrow.network import DEFAULT_MODEL
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.checkpoint import load_model
-from causal_arrow_lab.network.devices import computing_in, product_rate, resolve_device, synchronize
+from causal_arrow_lab.network.devices import computing_in, resolve_device
 from causal_arrow_lab.network.model import ArrowModel
 from causal_arrow_lab.network.pairwise import PairwiseEncoder
 from causal_arrow_lab.network.replay import ReplayedModel
@@ -67,8 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def show_single(model: ArrowModel, device: torch.device, repeats: int) -> None:
     """The time of one table, from the processor's memory and back to it."""
-    print("\none table: milliseconds as usual, and replayed; share of the rate of a large matrix product")
-    rates = {dtype: product_rate(dtype, device) for dtype in TYPES}
+    print("\none table: milliseconds as usual, and replayed")
     for observations, variables in SINGLE:
         tables = draw(1, observations, variables)
         for dtype in TYPES:
@@ -76,10 +75,7 @@ def show_single(model: ArrowModel, device: torch.device, repeats: int) -> None:
             with computing_in(dtype, device):
                 usual = median_seconds(model, tables, device, repeats)
                 fast = usual if again is model else median_seconds(again, tables, device, repeats)
-            share = model.encoder.operations(observations, variables) / fast / rates[dtype]
-            line = (
-                f"{observations:>6}×{variables:<5}{name_of(dtype):<10}{1e3 * usual:9.2f}{1e3 * fast:9.2f}{share:8.1%}"
-            )
+            line = f"{observations:>6}×{variables:<5}{name_of(dtype):<10}{1e3 * usual:9.2f}{1e3 * fast:9.2f}"
             print(line + failures(again), flush=True)
 
 
@@ -165,7 +161,6 @@ def median_seconds(model: Model, tables: TensorBatch, device: torch.device, repe
     """The median time from a table in the processor's memory to the answer there, after three passes to warm up."""
     seconds = []
     for _ in range(repeats + (3 if device.type == "cuda" else 1)):
-        synchronize(device)
         started = time.perf_counter()
         model(tables.to(device)).to("cpu")
         seconds.append(time.perf_counter() - started)

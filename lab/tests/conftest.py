@@ -36,7 +36,7 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     import triton.language as tl
     from triton.runtime import interpreter
 
-    from causal_arrow_lab.network.kernels import fused, kernel_check, mixing, triangles
+    from causal_arrow_lab.network.kernels import checks, fused, mixing, triangles
 
     builder = interpreter.InterpreterBuilder
     patch_tensor, dot = interpreter._patch_lang_tensor, builder.create_dot
@@ -68,5 +68,5 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "create_inline_asm", assembly)
     for family in (fused, mixing, triangles):
         monkeypatch.setattr(family, "takes_kernels", lambda x: x.dtype == torch.bfloat16)
-    monkeypatch.setattr(kernel_check, "DEVICE", "cpu")
-    monkeypatch.setattr(kernel_check, "COMPILER", "aot_eager")
+    monkeypatch.setattr(checks, "DEVICE", "cpu")
+    monkeypatch.setattr(checks, "COMPILER", "aot_eager")

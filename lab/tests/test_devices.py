@@ -8,10 +8,7 @@ import torch
 
 from causal_arrow import Arrow, load_model
 from causal_arrow.errors import ConfigurationError
-from causal_arrow.network.pairwise import PairwiseConfig
-from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.devices import resolve_device, resolve_precision
-from causal_arrow_lab.network.pairwise import PairwiseEncoder
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -54,13 +51,3 @@ def test_products_are_in_float32_unless_bfloat16_is_asked_for_on_a_gpu() -> None
         resolve_precision("bfloat16", CPU)
     with pytest.raises(ConfigurationError, match="precision to be one of auto, float32, bfloat16, got 'half'"):
         resolve_precision("half", CUDA)
-
-
-def test_operations_count_every_matrix_product() -> None:
-    from torch.utils.flop_counter import FlopCounterMode
-
-    encoder = PairwiseEncoder(PairwiseConfig(cell_width=16, pair_width=32, stages=2, mixing_heads=4, outer_width=4))
-    with FlopCounterMode(display=False) as counter:
-        encoder(TensorBatch(torch.randn(1, 60, 20)))
-    counted = counter.get_total_flops()
-    assert 0.7 * counted < encoder.operations(60, 20) < counted  # statistics, embeddings and heads are left out

@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.network.kernels.checks import FUSED, MIXING, TRIANGLES
-from causal_arrow_lab.network.kernels.kernel_check import (
+from causal_arrow_lab.network.kernels.checks import (
+    FUSED,
+    MIXING,
+    TRIANGLES,
     Inputs,
     Operation,
     Sizes,

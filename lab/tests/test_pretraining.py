@@ -39,7 +39,7 @@ from causal_arrow_lab.pretraining.config import (
     shipped_configs,
 )
 from causal_arrow_lab.pretraining.optimizer import Muon, build_optimizers, schedule
-from causal_arrow_lab.pretraining.processes import Clock, Decision, Pace
+from causal_arrow_lab.pretraining.processes import Decision, Pace
 from causal_arrow_lab.pretraining.stream import (
     MemoryModel,
     Shape,
@@ -421,7 +421,7 @@ def test_the_logged_learning_rate_is_that_of_the_step_logged(tmp_path: Path) -> 
 def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(processes.time, "monotonic", lambda: now)
-    pace = Pace(Clock(10), decay_minutes=2)
+    pace = Pace(10, decay_minutes=2)
     assert pace.decide(0) == Decision()
     now = 301.0  # more than half of 600 seconds
     assert pace.decide(0) == Decision(rehearse=True)
@@ -431,7 +431,7 @@ def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypat
     assert pace.decide(6) == Decision(falling=True, fall=0.5)
     now = 591.0
     assert pace.decide(6) == Decision(falling=True, stop=True, fall=0.0)
-    endless = Pace(Clock(None), decay_minutes=2)
+    endless = Pace(None, decay_minutes=2)
     assert endless.decide(1e9) == Decision()
 
 
@@ -501,7 +501,7 @@ import os, sys
 from causal_arrow_lab.pretraining import processes
 from causal_arrow_lab.pretraining.__main__ import main
 if os.environ["RANK"] == "1":
-    processes.Clock.seconds_left = lambda self: -1000.0
+    processes.Pace.seconds_left = lambda *_: -1000.0
 broadcast = processes.dist.broadcast
 def counted(*arguments, **options):
     print("DECISION", flush=True)

@@ -20,8 +20,7 @@ SomeBatch = TypeVar("SomeBatch", bound="Batch")
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Tensors whose first dimension counts tables; a field may also be None, a mapping of tensors, another batch, or a
-    number that holds for all tables."""
+    """Tensors whose first dimension counts tables; also None, mappings of tensors, batches, or one number for all."""
 
     def __len__(self) -> int:
         return len(next(self.tensors()))
@@ -31,17 +30,7 @@ class Batch:
         return self._each(lambda value: value[part])
 
     def to(self: SomeBatch, device: torch.device | str) -> SomeBatch:
-        """The same batch on another device.
-
-        Parameters
-        ----------
-        device
-            Such as "cpu" or "cuda".
-
-        Returns
-        -------
-        Batch
-            A new one, of the same type.
+        """The same batch on another device, such as "cpu" or "cuda".
 
         Examples
         --------
@@ -53,17 +42,7 @@ class Batch:
         return self._each(lambda value: value.to(device))
 
     def split(self: SomeBatch, most: int) -> Iterator[SomeBatch]:
-        """Parts of the batch, as equal in size as possible.
-
-        Parameters
-        ----------
-        most
-            How many tables a part may have.
-
-        Returns
-        -------
-        iterator of Batch
-            In the order of the batch.
+        """Parts of at most `most` tables, as equal in size as possible.
 
         Examples
         --------

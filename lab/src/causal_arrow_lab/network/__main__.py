@@ -1,4 +1,4 @@
-"""Check the kernels on this machine's GPU and time them: `python -m causal_arrow_lab.network [FAMILY ...] [--tune]`.
+"""Check the kernels on this machine's GPU and time them: `python -m causal_arrow_lab.network [FAMILY ...]`.
 
 Families are fused, mixing and triangles; without one, all of them and the whole encoder. Ends with status 1 if a result
 is wrong, and 2 where the kernels cannot run. Times are medians of device time, against compiled plain torch.
@@ -17,13 +17,12 @@ from causal_arrow.network.basis import standardized
 from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.network.devices import takes_kernels
-from causal_arrow_lab.network.kernels import kernel_check
-from causal_arrow_lab.network.kernels.checks import FUSED, MIXING, TRIANGLES
+from causal_arrow_lab.network.kernels import checks
 from causal_arrow_lab.network.pairwise import PairwiseEncoder
 
 # B tasks, N observations, P variables
 
-FAMILIES = {"fused": FUSED, "mixing": MIXING, "triangles": TRIANGLES}
+FAMILIES = {"fused": checks.FUSED, "mixing": checks.MIXING, "triangles": checks.TRIANGLES}
 
 ENCODER_SIZES = [(8, 200, 5), (4, 200, 30), (2, 100, 101)]  # B, N, P
 ENCODER_ERROR = 0.03  # of bfloat16 against float32: a little more than rounding does to a network of random weights
@@ -33,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m causal_arrow_lab.network", description=__doc__.split("\n")[0])
     parser.add_argument("family", nargs="*", help=f"{', '.join(FAMILIES)}; all of them, and the whole encoder, if none")
-    parser.add_argument("--tune", action="store_true", help="also time other launches of each kernel")
     options = parser.parse_args(arguments)
     if unknown := set(options.family) - set(FAMILIES):
         parser.error(f"expected families among {', '.join(FAMILIES)}, got {', '.join(sorted(unknown))}")
@@ -46,14 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     operations = [operation for name in options.family or FAMILIES for operation in FAMILIES[name]]
     print("relative error of each output and gradient against float64: by the kernels (by plain bfloat16)")
-    results = [kernel_check.check(operation) for operation in operations]
+    results = [checks.check(operation) for operation in operations]
     if not options.family:
         results += [check_encoder(*sizes) for sizes in ENCODER_SIZES]
-    kernel_check.time_against_plain(operations)
-    if options.tune:
-        print("\nlaunches: the fields of each, and the time of the whole pass")
-        for operation in operations:
-            kernel_check.tune(operation)
+    checks.time_against_plain(operations)
     print("\nall results are right" if all(results) else "\nSOME RESULTS ARE WRONG")
     return 0 if all(results) else 1
 
@@ -80,13 +74,13 @@ def check_encoder(tasks: int, observations: int, variables: int) -> bool:
                 parameter.zero_()
     noise = torch.randn(tasks, observations, variables, generator=generator)
     data = noise @ torch.randn(tasks, variables, variables, generator=generator)
-    encoder, tables = encoder.to(kernel_check.DEVICE), TensorBatch(standardized(data)).to(kernel_check.DEVICE)
+    encoder, tables = encoder.to(checks.DEVICE), TensorBatch(standardized(data)).to(checks.DEVICE)
     with torch.no_grad():
         reference = encoder(tables).skeleton_logits
-    with torch.autocast(kernel_check.DEVICE, torch.bfloat16):
+    with torch.autocast(checks.DEVICE, torch.bfloat16):
         logits, scores, _ = encoder(tables)
     gradients = torch.autograd.grad(logits.sum() + scores.sum(), list(encoder.parameters()))
-    error = kernel_check.relative_error(logits.detach(), reference.double())
+    error = checks.relative_error(logits.detach(), reference.double())
     finite = all(bool(tensor.isfinite().all()) for tensor in (logits, scores, *gradients))
     good = error < ENCODER_ERROR and finite
     sizes = f"B={tasks} N={observations} P={variables}"

@@ -1,7 +1,4 @@
-"""Torch's functions for the statistics of tables: what `causal_arrow.network.arrays` has for numpy.
-
-Nothing here waits for a GPU, so that a pass can be captured.
-"""
+"""Functions of `causal_arrow.network.arrays` for tensors. Nothing waits for a GPU, so that passes can be captured."""
 
 from __future__ import annotations
 

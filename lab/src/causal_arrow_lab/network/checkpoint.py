@@ -1,8 +1,7 @@
 """Models and training states on disk: safetensors and JSON, whole when written, checked when read.
 
 `causal_arrow.network.checkpoint` describes the files of a model. A training state is `state.json` and the shards it
-lists; shards it does not list are what an interrupted save left. No pickle is ever run: published ArrowFM files go
-through `torch.load(weights_only=True)`.
+lists; others are what an interrupted save left. No pickle is ever run.
 """
 
 from __future__ import annotations
@@ -62,12 +61,8 @@ def save_model(
 
     Parameters
     ----------
-    model
-        The network.
-    directory
-        The folder, made if it is not there.
     extra
-        What else to keep in the configuration, such as how it was trained: anything that JSON can hold.
+        Anything that JSON can hold, such as how the model was trained; kept with its configuration.
     dtype
         The type that weights are rounded to.
 
@@ -105,15 +100,12 @@ def save_model(
 def replace_model_file(path: Path, weights: Mapping[str, Tensor], config_text: str) -> None:
     """Write a file of weights with its configuration, and the checksum of both."""
     code_of = {getattr(torch, name): code for code, (name, _) in DTYPES.items()}
-    stored = {name: (code_of[tensor.dtype], list(tensor.shape), as_bytes(tensor)) for name, tensor in weights.items()}
+    stored = {}
+    for name, tensor in weights.items():
+        content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        stored[name] = code_of[tensor.dtype], list(tensor.shape), content
     metadata = {"format": "pt", "config": config_text, "checksum": checksum(config_text, stored)}
     replace_file(path, safetensors.torch.save(dict(weights), metadata))
-
-
-def as_bytes(tensor: Tensor) -> bytes:
-    """The bytes of a tensor, in row-major order."""
-    content: bytes = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    return content
 
 
 def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowModel:
@@ -125,12 +117,7 @@ def load_model(source: str | Path, device: str | torch.device = "cpu") -> ArrowM
         The name of a bundled model, a folder written by `save_model`, its `.safetensors` file alone, or a file
         published for ArrowFM. A folder that has the name of a bundled model is reached as `./name`.
     device
-        Where to put it: "cpu", "cuda", "cuda:1".
-
-    Returns
-    -------
-    ArrowModel
-        Its `extra` is what it was saved with.
+        Such as "cpu" or "cuda:1".
 
     Examples
     --------
@@ -220,10 +207,7 @@ def _at_most(weights: int) -> Iterator[None]:
 def save_state(
     directory: str | Path, tensors: Mapping[str, Tensor], scalars: Mapping[str, Any], shard_bytes: int = SHARD_BYTES
 ) -> None:
-    """Write a training state, tensors bit by bit and `scalars` as JSON, in files of at most `shard_bytes`.
-
-    A kill at any moment leaves a state that loads: the one that was there before, or this one.
-    """
+    """Write a training state, tensors bit by bit and `scalars` as JSON, as safely as `save_model`."""
     try:
         scalars = json.loads(json.dumps(dict(scalars)))
     except (TypeError, ValueError) as error:
@@ -274,17 +258,14 @@ def load_state(directory: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]
         content = read_bytes(directory / file_name)
         if zlib.crc32(content) != expected:
             raise CheckpointError(f"{directory / file_name} is damaged: its checksum does not match {STATE_FILE}.")
-        for piece_name, piece in _parsed(content, directory / file_name).items():
+        try:
+            parsed = safetensors.torch.load(content)
+        except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{directory / file_name} is damaged ({error}). Copy it again.") from error
+        for piece_name, piece in parsed.items():
             pieces[piece_name.rpartition("#")[0]].append(piece)
     tensors = {name: torch.cat(parts).reshape(index["shapes"][name]) for name, parts in pieces.items()}
     return tensors, index["scalars"]
-
-
-def _parsed(content: bytes, origin: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load(content)
-    except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{origin} is damaged ({error}). Copy it again.") from error
 
 
 def _in_shards(tensors: Mapping[str, Tensor], shard_bytes: int) -> Iterator[dict[str, Tensor]]:

@@ -1,10 +1,9 @@
-"""Devices and precisions: their names, their rates, and where our Triton kernels run."""
+"""Devices and precisions by name, and where our Triton kernels run."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
-import time
 from typing import Any
 
 import torch
@@ -53,25 +52,6 @@ def computing_in(dtype: torch.dtype, device: torch.device) -> contextlib.Abstrac
     if dtype == torch.float32:
         return contextlib.nullcontext()
     return torch.autocast(device.type, dtype)
-
-
-def product_rate(dtype: torch.dtype, device: torch.device, size: int = 2048) -> float:
-    """Floating-point operations per second that this machine reaches in one large matrix product, the best of five."""
-    left, right = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
-    best = float("inf")
-    for _ in range(5):
-        synchronize(device)
-        started = time.perf_counter()
-        torch.mm(left, right)
-        synchronize(device)
-        best = min(best, time.perf_counter() - started)
-    return 2 * size**3 / best
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until a GPU has done all that it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 _HAS_TRITON = importlib.util.find_spec("triton") is not None

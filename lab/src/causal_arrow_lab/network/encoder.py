@@ -81,10 +81,6 @@ class Encoder(nn.Module):
         """Memory that inference takes for each ordered pair of variables, however many observations there are."""
         raise NotImplementedError
 
-    def operations(self, observations: int, variables: int) -> float:
-        """Floating-point operations of the matrix products for one table; 0 if nobody has counted them."""
-        return 0.0
-
     def grown(self, name: str, tensor: Tensor, start: Any) -> Tensor:
         """A parameter of a network that this one can grow from, or a tensor of its shape, as this network has it."""
         return tensor

@@ -56,13 +56,6 @@ def register_encoder(name: str, config: type[Any], encoder: type[Encoder]) -> No
     ENCODERS[name] = kind
 
 
-def encoder_kind(name: Any) -> EncoderKind:
-    """The encoder of a name, or an error that lists the known ones."""
-    if name not in tuple(ENCODERS):  # a list in a file would be no key at all
-        raise ConfigurationError(f"Unknown encoder {shown(name)}: expected one of {', '.join(ENCODERS)}.")
-    return ENCODERS[name]
-
-
 def encoder_name(config: Any) -> str:
     """The name under which the encoder of a configuration is known."""
     for name, kind in ENCODERS.items():
@@ -123,7 +116,9 @@ class ArrowConfig:
         if not isinstance(settings, dict):
             raise ConfigurationError(f"Expected a table for [model], got {settings!r}.")
         name = settings.get("encoder")
-        return cls(config_from(encoder_kind(name).config, name, settings))
+        if name not in tuple(ENCODERS):  # a list in a file would be no key at all
+            raise ConfigurationError(f"Unknown encoder {shown(name)}: expected one of {', '.join(ENCODERS)}.")
+        return cls(config_from(ENCODERS[name].config, name, settings))
 
 
 class ArrowModel(nn.Module):
@@ -131,15 +126,8 @@ class ArrowModel(nn.Module):
 
     `load_model` gives one with its weights; this makes a new one with random weights.
 
-    Parameters
-    ----------
-    config
-        The encoder and its sizes.
-
     Attributes
     ----------
-    config : ArrowConfig
-        As it was given.
     encoder : Encoder
         The network without standardization.
     extra : dict
@@ -170,8 +158,7 @@ class ArrowModel(nn.Module):
     def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> NetworkOutput:
         """The distributions over graphs given tables of one shape, or their values  (B, N, P) in any units.
 
-        observations_per_chunk
-            Bounds memory: observations are read that many at a time, with the same answer up to rounding.
+        `observations_per_chunk` bounds memory: so many are read at a time, with the same answer up to rounding.
         """
         batch = TensorBatch(tables) if isinstance(tables, Tensor) else tables
         check_parts(batch, self.reads)
@@ -291,10 +278,7 @@ class ArrowModel(nn.Module):
     # Training
 
     def grown(self, name: str, tensor: Tensor, start: ArrowConfig) -> Tensor:
-        """A parameter of a network that this one can grow from, or a tensor of its shape, as this network has it.
-
-        `start` is the configuration of the other network; inputs that it did not have get weights of zero.
-        """
+        """A parameter of a network with the configuration `start`, or a tensor of its shape, as this network has it."""
         return self.encoder.grown(name.removeprefix("encoder."), tensor, start.encoder)
 
     def compile_blocks(self, backend: str = "inductor") -> None:

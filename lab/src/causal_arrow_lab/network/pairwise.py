@@ -302,17 +302,6 @@ class PairwiseEncoder(Encoder):
     def bytes_per_pair(self, device_type: str) -> int:
         return 4 * self.config.pair_width * PAIR_WIDTHS_ALIVE
 
-    def operations(self, observations: int, variables: int) -> float:
-        config, pairs, cells = self.config, variables**2, observations * variables
-        cell, pair, outer = config.cell_width, config.pair_width, config.outer_width
-        # Per cell: values and gates, the way out, the feed-forward, the sides; then the mixing across variables.
-        in_cells = cells * (9 * cell**2 + 2 * cell * outer + variables * cell)
-        # Per pair: the sum over observations and what is read off it; sides, gate, way out, feed-forward, triangles.
-        from_cells = pairs * outer**2 * (observations + pair)
-        in_pairs = pairs * config.pair_blocks * (12 * pair**2 + variables * pair)
-        stages = config.stages * config.rounds
-        return 2.0 * (stages * (in_cells + from_cells + in_pairs) + in_pairs)
-
     def grown(self, name: str, tensor: Tensor, start: Any) -> Tensor:
         """The same with zeros in place of inputs that `start` did not have."""
         assert isinstance(start, PairwiseConfig)

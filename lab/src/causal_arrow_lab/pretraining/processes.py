@@ -1,4 +1,4 @@
-"""Training in one process or several; the only module that uses torch.distributed.
+"""Training in one process or several, the only module that uses torch.distributed; and the clock of a run.
 
 Start several with `torchrun --nproc-per-node K -m causal_arrow_lab.pretraining ...`; each process takes every K-th slot
 of a step, and DistributedDataParallel averages gradients once per step.
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import torch
@@ -95,29 +94,6 @@ def joined(device: str = "auto") -> Iterator[Processes]:
             dist.destroy_process_group()
 
 
-class Clock:
-    """Seconds since the start of a run, and until it must end."""
-
-    def __init__(self, minutes: float | None) -> None:
-        self._start = time.monotonic()
-        self._limit = math.inf if minutes is None else 60 * minutes
-
-    def seconds_spent(self) -> float:
-        return time.monotonic() - self._start
-
-    def seconds_left(self) -> float:
-        return self._limit - self.seconds_spent()
-
-    def is_half_over(self) -> bool:
-        return self.seconds_spent() > self._limit / 2
-
-    def reserve(self, last_time: float) -> float:
-        """Seconds to leave for the end, given how long it took last time; a tenth of all if that is unknown."""
-        if last_time:
-            return 1.5 * last_time + 1.0
-        return 0.1 * self._limit if math.isfinite(self._limit) else 0.0
-
-
 class Decision(NamedTuple):
     """The decision before a step."""
 
@@ -131,20 +107,30 @@ class Decision(NamedTuple):
 
 
 class Pace:
-    """Decides before each step, by the clock of a run."""
+    """The clock of a run, which may have a limit, and the decision before each step."""
 
-    def __init__(self, clock: Clock, decay_minutes: float = 0.0) -> None:
-        self.clock = clock
+    def __init__(self, minutes: float | None = None, decay_minutes: float = 0.0) -> None:
+        self._start = time.monotonic()
+        self.limit = math.inf if minutes is None else 60 * minutes
         self.decay_seconds = 60 * decay_minutes
         self.falling = False
-        self.rehearsed = math.isinf(clock.seconds_left())
+        self.rehearsed = minutes is None
         """Whether the time that the end of the run takes is known; irrelevant without a limit."""
+
+    def seconds_spent(self) -> float:
+        """Seconds since the start of the run."""
+        return time.monotonic() - self._start
+
+    def seconds_left(self, seconds_to_end: float) -> float:
+        """Seconds until the run must begin to end; a tenth of the limit is for the end until its time is known."""
+        known = 1.5 * seconds_to_end + 1.0 if seconds_to_end else 0.1 * self.limit
+        return math.inf if math.isinf(self.limit) else self.limit - self.seconds_spent() - known
 
     def decide(self, seconds_to_end: float) -> Decision:
         """Decide, given how long it took to validate and save; 0 if that is unknown."""
-        left = self.clock.seconds_left() - self.clock.reserve(seconds_to_end)
+        left = self.seconds_left(seconds_to_end)
         near_the_fall = left < self.decay_seconds
-        if not self.rehearsed and left > 0 and (self.clock.is_half_over() or near_the_fall):
+        if not self.rehearsed and left > 0 and (near_the_fall or self.seconds_spent() > self.limit / 2):
             return Decision(rehearse=True)
         self.falling = self.falling or (self.decay_seconds > 0 and near_the_fall)
         fall = max(0.0, min(1.0, left / self.decay_seconds)) if self.falling else 1.0
@@ -152,45 +138,28 @@ class Pace:
 
 
 class Stopwatch:
-    """Time spent inside `with stopwatch:` blocks, by the clock of the device if it has one.
-
-    A GPU does not wait: events are recorded, and read when the total is needed.
-    """
+    """Time spent inside `with stopwatch:` blocks; on a GPU by events, so that nothing waits before it is read."""
 
     def __init__(self, device: torch.device) -> None:
         self._on_gpu = device.type == "cuda"
-        self._open: Any = None
-        self._laps: list[tuple[Any, Any]] = []
+        self._times: list[Any] = []
 
-    def _now(self) -> Any:
-        if not self._on_gpu:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def _seconds(self, lap: tuple[Any, Any]) -> float:
-        start, stop = lap
-        if not self._on_gpu:
-            return float(stop - start)
-        stop.synchronize()
-        return float(start.elapsed_time(stop)) / 1000
+    def _mark(self) -> None:
+        self._times.append(torch.cuda.Event(enable_timing=True) if self._on_gpu else time.perf_counter())
+        if self._on_gpu:
+            self._times[-1].record()
 
     def __enter__(self) -> None:
-        self._open = self._now()
+        self._mark()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._laps.append((self._open, self._now()))
+    def __exit__(self, *_: object) -> None:
+        self._mark()
 
-    def total(self) -> float:
-        """Seconds in all blocks since the last reset."""
-        return sum(self._seconds(lap) for lap in self._laps)
-
-    def longest(self) -> float:
-        """Seconds in the longest block since the last reset."""
-        return max((self._seconds(lap) for lap in self._laps), default=0.0)
-
-    def reset(self) -> None:
-        self._laps.clear()
+    def read(self) -> float:
+        """Seconds in all blocks since the last reading."""
+        laps = list(zip(self._times[::2], self._times[1::2], strict=True))
+        self._times.clear()
+        if not self._on_gpu:
+            return float(sum(stop - start for start, stop in laps))
+        torch.cuda.synchronize()
+        return sum(float(start.elapsed_time(stop)) for start, stop in laps) / 1000

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from causal_arrow.batches import TableBatch
-from causal_arrow_lab.pretraining.config import SHAPE_LAWS, BatchConfig, PretrainingConfig, ShapeConfig, TaskConfig
+from causal_arrow_lab.pretraining.config import BatchConfig, PretrainingConfig, ShapeConfig
 from causal_arrow_lab.synthetic.tasks import TaskBatch, TaskDistribution
 
 
@@ -40,39 +40,26 @@ class Shape:
         return self.variables**2
 
 
-def _uniform(low: int, high: int, random: np.random.Generator) -> int:
-    return int(random.integers(low, high, endpoint=True))
-
-
-def _log_uniform(low: int, high: int, random: np.random.Generator) -> int:
+def _draw_size(law: str, bounds: tuple[int, int], random: np.random.Generator) -> int:
+    """A whole number between two bounds by one of SHAPE_LAWS."""
+    low, high = bounds
+    if law == "uniform" or (law == "mixed" and random.uniform() < 0.5):
+        return int(random.integers(low, high, endpoint=True))
     # Each integer represents the interval of width 1 around it.
     drawn = math.exp(random.uniform(math.log(low - 0.5), math.log(high + 0.5)))
     return min(max(round(drawn), low), high)
-
-
-def _mixed(low: int, high: int, random: np.random.Generator) -> int:
-    draw = _uniform if random.uniform() < 0.5 else _log_uniform
-    return draw(low, high, random)
-
-
-LAWS: dict[str, Callable[[int, int, np.random.Generator], int]] = dict(
-    zip(SHAPE_LAWS, (_uniform, _log_uniform, _mixed), strict=True)
-)
 
 
 def draw_shape(config: ShapeConfig, random: np.random.Generator) -> Shape:
     """Draw a shape by the configuration."""
     # An unnecessary draw is left out, so that runs without long and wide shapes stay the same.
     kind = random.uniform() if config.long_share or config.wide_share else 1.0
-    is_long = kind < config.long_share
-    is_wide = not is_long and kind < config.long_share + config.wide_share
-    usual_observations, usual_variables = LAWS[config.observations_law], LAWS[config.variables_law]
-    return Shape(
-        _log_uniform(*config.long_observations, random)
-        if is_long
-        else usual_observations(*config.observations, random),
-        _log_uniform(*config.wide_variables, random) if is_wide else usual_variables(*config.variables, random),
-    )
+    rows, columns = (config.observations_law, config.observations), (config.variables_law, config.variables)
+    if kind < config.long_share:
+        rows = "log_uniform", config.long_observations
+    elif kind < config.long_share + config.wide_share:
+        columns = "log_uniform", config.wide_variables
+    return Shape(_draw_size(*rows, random), _draw_size(*columns, random))
 
 
 def tasks_per_slot(config: BatchConfig, shape: Shape) -> int:
@@ -97,6 +84,12 @@ class MemoryModel:
 
     def bytes_per_task(self, shape: Shape) -> float:
         return self.per_cell * shape.cells + self.per_pair * shape.pairs
+
+    def __str__(self) -> str:
+        return (
+            f"{self.fixed / 2**30:.2f} GiB + {self.per_cell / 2**10:.1f} KiB per cell + "
+            f"{self.per_pair / 2**10:.1f} KiB per pair of variables, of {self.available / 2**30:.0f} GiB"
+        )
 
     def tasks_that_fit(self, shape: Shape) -> int:
         """The largest microbatch of a shape, at least one task."""
@@ -124,11 +117,6 @@ def fit_memory_model(measure: Callable[[Shape, int], float], available: float) -
     return MemoryModel(max(fixed, 0.0), max(per_cell, 1.0), max(per_pair, 1.0), available)
 
 
-def distribution_of(config: TaskConfig) -> TaskDistribution:
-    """The task distribution of a configuration."""
-    return TaskDistribution.for_training(config.distribution, config.without, config.weights)
-
-
 def draw_tasks(distribution: TaskDistribution, tasks: int, shape: Shape, seed: int, device: torch.device) -> TaskBatch:
     """Draw tasks of one shape, determined by the seed."""
     generator = torch.Generator(device).manual_seed(seed)
@@ -145,7 +133,8 @@ class TaskStream:
     def __init__(self, config: PretrainingConfig, device: torch.device) -> None:
         self.config = config
         self.device = device
-        self.distribution = distribution_of(config.tasks)
+        tasks = config.tasks
+        self.distribution = TaskDistribution.for_training(tasks.distribution, tasks.without, tasks.weights)
         self._drawn: dict[int, tuple[int, TaskBatch]] = {}
         self._ahead: dict[tuple[int, int], Future[tuple[TaskBatch, torch.cuda.Event]]] = {}
         self._thread = ThreadPoolExecutor(1) if device.type == "cuda" else None

@@ -27,8 +27,8 @@ from causal_arrow.output import claimed_folder, make_folder, replace_file
 from causal_arrow_lab.network.checkpoint import STATE_FILE
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import schedule
-from causal_arrow_lab.pretraining.processes import Clock, Decision, Pace, Processes, Stopwatch, joined
-from causal_arrow_lab.pretraining.stream import UNLIMITED, MemoryModel
+from causal_arrow_lab.pretraining.processes import Decision, Pace, Processes, Stopwatch, joined
+from causal_arrow_lab.pretraining.stream import UNLIMITED
 from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import Score, draw_validation, format_scores, mean_score
 
@@ -51,8 +51,7 @@ def pretrain(
     """Train until the configured steps are done or `minutes` have passed, and return the last validation scores.
 
     With `decay_minutes` the learning rate falls to zero over the last minutes. The saved state is the one before the
-    fall, so that the next run continues from there; the weights are those after it. `compiler_cache` is a file that
-    saves a new machine the time to compile: read at the start if it exists, written at the end.
+    fall, so that the next run continues from there; the weights are those after it.
     """
     if minutes is not None and not minutes >= 0:  # which NaN is not either
         raise ConfigurationError(f"Expected 0 or more minutes, got {minutes}.")
@@ -61,7 +60,7 @@ def pretrain(
     # os.path, unlike Path, accepts names that no file can have.
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ConfigurationError(f"Expected a folder for the run, but {directory} is a file.")
-    clock = Clock(minutes)
+    pace = Pace(minutes, decay_minutes)
     if compiler_cache is not None and os.path.exists(compiler_cache):
         _load_compiler_cache(compiler_cache)
     with joined(device) as processes, contextlib.ExitStack() as claim:
@@ -73,11 +72,11 @@ def pretrain(
         if processes.is_first:
             claim.enter_context(claimed_folder(directory))
         log = RunLog(directory, processes.is_first, echo)
-        run = Run(trainer, directory, Pace(clock, decay_minutes), log)
+        run = Run(trainer, directory, pace, log)
         log.say(f"{trainer.model.parameter_count():,} parameters on {_machine(processes)}")
         trainer.measure_memory()
         if trainer.memory is not UNLIMITED:
-            log.say(_memory_line(trainer.memory))
+            log.say(f"memory: {trainer.memory}")
         log.write(
             "start",
             trainer.step_number,
@@ -109,8 +108,8 @@ class Run:
         self.scores: list[Score] = []
         self.losses = Losses(self.processes)
         self.falling = False
-        self.ending = Stopwatch(trainer.device)
-        """The time to validate and save, which must be left at the end."""
+        self.seconds_to_end = 0.0
+        """The longest time to validate and save, which must be left at the end."""
         self.drawing = Stopwatch(trainer.device)
         self.since_record = time.perf_counter(), trainer.tasks_seen
 
@@ -140,7 +139,7 @@ class Run:
 
     def decide(self) -> Decision:
         """The decision by the clock of the first process, the same on every process."""
-        decision = self.pace.decide(self.ending.longest()) if self.processes.is_first else Decision()
+        decision = self.pace.decide(self.seconds_to_end) if self.processes.is_first else Decision()
         rehearse, falling, stop, fall = self.processes.from_first(decision)
         return Decision(bool(rehearse), bool(falling), bool(stop), fall)
 
@@ -153,13 +152,13 @@ class Run:
     def validate_and_save(self) -> None:
         """Validate, save and log, on the first process."""
         self.pace.rehearsed = True
-        with self.ending:
-            self.save_state()
-            if self.processes.is_first:
-                self.scores = self.trainer.validate(self.parts)
-                self.trainer.save_weights(self.directory / "weights", self.scores)
+        began = time.monotonic()
+        self.save_state()
         if self.processes.is_first:
+            self.scores = self.trainer.validate(self.parts)
+            self.trainer.save_weights(self.directory / "weights", self.scores)
             self.log_validation()
+        self.seconds_to_end = max(self.seconds_to_end, time.monotonic() - began)
 
     def check_losses(self) -> float | None:
         """The mean loss since the last check; raises TrainingError if it is not a number or has exploded."""
@@ -176,8 +175,8 @@ class Run:
         trainer, loss = self.trainer, self.check_losses()
         now, (began, tasks_before) = time.perf_counter(), self.since_record
         speed = (trainer.tasks_seen - tasks_before) / (now - began)
-        drawing_share = self.drawing.total() / (now - began)
-        memory, seconds = _peak_memory(trainer.device), self.pace.clock.seconds_spent()
+        drawing_share = self.drawing.read() / (now - began)
+        memory, seconds = _peak_memory(trainer.device), self.pace.seconds_spent()
         self.log.write(
             "step",
             trainer.step_number,
@@ -194,7 +193,6 @@ class Run:
             f"{memory:.1f} GiB  {seconds:.0f} s"
         )
         self.since_record = time.perf_counter(), trainer.tasks_seen
-        self.drawing.reset()
 
     def log_validation(self) -> None:
         """Log the last scores."""
@@ -202,7 +200,7 @@ class Run:
         self.log.write(
             "validation",
             self.trainer.step_number,
-            seconds=self.pace.clock.seconds_spent(),
+            seconds=self.pace.seconds_spent(),
             tasks=self.trainer.tasks_seen,
             mean=mean,
             scores=[asdict(score) for score in self.scores],
@@ -291,13 +289,6 @@ def _machine(processes: Processes) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return f"{processes.count} × {name}"
-
-
-def _memory_line(memory: MemoryModel) -> str:
-    return (
-        f"memory: {memory.fixed / 2**30:.2f} GiB + {memory.per_cell / 2**10:.1f} KiB per cell + "
-        f"{memory.per_pair / 2**10:.1f} KiB per pair of variables, of {memory.available / 2**30:.0f} GiB"
-    )
 
 
 def _peak_memory(device: torch.device) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow_lab.batches import TensorBatch, Truth
 from causal_arrow_lab.network.checkpoint import load_model, load_state, save_model, save_state
-from causal_arrow_lab.network.model import ArrowConfig, ArrowModel, encoder_kind, encoder_name
+from causal_arrow_lab.network.model import ENCODERS, ArrowConfig, ArrowModel, encoder_name
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import AveragedWeights, build_optimizers, set_learning_rates
 from causal_arrow_lab.pretraining.processes import Processes, Stopwatch, without_averaging
@@ -194,7 +194,7 @@ def _runs_behind(start: ArrowModel) -> list[dict[str, Any]]:
 
 def _check_growth(start: ArrowConfig, config: ArrowConfig, origin: str) -> None:
     """Raise ConfigurationError unless the network of `config` is that of `start` or can grow from it."""
-    kind = encoder_kind(encoder_name(config.encoder)).encoder
+    kind = ENCODERS[encoder_name(config.encoder)].encoder
     if not kind.can_grow(config.encoder, start.encoder):
         raise ConfigurationError(f"The {origin} belongs to another [model] than the configuration's; {kind.growth}.")
 

@@ -43,28 +43,19 @@ class Score:
 
 
 def draw_validation(config: ValidationConfig, training: ShapeConfig, device: torch.device) -> list[ValidationPart]:
-    """Draw the fixed tasks of a configuration, equally many per distribution and shape, the same in every run.
-
-    Shapes are listed in the configuration, or drawn as in training.
-    """
+    """Draw the fixed tasks of a configuration, equally many per distribution and shape, the same in every run."""
     shapes = [Shape(*shape) for shape in config.shapes]
     if config.drawn_shapes:
         random = np.random.default_rng([config.seed, config.drawn_shapes])
         shapes = [draw_shape(training, random) for _ in range(config.drawn_shapes)]
     cells = [(name, shape) for name in config.distributions for shape in shapes]
     count = max(1, config.tasks // len(cells))
-    return [
-        ValidationPart(
-            name,
-            draw_tasks(TaskDistribution.for_training(name), count, shape, hash_seed(config.seed, index), device),
-        )
-        for index, (name, shape) in enumerate(cells)
-    ]
-
-
-def hash_seed(*parts: int) -> int:
-    """Make one seed of several numbers."""
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint32)[0])
+    parts = []
+    for index, (name, shape) in enumerate(cells):
+        seed = int(np.random.SeedSequence((config.seed, index)).generate_state(1, np.uint32)[0])
+        tasks = draw_tasks(TaskDistribution.for_training(name), count, shape, seed, device)
+        parts.append(ValidationPart(name, tasks))
+    return parts
 
 
 def task_scores(graphs: SkeletonOrder, adjacency: Tensor) -> dict[str, Tensor]:

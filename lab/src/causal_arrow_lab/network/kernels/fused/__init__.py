@@ -7,15 +7,16 @@ compute the rest again; everywhere else the same formulas run in plain torch. Tr
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow_lab.network.devices import takes_kernels
-from causal_arrow_lab.network.kernels.fused.operators import fused_gated_feed_forward, fused_norm_linear
+from causal_arrow_lab.network.devices import save_inputs, takes_kernels
 
-# D width, H hidden units, O outputs; leading dimensions (...) are tokens
+# T tokens, D width, H hidden units, O outputs; leading dimensions (...) are tokens
 
 TOKENS_IN_CACHE = 2048  # that a processor works on at once
 EPSILON = 1e-6  # also in tiles.py, where it must be a constant of Triton's
@@ -43,7 +44,8 @@ def gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor
             f"{width}, got {tuple(w_gate.shape)}, {tuple(w_value.shape)} and {tuple(w_out.shape)}."
         )
     if _kernels_apply(x, hidden):
-        return fused_gated_feed_forward(x, w_gate, w_value, w_out)
+        y: Tensor = _feed_forward(x, w_gate, w_value, w_out)
+        return y
     return plain_gated_feed_forward(x, w_gate, w_value, w_out)
 
 
@@ -53,13 +55,13 @@ def plain_gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: 
         weights = [weight.to(x.dtype) for weight in (w_gate, w_value, w_out)]
         tokens = x.numel() // x.shape[-1]
         if x.is_cuda or torch.is_grad_enabled() or tokens <= TOKENS_IN_CACHE:
-            return _feed_forward(x, *weights)
+            return _plain_feed_forward(x, *weights)
         # Pieces whose hidden units stay in a processor's cache: twice as fast.
         pieces = x.reshape(tokens, -1).split(TOKENS_IN_CACHE)
-        return torch.cat([_feed_forward(piece, *weights) for piece in pieces]).view(x.shape)
+        return torch.cat([_plain_feed_forward(piece, *weights) for piece in pieces]).view(x.shape)
 
 
-def _feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
+def _plain_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
     n = rms_norm(x)
     hidden = functional.silu(functional.linear(n, w_gate)).mul(functional.linear(n, w_value))
     return x + functional.linear(hidden, w_out)
@@ -75,7 +77,8 @@ def norm_linear(x: Tensor, weight: Tensor) -> Tensor:
             f"Expected weights (O, {x.shape[-1]}) for tokens of width {x.shape[-1]}, got {tuple(weight.shape)}."
         )
     if _kernels_apply(x, weight.shape[0]):
-        return fused_norm_linear(x, weight)
+        y: Tensor = _norm_linear(x, weight)
+        return y
     return plain_norm_linear(x, weight)
 
 
@@ -90,3 +93,109 @@ def _kernels_apply(x: Tensor, units: int) -> bool:
     # registers there.
     fits = 32 <= x.shape[-1] <= 128 and x.shape[-1] % 16 == 0 and units % 32 == 0
     return fits and takes_kernels(x)
+
+
+# The kernels as operators of torch: for autograd, which saves only their inputs, and opaque to its compiler. They take
+# tokens of any leading shape and weights as the parameters hold them, and give gradients in the types of both.
+
+
+def _as_tokens(x: Tensor) -> Tensor:
+    return x.contiguous().view(-1, x.shape[-1])  # (T, D)
+
+
+def _packed(w_gate: Tensor, w_value: Tensor, w_out: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.stack((w_gate, w_value, w_out.t())).to(dtype)  # (3, H, D)
+
+
+@torch.library.custom_op(
+    "causal_arrow::gated_feed_forward",
+    mutates_args=(),
+    schema="(Tensor x, Tensor w_gate, Tensor w_value, Tensor w_out) -> Tensor",
+)
+def _feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
+    from causal_arrow_lab.network.kernels.fused import feed_forward_kernels
+
+    if x.numel() == 0:
+        return x.new_empty(x.shape)
+    return feed_forward_kernels.forward(_as_tokens(x), _packed(w_gate, w_value, w_out, x.dtype)).view(x.shape)
+
+
+@torch.library.custom_op(
+    "causal_arrow::gated_feed_forward_backward",
+    mutates_args=(),
+    schema="(Tensor dy, Tensor x, Tensor w_gate, Tensor w_value, Tensor w_out) -> (Tensor, Tensor)",
+)
+def _feed_forward_backward(
+    dy: Tensor, x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x  (..., D), and of the gate, value and transposed output weights in float32  (3, H, D)."""
+    from causal_arrow_lab.network.kernels.fused import feed_forward_kernels
+
+    if x.numel() == 0:
+        return x.new_empty(x.shape), x.new_zeros((3, *w_gate.shape), dtype=torch.float32)
+    weights = _packed(w_gate, w_value, w_out, x.dtype)
+    dx, d_weights = feed_forward_kernels.backward(_as_tokens(dy.to(x.dtype)), _as_tokens(x), weights)
+    return dx.view(x.shape), d_weights
+
+
+@_feed_forward.register_fake
+def _(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+@_feed_forward_backward.register_fake
+def _(dy: Tensor, x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty((3, *w_gate.shape), dtype=torch.float32)
+
+
+@torch.library.custom_op("causal_arrow::norm_linear", mutates_args=(), schema="(Tensor x, Tensor weight) -> Tensor")
+def _norm_linear(x: Tensor, weight: Tensor) -> Tensor:
+    from causal_arrow_lab.network.kernels.fused import norm_linear_kernels
+
+    if x.numel() == 0:
+        return x.new_empty((*x.shape[:-1], weight.shape[0]))
+    y = norm_linear_kernels.forward(_as_tokens(x), weight.to(x.dtype).contiguous())
+    return y.view(*x.shape[:-1], weight.shape[0])
+
+
+@torch.library.custom_op(
+    "causal_arrow::norm_linear_backward",
+    mutates_args=(),
+    schema="(Tensor dy, Tensor x, Tensor weight) -> (Tensor, Tensor)",
+)
+def _norm_linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of x  (..., D), and of the weight in float32  (O, D)."""
+    from causal_arrow_lab.network.kernels.fused import norm_linear_kernels
+
+    if x.numel() == 0:
+        return x.new_empty(x.shape), x.new_zeros(weight.shape, dtype=torch.float32)
+    half = weight.to(x.dtype).contiguous()
+    dx, d_weight = norm_linear_kernels.backward(_as_tokens(dy.to(x.dtype)), _as_tokens(x), half)
+    return dx.view(x.shape), d_weight
+
+
+@_norm_linear.register_fake
+def _(x: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+@_norm_linear_backward.register_fake
+def _(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(weight.shape, dtype=torch.float32)
+
+
+def _feed_forward_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x, w_gate, w_value, w_out = ctx.saved_tensors
+    dx, d_weights = _feed_forward_backward(dy, x, w_gate, w_value, w_out)
+    d_gate, d_value, d_out = d_weights.unbind(0)
+    return dx, d_gate.to(w_gate.dtype), d_value.to(w_value.dtype), d_out.t().to(w_out.dtype)
+
+
+def _norm_linear_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
+    x, weight = ctx.saved_tensors
+    dx, d_weight = _norm_linear_backward(dy, x, weight)
+    return dx, d_weight.to(weight.dtype)
+
+
+_feed_forward.register_autograd(_feed_forward_gradients, setup_context=save_inputs)
+_norm_linear.register_autograd(_norm_linear_gradients, setup_context=save_inputs)
