@@ -136,6 +136,16 @@ def test_units_may_be_as_short_as_two_steps_more_than_the_lags() -> None:
     assert {("soil", "watering", 1), ("watering", "soil", 1), ("temperature", "soil", 1)} & edges(panel)
 
 
+def test_what_is_constant_within_units_may_have_many_digits() -> None:
+    sizes = np.random.default_rng(0).normal(size=30)
+    houses = [
+        draw_greenhouse(18, np.random.default_rng(unit)).assign(house=unit, size=size)
+        for unit, size in enumerate(sizes)
+    ]
+    panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
+    assert panel.answer.context == ("size",)
+
+
 def test_constants_of_few_units_are_said_to_be_left_out() -> None:
     houses = [draw_greenhouse(40, np.random.default_rng(unit)).assign(house=unit, size=unit) for unit in range(5)]
     panel = series_of(pd.concat(houses), lags=1, time="day", unit="house")
@@ -462,7 +472,7 @@ def test_a_causal_file_answers_every_question(found: SeriesDiscovery, tmp_path: 
     with pytest.raises(ArrowError, match="overwrite"):
         found.save(tmp_path / "work.causal")
     (tmp_path / "other.causal").write_text("no")
-    with pytest.raises(ConfigurationError, match="SeriesDiscovery.save wrote, got .* damaged"):
+    with pytest.raises(ConfigurationError, match=r"SeriesDiscovery.save wrote, got .* damaged"):
         SeriesDiscovery.load(tmp_path / "other.causal")
 
 

@@ -25,7 +25,15 @@ from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied, window_knowledge
 from causal_arrow.series.findings import findings_of_columns, findings_of_series
 from causal_arrow.series.reading import Series
-from causal_arrow.series.window import TIME, Window, at_lag, means_of_groups, window, without_means
+from causal_arrow.series.window import (
+    TIME,
+    Window,
+    at_lag,
+    constant_within,
+    means_of_groups,
+    window,
+    without_means,
+)
 from causal_arrow.tables.report import TableReport, groups_of_copies
 from causal_arrow.tables.scales import chosen_reading, readings, with_logarithms
 from causal_arrow.tables.table import MIN_ROWS, Column, Finding, Table
@@ -303,6 +311,7 @@ def without_levels(values: Floats, unit: Integers, tick: Integers, columns: Bool
     order = np.lexsort((tick, unit))
     result = values.copy()
     start = np.searchsorted(unit[order], unit[order])
+    varies = ~constant_within(values, order, unit[order])
     for column in np.flatnonzero(columns):
         cells = values[order, column]
         seen = ~np.isnan(cells)
@@ -310,7 +319,8 @@ def without_levels(values: Floats, unit: Integers, tick: Integers, columns: Bool
         count = np.cumsum(np.concatenate([[0], seen]))[:-1]
         before, earlier = total - total[start], count - count[start]
         mean = np.divide(before, earlier, out=np.full_like(before, np.nan), where=earlier > 0)
-        result[order, column] = (cells - mean) * np.sqrt(earlier / (earlier + 1.0))
+        # Rounding must not make a variable of what is constant within units.
+        result[order, column] = (cells - mean) * np.sqrt(earlier / (earlier + 1.0)) * varies[column]
     kept = np.empty(len(values), dtype=bool)
     kept[order] = np.arange(len(values)) > start
     return result, kept

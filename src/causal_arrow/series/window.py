@@ -123,7 +123,7 @@ def window(
             "is too short for so many lags.",
             [Remedy("fewer lags")] if lags > 1 else [],
         )
-    still = _constant_within(values, order, unit_of)
+    still = constant_within(values, order, unit_of)
     lagged = tuple(variable for variable in np.flatnonzero(~still).tolist() if variable not in context)
     if not lagged:
         raise TableError("Expected a variable that changes in time, but every column is constant within its unit.")
@@ -191,7 +191,7 @@ def _as_numbers(times: NDArray[Any]) -> Floats:
     return numbers
 
 
-def _constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
+def constant_within(values: Floats, order: Integers, unit: Integers) -> Bools:
     """The variables that keep one value within each unit; none where there is one unit.  (P,)"""
     constant = np.zeros(values.shape[1], dtype=bool)
     starts = np.flatnonzero(np.diff(unit, prepend=-1))
