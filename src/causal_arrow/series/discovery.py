@@ -144,17 +144,11 @@ class SeriesDiscovery:
         names = list(self.names)
         return in_library(pd.DataFrame(matrix, index=names, columns=names), self.settings.frames, "variable")
 
-    def refine(self, /, *, knowledge: Any = None, **changes: Any) -> SeriesDiscovery:
-        """A new discovery with other knowledge, rules or thresholds; the network does not run again.
+    def refine(self, /, **changes: Any) -> SeriesDiscovery:
+        """Answer again under other knowledge, decoding or display; the network does not run again.
 
-        Parameters
-        ----------
-        knowledge
-            What is known now, in place of what was known before: a `Knowledge`, a mapping or a file. Edges may name
-            lags: "x -> y at lag 0", "x -> y at lags 1 to 3", "x -> y except at lag 1".
-        **changes
-            `decode`, `threshold`, `hidden` and `hidden_threshold`, as in `Arrow`; and arguments of `Knowledge`, such as
-            `roots` or `tiers`, which add to what is known.
+        The changes are those of `Discovery.refine`, without `directions`. Edges in knowledge may name lags: "x -> y at
+        lag 0", "x -> y at lags 1 to 3", "x -> y except at lag 1".
 
         Examples
         --------
@@ -164,7 +158,7 @@ class SeriesDiscovery:
         """
         if "directions" in changes:
             raise ConfigurationError("For a series, directions is a setting of discover and Arrow, not of refine.")
-        answer, settings = refined(self.answer, self.settings, {"knowledge": knowledge, **changes})
+        answer, settings = refined(self.answer, self.settings, changes)
         return replace(self, answer=answer, settings=settings)
 
     def sample(self, n_graphs: int = 1000, random_state: RandomState = 0) -> Bools:
@@ -206,14 +200,8 @@ class SeriesDiscovery:
         """Estimate the change of one variable 0, 1, 2, ... steps after another was raised by one, averaged over graphs.
 
         Each sampled graph adjusts for its own causes of the cause. The 90% interval includes the uncertainty about the
-        graph and the sampling error, which is robust against memory and clustered by unit in panels.
-
-        Parameters
-        ----------
-        steps
-            How far to look ahead.
-        kind
-            "pulse": the cause is raised once and then follows its own course. "step": it stays higher.
+        graph and the sampling error, which is robust against memory and clustered by unit in panels. With the `kind`
+        "pulse" the cause is raised once and then follows its own course, with "step" it stays higher.
 
         Examples
         --------
@@ -282,16 +270,8 @@ class SeriesDiscovery:
     ) -> ExperimentPlan:
         """Advise which variable to randomize at every step, or which hidden cause to measure, to learn most.
 
-        Parameters
-        ----------
-        target
-            None for the whole window graph, or an outcome for its causes.
-        budget
-            How many experiments are carried out together.
-        candidates
-            The variables that can be set; by default all that experiments have not set yet.
-        rows
-            How many steps each experiment will have; by default as many as the series.
+        The `target` is None for the whole window graph, or an outcome for its causes; `budget`, `candidates` and `rows`
+        are those of `Discovery.next_experiment`, with steps for rows.
 
         Examples
         --------
@@ -327,14 +307,9 @@ class SeriesDiscovery:
         return summary.to_html(exports.summarize(self.answer), as_svg(self.answer, adapts=False))
 
     def draw(self, *paths: str | Path, what: str = "summary", ax: Axes | None = None) -> Axes | None:
-        """Draw the summary graph with lags on its edges, or the window graph in columns of time.
+        """Draw the summary graph with lags on its edges, or the window graph in columns of time (`what="window"`).
 
-        Parameters
-        ----------
-        *paths
-            Files to write, by their endings: .png, .svg, .pdf; without any, axes are returned.
-        what
-            "summary" or "window".
+        The files are written by their endings: .png, .svg, .pdf; without any, axes are returned.
 
         Examples
         --------
