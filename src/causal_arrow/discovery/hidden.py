@@ -91,8 +91,6 @@ def on_normal_scores(arranged: Arranged) -> Arranged:
 
     A long table is reduced to the observations that are read one by one. Signs, units and orders do not matter.
     """
-    import pandas as pd
-
     values = arranged.values
     ordered = [
         index for index, column in enumerate(arranged.columns) if column.kind != "category" or len(column.levels) == 2
@@ -100,7 +98,10 @@ def on_normal_scores(arranged: Arranged) -> Arranged:
     ranks = np.stack([hashes_of_ranks(column) for column in values.T], axis=1)
     with np.errstate(over="ignore"):
         rows = mixed(ranks[:, arranged.read]).sum(axis=1, dtype=np.uint64)
-        rows = mixed(rows + mixed(pd.Series(rows).groupby(rows).cumcount().to_numpy(np.uint64)))  # the same row again
+        ascending = rows.argsort(kind="stable")
+        repeats = np.empty_like(rows)  # how often a row has occurred before; without pandas, as bare machines are
+        repeats[ascending] = np.arange(len(rows)) - np.searchsorted(rows[ascending], rows[ascending])
+        rows = mixed(rows + mixed(repeats))
         columns = list(arranged.columns)
         for index in ordered:
             key = mixed(rows ^ ranks[:, index]).sum(dtype=np.uint64)
