@@ -6,7 +6,7 @@ import datetime
 import numbers
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -257,7 +257,6 @@ class _Cells:
         odd = np.flatnonzero(~self.gaps)[~numerals.recognized]
         example, count = shown(str(self.text[odd[0]]), EXAMPLE_LENGTH), len(odd)
         detail = f"{counted(count, 'value')} such as {example} on {self.where(int(odd[0]))}"
-        as_category = [Remedy("kind", (self.name,), "category")] if self.options.categories else []
         if numerals.both_signs:
             others = shown(str(self.present[numerals.recognized][0]), EXAMPLE_LENGTH)
             return self.problem("decimals", f"{detail}, others such as {others}")
@@ -269,19 +268,22 @@ class _Cells:
                     "numbers."
                 )
                 return replace(levels, note=note, warns=True)
-            readable = isinstance(self._category(), NumberColumn)
-            return self.problem("units", numerals.units, *(as_category if readable else []))
+            return self.problem("units", numerals.units, *self._as_category())
         if count < 0.5 * len(self.present):
             markers = list(dict.fromkeys(str(each) for each in self.text[odd]))
             remedies = [Remedy("na", setting=marker) for marker in markers if len(markers) == 1]
-            readable = isinstance(self._category(), NumberColumn)
-            return self.problem("mixed", detail, *remedies, *(as_category if readable else []))
+            return self.problem("mixed", detail, *remedies, *self._as_category())
         if self.options.kind == "number":
             different = set(self.present)
             if are_dates(list(different)):
                 return self.problem("date", f"such as {example}")
-            return self.problem("words", f"such as {example}", *as_category, self._name_the_order(different))
+            return self.problem("words", f"such as {example}", *self._as_category(), self._name_the_order(different))
         return self._detected_levels()
+
+    def _as_category(self) -> list[Remedy]:
+        """Advice to read the column as a category, if it can be read as one."""
+        readable = self.options.categories and isinstance(self._category(), NumberColumn)
+        return [Remedy("kind", (self.name,), "category")] if readable else []
 
     # Levels
 
@@ -320,17 +322,11 @@ class _Cells:
 
     def _in_own_order(self) -> Read:
         """The ranks of ordered categories, of those that occur."""
-        import pandas as pd
-
-        codes, categories = self.column.cat.codes.to_numpy(), self.column.cat.categories
-        nowhere = np.zeros(len(categories), dtype=bool)
-        words, marked = _words(pd.Series(categories, dtype=object), nowhere, self.options.na)
-        missing = self.missing | marked[codes]
-        used = np.unique(codes[~missing])
-        if not len(used):
+        there = set(self.present)
+        if not there:
             return self.problem("empty")
-        ranks = np.where(missing, np.nan, np.searchsorted(used, codes).astype(np.float64))
-        return self._ordered([words[code] for code in used], ranks)
+        words = dict.fromkeys(map(cell_text, self.column.cat.categories))
+        return self._ordered([word for word in words if word in there])
 
     def _in_given_order(self, order: Sequence[str]) -> Read:
         """The ranks of levels that were named in their order, of those that occur."""
@@ -339,18 +335,19 @@ class _Cells:
             near = closest(strange[0], order)
             hint = f", did you mean {near!r}?" if near else ""
             return self.problem("order", f"{shown(strange[0], EXAMPLE_LENGTH)}{hint}")
-        levels = [level for level in order if level in named.values()]
-        return self._ordered(levels, self._codes({word: levels.index(str(level)) for word, level in named.items()}))
+        return self._ordered([level for level in order if level in named.values()], named)
 
-    def _ordered(self, levels: Sequence[str], ranks: Floats) -> Read:
-        """A column with levels in their order, or why there are too many."""
+    def _ordered(self, levels: Sequence[str], named: Mapping[str, str | None] | None = None) -> Read:
+        """A column with levels in their order, which cells may be `named` by other words, or why there are too many."""
         if len(levels) > MAX_LEVELS:
             remedies = [Remedy("kind", (self.name,), "number")] if all(map(is_number, levels)) else []
             return self.problem("steps", counted(len(levels), "level"), *remedies)
         quoted = [repr(level) for level in levels]
         order = " < ".join(quoted if len(quoted) <= 6 else [*quoted[:3], "...", quoted[-1]])
         note = f"Column {self.name!r} is ordered ({order}) and is coded as 0, 1, 2, ..., with equal steps."
-        return NumberColumn(Column(self.name, "ordered", tuple(levels)), ranks, note)
+        ranks = {level: rank for rank, level in enumerate(levels)}
+        codes = self._codes(ranks if named is None else {word: ranks[str(level)] for word, level in named.items()})
+        return NumberColumn(Column(self.name, "ordered", tuple(levels)), codes, note)
 
     def _detected_levels(self) -> Read:
         """The levels of undeclared text: two of them are a yes or no, more a category."""
