@@ -21,7 +21,7 @@ from causal_arrow.graphs import metrics
 from causal_arrow_lab.benchmarks.calibration import edge_reliability
 from causal_arrow_lab.benchmarks.evaluate import describe_machine, evaluate, plan, remaining
 from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-from causal_arrow_lab.benchmarks.methods.isolated import default_folder, install
+from causal_arrow_lab.benchmarks.methods.isolated import default_folder
 from causal_arrow_lab.benchmarks.records import RECORDS_FILE, Record, RecordWriter, read_records
 from causal_arrow_lab.benchmarks.suites import SuiteRow, select_rows, suite
 
@@ -317,7 +317,10 @@ def fake_environment(folder: Path, method: str, script: str) -> MethodOptions:
     """An environment of `method` whose interpreter is a shell script."""
     place = folder / method
     (place / "bin").mkdir(parents=True)
-    (place / "installed.json").write_text(json.dumps({"versions": {method: "0"}}))
+    described = place / "lib" / "python3" / "site-packages" / f"{method}-0.dist-info" / "METADATA"
+    described.parent.mkdir(parents=True)
+    described.write_text(f"Metadata-Version: 2.1\nName: {method}\nVersion: 0\n")
+    (place / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.0\n")
     interpreter = place / "bin" / "python"
     interpreter.write_text(f"#!/bin/sh\n{script}\n")
     interpreter.chmod(interpreter.stat().st_mode | stat.S_IXUSR)
@@ -427,7 +430,7 @@ def test_an_isolated_method_gets_its_table_and_gives_its_answer_through_files(tm
     assert [record.status for record in records] == ["ok", "ok"], records[0].error
     for record, variables in zip(records, (46, 11), strict=True):
         assert record.measures["estimated_edges"] == variables * (variables - 1) / 2
-        assert record.versions == {"sdcd": "0"}
+        assert record.versions == {"sdcd": "0", "python": "3.11.0"}
 
 
 def test_environments_live_in_the_cache_unless_said_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -436,27 +439,6 @@ def test_environments_live_in_the_cache_unless_said_otherwise(monkeypatch: pytes
     monkeypatch.delenv("CAUSAL_ARROW_ENVIRONMENTS")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert default_folder().parts[-2:] == ("causal-arrow", "environments")
-
-
-def test_installing_refuses_what_needs_no_environment_and_what_is_not_one(tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match="Those that do: sdcd"):
-        install("boss", tmp_path)
-    (tmp_path / "sdcd").mkdir()
-    (tmp_path / "sdcd" / "thesis.txt").write_text("mine")
-    with pytest.raises(BenchmarkError, match="found other files"):
-        install("sdcd", tmp_path)
-    assert (tmp_path / "sdcd" / "thesis.txt").exists()
-
-
-@POSIX_ONLY
-def test_a_failed_installation_says_why_and_does_not_count(tmp_path: Path) -> None:
-    interpreter = tmp_path / "python"
-    interpreter.write_text("#!/bin/sh\necho 'ERROR: No matching distribution found' >&2\nexit 1\n")
-    interpreter.chmod(0o755)
-    with pytest.raises(BenchmarkError, match="No matching distribution found"):
-        install("sdcd", tmp_path / "environments", str(interpreter), say=lambda line: None)
-    with pytest.raises(BenchmarkError, match="--install sdcd"):
-        prepare("sdcd", MethodOptions(environments=tmp_path / "environments"))
 
 
 # What a user can say

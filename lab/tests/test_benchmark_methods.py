@@ -328,7 +328,7 @@ def test_weights_are_called_by_the_last_name_that_may_differ(source: str, label:
         ("bos", "Choose from: arrow"),
         ("boss:fast", "nothing after a colon"),
         ("arrow:/nowhere", "No model '/nowhere'"),
-        ("sdcd", "causal-arrow-lab benchmark --install sdcd"),
+        ("sdcd", "python3.11 -m venv .* install 'sdcd==0.1.4'"),
     ],
 )
 def test_a_method_that_cannot_be_run_says_what_to_do(name: str, words: str, tmp_path: Path) -> None:

@@ -54,7 +54,6 @@ KINDS: dict[str, dict[str, Maker]] = {
             world.pick("tpu", "", "cuda:99", "x" * 300),
         ],
         "benchmark_scale": lambda world: ["benchmark", "limit", "--scale", world.pick("raw", "", "LOG", "a\nb")],
-        "install": lambda world: ["benchmark", "--install", world.pick("none", "", "arrow")],
         "suites_of_two_kinds": _arguments("benchmark", "effects/linear", "networks/ECOLI70"),
         "method_of_another_suite": lambda world: [
             "benchmark",

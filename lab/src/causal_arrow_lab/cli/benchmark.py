@@ -38,33 +38,28 @@ def benchmark(
         Literal["auto", "given", "log"],
         typer.Option(help="How arrow reads skewed positive columns: both ways, as given, or their logarithms."),
     ] = "auto",
-    install: Annotated[
-        list[str] | None, typer.Option(help="Make the environment of a method, and run nothing.", metavar="METHOD")
+    environments: Annotated[
+        Path | None, typer.Option(help="Folder of environments of methods whose packages conflict with these.")
     ] = None,
-    python: Annotated[str | None, typer.Option(help="With --install: the interpreter of the environment.")] = None,
-    environments: Annotated[Path | None, typer.Option(help="Folder of such environments.")] = None,
 ) -> None:
     """Run causal discovery methods over benchmark suites. It can be stopped: the same command continues."""
     from causal_arrow_lab.benchmarks.evaluate import run_benchmark, usable_cores
-    from causal_arrow_lab.benchmarks.methods import MethodOptions, isolated
+    from causal_arrow_lab.benchmarks.methods import MethodOptions
     from causal_arrow_lab.network.devices import resolve_device
 
-    if install:
-        for method in install:
-            isolated.install(method, environments, python, say=typer.echo)
-    elif not suites:
+    if not suites:
         _list_suites_and_methods()
-    else:
-        run_benchmark(
-            suites,
-            methods,
-            MethodOptions(environments, str(resolve_device(device)), scale),
-            datasets=datasets,
-            output=output,
-            timeout=timeout,
-            processes=jobs or usable_cores(),
-            retry=retry,
-        )
+        return
+    run_benchmark(
+        suites,
+        methods,
+        MethodOptions(environments, str(resolve_device(device)), scale),
+        datasets=datasets,
+        output=output,
+        timeout=timeout,
+        processes=jobs or usable_cores(),
+        retry=retry,
+    )
 
 
 def _list_suites_and_methods() -> None:
@@ -90,7 +85,6 @@ EXAMPLES = {
         "causal-arrow-lab benchmark all --device cuda",
         "causal-arrow-lab benchmark effects --methods arrow,true-graph,dowhy,ida-pc,regression --datasets 50",
         "causal-arrow-lab benchmark experiments --methods arrow,chance,degree --datasets 50",
-        "causal-arrow-lab benchmark --install sdcd",
     )
 }
 """Commands to show in the help."""

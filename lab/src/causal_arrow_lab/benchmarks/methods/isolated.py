@@ -1,11 +1,7 @@
 """SDCD in a separate environment, because its packages conflict with ours: tables and answers are npz files.
 
-    folder/
-      sdcd/              a virtual environment
-        installed.json   written last: the installed versions. Without it the installation was interrupted.
-        install.log      the output of pip
-
-The folder is in the user's cache, unless `--environments` or CAUSAL_ARROW_ENVIRONMENTS names another.
+The environment is the folder `sdcd` in the user's cache, unless `--environments` or CAUSAL_ARROW_ENVIRONMENTS names
+another place for such folders. Who has none is told how to make it.
 """
 
 from __future__ import annotations
@@ -13,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,11 +29,8 @@ from causal_arrow_lab.benchmarks.datasets import FloatArray
 from causal_arrow_lab.benchmarks.methods.protocol import Estimate, Method, MethodOptions, Solve, refuse_argument
 
 WORKER_SCRIPT = Path(__file__).with_name("isolated_worker.py")
-METHOD = "sdcd"
-SETTINGS = {"standardized": True}
-# wandb, which SDCD imports, needs pkg_resources, which setuptools 81 dropped. With the torch version of this
-# installation pip reuses the build that it has already fetched instead of another of several gigabytes.
-REQUIREMENTS = ("sdcd==0.1.4", "setuptools<81", "torch=={torch}")
+# wandb, which SDCD imports, needs pkg_resources, which setuptools 81 dropped.
+REQUIREMENTS = "'sdcd==0.1.4' 'setuptools<81' 'torch=={torch}'"
 REPORTED = ("sdcd", "torch", "numpy")
 """Distributions whose versions belong in a record."""
 
@@ -49,97 +43,32 @@ def default_folder() -> Path:
 
 
 def prepare_isolated(name: str, argument: str, options: MethodOptions) -> Method:
-    """A method whose environment must be installed; BenchmarkError with the command that does it."""
+    """A method whose environment is there; BenchmarkError with the commands that make it."""
     refuse_argument(name, argument)
     directory = Path(options.environments or default_folder()) / name
-    try:
-        versions = json.loads((directory / "installed.json").read_text(encoding="utf-8"))["versions"]
-    except FileNotFoundError as error:
+    scripts = directory / ("Scripts" if sys.platform == "win32" else "bin")
+    packages = [str(path) for path in (*directory.glob("lib/python*/site-packages"), directory / "Lib/site-packages")]
+    versions = {found.name: found.version for found in metadata.distributions(path=packages) if found.name in REPORTED}
+    if name not in versions:
+        # 2.13.0+cpu is published as 2.13.0: with the same version pip reuses what it has already fetched.
+        torch = metadata.version("torch").partition("+")[0]
         raise BenchmarkError(
-            f"The method {name} runs in a separate environment, and there is none at {directory}. "
-            f"Make it with: causal-arrow-lab benchmark --install {name}"
-        ) from error
-    return Method(name, SETTINGS, versions, lambda: start_isolated(name, worker_command(directory)))
-
-
-def worker_command(directory: Path) -> list[str]:
-    """The command that runs the worker script in an environment."""
-    return [str(_interpreter(directory)), "-I", str(WORKER_SCRIPT)]
-
-
-def worker_variables() -> dict[str, str]:
-    """Environment variables of such a process: ours, except those that lead to our packages."""
-    return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
-
-
-def install(
-    method: str, folder: Path | None = None, python: str | None = None, say: Callable[[str], None] = print
-) -> Path:
-    """Make the environment of a method, replacing an older one, and return its folder.
-
-    `python` is the interpreter to build on.
-    """
-    if method != METHOD:
-        raise BenchmarkError(f"The method {method!r} needs no separate environment. Those that do: {METHOD}.")
-    directory = (folder or default_folder()) / method
-    if directory.exists() and not (directory / "pyvenv.cfg").exists() and any(directory.iterdir()):
-        raise BenchmarkError(
-            f"Expected an environment in {directory}, found other files. Choose another --environments folder."
+            f"The method {name} runs in a separate environment, and there is none at {directory}. Make it with Python "
+            f"3.9 to 3.11: python3.11 -m venv {directory} && {scripts / 'pip'} install "
+            + REQUIREMENTS.format(torch=torch)
         )
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    log = directory / "install.log"
-    say(f"Making an environment for {method} in {directory}")
-    _run([python or sys.executable, "-m", "venv", str(directory)], log)
-    # 2.13.0+cpu is published as 2.13.0.
-    torch = metadata.version("torch").partition("+")[0]
-    requirements = [requirement.format(torch=torch) for requirement in REQUIREMENTS]
-    say(f"Installing {', '.join(requirements)}")
-    _run([str(_interpreter(directory)), "-m", "pip", "install", "--disable-pip-version-check", *requirements], log)
-    say("Trying to import it")
-    _run([*worker_command(directory), "--check"], log)
-    program = (
-        "import json, platform, sys; from importlib.metadata import version; "
-        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
-    )
-    command = [str(_interpreter(directory)), "-I", "-c", program, *REPORTED]
-    versions = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    (directory / "installed.json").write_text(json.dumps({"versions": versions}), encoding="utf-8")
-    say(f"{method} is ready: {', '.join(f'{name} {version}' for name, version in versions.items())}")
-    return directory
-
-
-def _run(command: list[str], log: Path) -> None:
-    with log.open("ab") as output:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=worker_variables(),
-                check=False,
-            )
-        except OSError as error:
-            raise BenchmarkError(f"Cannot run {command[0]}: {error.strerror}.") from error
-    if done.returncode:
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR") or "Error:" in line] or lines
-        reason = errors[-1].strip() if errors else f"exit status {done.returncode}"
-        raise BenchmarkError(
-            f"The environment for {METHOD} could not be made: {reason} (all of it in {log}). It is known to work with "
-            "Python 3.9 to 3.11 (pandas 1); another interpreter is chosen with --python."
-        )
-
-
-def _interpreter(directory: Path) -> Path:
-    return directory / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = re.search(r"^version = (.+)$", (directory / "pyvenv.cfg").read_text(), re.MULTILINE)
+    command = [str(scripts / "python"), "-I", str(WORKER_SCRIPT)]
+    start = partial(start_isolated, name, command)
+    return Method(name, {"standardized": True}, {**versions, "python": python[1] if python else ""}, start)
 
 
 def start_isolated(name: str, command: list[str]) -> Solve:
     """Start the process, which ends when its standard input closes."""
     folder = tempfile.TemporaryDirectory(prefix=f"causal-arrow-{name}-")
-    process = Conversation(command, worker_variables())
+    # Without what leads to our packages.
+    ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    process = Conversation(command, {key: value for key, value in os.environ.items() if key not in ours})
 
     def wait() -> None:
         reply = process.reply()

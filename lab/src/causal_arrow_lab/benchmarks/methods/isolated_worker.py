@@ -1,7 +1,6 @@
 """Run SDCD inside its separate environment: tables in, answers out, as npz files.
 
-The interpreter of that environment runs this file; it has numpy and the method's package, but no causal_arrow. With
-`--check` it only tries to import the method.
+The interpreter of that environment runs this file; it has numpy and the method's package, but no causal_arrow.
 
 One JSON line comes in for each table, {"input": PATH, "output": PATH}, and one goes out, {"status": "ok"} or
 {"status": "failed", "error": SENTENCE}. The input holds `data` (N, P), the output `adjacency` and `scores`, (P, P)
@@ -11,7 +10,6 @@ input does.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -92,9 +90,6 @@ def converse() -> tuple[SimpleQueue[dict[str, Any]], Callable[[dict[str, Any]], 
 
 
 def main() -> None:
-    if "--check" in sys.argv:
-        importlib.import_module("sdcd.models")
-        return
     requests, say = converse()
     solve = start_sdcd()
     say({"status": "ready"})
