@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import json
 import math
 import secrets
 import socket
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from causal_arrow.errors import ConfigurationError, TableError
@@ -71,9 +71,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         refusal = self._refusal(scope)
@@ -81,7 +79,8 @@ class Guard:
             most = math.inf if scope["path"] == UPLOADS else MAX_REQUEST
             await self.app(scope, _bounded(receive, most), send_with_headers)
         else:
-            await _refuse(*refusal, send_with_headers)
+            status, sentence = refusal
+            await JSONResponse({"message": sentence}, status)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and sentence for a request that is not answered."""
@@ -93,12 +92,11 @@ class Guard:
             name = ""
         if self.token is None and not is_loopback(name):
             return 421, "This server answers only to its own address, such as http://127.0.0.1:8765."
-        origin = headers.get("origin")
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        in_api = scope["path"].startswith(API)
+        of_another_site = headers.get("origin", f"http://{host}") not in (f"http://{host}", f"https://{host}")
+        if of_another_site or (headers.get("sec-fetch-site") == "cross-site" and in_api):
             return 403, "Pages of other sites may not use this server."
-        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith(API):
-            return 403, "Pages of other sites may not use this server."
-        if self.token is not None and scope["path"].startswith(API):
+        if self.token is not None and in_api:
             given = headers.get("authorization", "").removeprefix("Bearer ")
             if not secrets.compare_digest(given.encode(), self.token.encode()):
                 return 401, "This server needs its token: open the address that it printed when it started."
@@ -131,13 +129,6 @@ def _bounded(receive: Receive, most: float) -> Receive:
         return message
 
     return next_message
-
-
-async def _refuse(status: int, sentence: str, send: Send) -> None:
-    body = json.dumps({"message": sentence}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 HEADER_SECONDS = 8.0

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from causal_arrow.discovery import saved
 from causal_arrow.discovery.answer import Answer
@@ -26,7 +26,7 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory, as_frame, source_columns
 from causal_arrow.tables.table import Table
 from causal_arrow.web.messages import ReadingChoices
-from causal_arrow.web.sessions import MAX_KEPT, MAX_QUESTIONS, EffectAsked, KeptAnswer, Session, read_off
+from causal_arrow.web.sessions import MAX_QUESTIONS, EffectAsked, Session, read_off
 
 ENDING = saved.ENDING
 Text = Annotated[str, Field(max_length=1000)]
@@ -60,27 +60,17 @@ def table_of(found: Discovery) -> Table | None:
 
 class _Kept(BaseModel):
     name: Text
-    answer: dict[str, Any]
+    answer: Annotated[Any, AfterValidator(Answer.from_dict)]
 
 
-class _Rest(BaseModel):
-    """The content of a work file besides the discovery."""
+class Work(BaseModel):
+    """The checked content of a work file: the parts of its discovery, and what the page adds to them."""
 
     name: Text = ""
     example: Text = ""
     questions: list[EffectAsked] = []
     kept: list[_Kept] = []
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """Check the content of a work file."""
-
-    name: str
-    example: str
-    parts: saved.Parts
-    questions: list[EffectAsked]
-    kept: list[KeptAnswer]
+    parts: Annotated[Any, Field(exclude=True)] = None  # saved.Parts
 
 
 def read_work(content: bytes, name: str) -> Work:
@@ -93,13 +83,11 @@ def read_work(content: bytes, name: str) -> Work:
         except ConfigurationError as error:
             raise ConfigurationError(error.message.replace(str(path), name).replace(path.name, name)) from error
     try:
-        rest = _Rest.model_validate(parts.work)
-        answers = [(each.name, Answer.from_dict(each.answer)) for each in rest.kept[-MAX_KEPT:]]
+        work = Work.model_validate(parts.work)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(f"The work in '{name}' is damaged or was changed by hand.") from error
-    kept = [KeptAnswer(number, name, answer) for number, (name, answer) in enumerate(answers, 1)]
-    title = rest.name or f"{Path(name).stem}.csv"
-    return Work(title, rest.example, parts, rest.questions[-MAX_QUESTIONS:], kept)
+    work.name, work.parts = work.name or f"{Path(name).stem}.csv", parts
+    return work
 
 
 def session_of(work: Work, settings: Settings) -> Session:
@@ -128,8 +116,9 @@ def take_up(session: Session, work: Work, table: Table | None, settings: Setting
     session.found = Discovery(alone, table, work.parts.report, choices)
     session.argued, session.choices, session.asked = session.found.with_answer(work.parts.answer), choices, choices
     session.example = work.example
-    session.questions, session.kept = list(work.questions), list(work.kept)
-    session.numbers = len(session.kept)
+    session.questions = work.questions[-MAX_QUESTIONS:]
+    for each in work.kept:
+        session.keep(each.answer, each.name)
 
 
 TABLE = ".table"
