@@ -96,11 +96,9 @@ def moved_after(
     weights -= np.logaddexp(scores[second], np.concatenate([masses, everything], axis=1))
     weights[np.arange(orders.shape[1]) < position[early, first, None]] = -np.inf
     places = (weights + gumbel(generator, weights.shape)).argmax(axis=1)
-    ranks = np.concatenate([np.tile(np.arange(others.shape[1]), (len(moving), 1)), places[:, None] - 0.5], axis=1)
-    found = np.concatenate([others, np.full((len(moving), 1), second)], axis=1)
-    moved = orders.copy()
-    moved[early] = np.take_along_axis(found, ranks.argsort(axis=1), axis=1)
-    return np.asarray(moved)
+    moved: Integers = orders.copy()
+    moved[early] = _inserted(others, second, places)
+    return moved
 
 
 def precedence_probabilities(scores: Floats, penalty: Floats) -> Floats:
@@ -573,11 +571,16 @@ def _reinserted(
     else:
         position = price.argmin(axis=1)
         chances = (np.arange(p) >= position[:, None]).astype(np.float64)
-    moved = np.empty_like(orders)
-    here = np.arange(p) == position[:, None]
-    moved[here] = variable
-    moved[~here] = others.reshape(-1)
-    return moved, others, chances[:, :-1]
+    return _inserted(others, variable, position), others, chances[:, :-1]
+
+
+def _inserted(others: Integers, variable: int, position: Integers) -> Integers:
+    """The orders with a variable in these positions (C,).  (C, P)"""
+    orders = np.empty((len(others), others.shape[1] + 1), dtype=np.intp)
+    here = np.arange(orders.shape[1]) == position[:, None]
+    orders[here] = variable
+    orders[~here] = others.reshape(-1)
+    return orders
 
 
 def mass_from(placed_scores: Floats, later_mass: float) -> Floats:

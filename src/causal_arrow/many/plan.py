@@ -30,7 +30,6 @@ from causal_arrow.tables import ENDINGS
 from causal_arrow.tables.options import READ_OPTIONS
 from causal_arrow.text import closest, counted, listed, reason, shown
 
-COMPRESSED = ".gz"
 MAX_NAME_BYTES = 200  # with room for an ending
 MANIFEST_FIELDS = ("table", "name", "decode", "threshold", "knowledge", "scale", *READ_OPTIONS)
 MANIFEST_ENDINGS = (".csv", ".json", ".tsv", ".txt")
@@ -105,7 +104,7 @@ def _files(path: Path) -> list[Path]:
 
 def _name_of(file: Path) -> str:
     """The name of a file without its ending."""
-    return Path(file.stem).stem if file.suffix.lower() == COMPRESSED else file.stem
+    return Path(file.stem).stem if file.suffix.lower() == ".gz" else file.stem
 
 
 def _check_names(entries: Sequence[Entry]) -> None:
@@ -216,7 +215,7 @@ def _value(field: str, cell: str, where: str) -> Any:
     parse, example = _FORMS.get(form, (str, ""))
     try:
         return parse(cell)
-    except ValueError:
+    except (KeyError, ValueError):
         raise ConfigurationError(f"Expected {field} as {example} in {where}, got {shown(cell)}.") from None
 
 
@@ -236,9 +235,7 @@ def _orders(cell: str) -> dict[str, list[str]]:
 
 
 def _yes_or_no(cell: str) -> bool:
-    if cell.lower() not in ("true", "false", "yes", "no"):
-        raise ValueError
-    return cell.lower() in ("true", "yes")
+    return {"true": True, "yes": True, "false": False, "no": False}[cell.lower()]
 
 
 _FORMS: dict[str, tuple[Callable[[str], Any], str]] = {
