@@ -369,6 +369,7 @@ def interrupting(folder: Path, module: str, code: str) -> dict[str, str]:
 def test_ctrl_c_while_packages_load_is_silent(
     how: str, module: str, command: list[str], start: list[str], tmp_path: Path
 ) -> None:
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     environment = interrupting(tmp_path, module, INTERRUPTED_IMPORTS[how])
     done = subprocess.run(
         [sys.executable, *start, *command], capture_output=True, text=True, env=environment, cwd=tmp_path

@@ -142,7 +142,7 @@ class Kept:
     python: tuple[str, ...]
 
     def answered(self, answer: str, line: str, caveats: Sequence[str] = (), **more: Any) -> Answered:
-        """What a tool says about the graph; `line` is the Python for it."""
+        """An answer about the graph, with its caveats and the Python for it, which ends with `line`."""
         caveats = [*caveats, *_caveats(self.found)]
         return {"graph": self.name, "answer": answer, **more, "caveats": caveats, "python": self.lines(line)}
 
@@ -162,7 +162,7 @@ class Desk:
 
     @property
     def able(self) -> Abilities:
-        """What the network of the server reads."""
+        """The parts of a table that the network of this server reads."""
         return abilities(self.settings.model, ready_model(self.settings.model, self.settings.device))
 
     def open(self, path: str, reading: Reading | None, **more: Any) -> tuple[OpenedFile, Settings, str]:

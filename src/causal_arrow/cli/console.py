@@ -1,4 +1,4 @@
-"""What commands print, as text or as JSON, and where they write files."""
+"""The output of commands: text, JSON, and the files that an option names."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
 
 
 def _print_footer(destination: Destination, answer: Any, seconds: float) -> None:
-    """How long it took and what was written, on standard error."""
+    """Say on standard error how long it took and which files were written."""
     screen, names = console(stderr=True), destination.names
     screen.print(f"{seconds:.1f} s with {answer.model}", style="dim")
     if names:

@@ -66,7 +66,7 @@ class OptionList:
     build: Callable[..., Any]
 
     def built(self, values: dict[str, Any]) -> Any:
-        """What a command gets for the list; its options are taken out of the values."""
+        """The value that a command gets for the list; its options are taken out of the values."""
         return self.build(**{each.name: values.pop(each.name) for each in self.parameters})
 
     @property
@@ -421,7 +421,7 @@ PICTURE_ENDINGS = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True)
 class Output:
-    """How a command gives its answer: as text or as JSON, and drawn to a file if one is named."""
+    """The output of an answer: text or JSON, and a picture if a file for it is named."""
 
     as_json: bool
     plot: Path | None = None
@@ -460,5 +460,5 @@ OUTPUT: Any = OptionList(
     ),
     build=Output,
 )
-"""How to give the answer to a question, as Output."""
+"""Options for the output of an answer, as Output."""
 JSON_OUTPUT: Any = OUTPUT.only("as_json")  # the same without a picture

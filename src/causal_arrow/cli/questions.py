@@ -14,9 +14,8 @@ from causal_arrow.text import capitalized, counted, listed
 
 if TYPE_CHECKING:
     from causal_arrow.discovery.causes import ProbableCauses
-    from causal_arrow.discovery.effects.effect import Effect
+    from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
-    from causal_arrow.discovery.effects.ranking import Effects
     from causal_arrow.discovery.settings import Settings
 
 
@@ -146,8 +145,7 @@ def _print_effect(effect: Effect, show: int, groups: Any) -> None:
 
 
 def _print_effects(effects: Effects, show: int) -> None:
-    from causal_arrow.discovery.effects.effect import MIN_MENTIONED
-    from causal_arrow.discovery.effects.ranking import nothing_found, reasons_for_none
+    from causal_arrow.discovery.effects.effect import MIN_MENTIONED, nothing_found, reasons_for_none
 
     screen = console()
     frame = effects.to_frame()

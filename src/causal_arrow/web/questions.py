@@ -326,7 +326,7 @@ def _independences(test: Falsification) -> list[Facts]:
 
 
 def _equivalence(edges: int, reversible: int) -> str:
-    """What independences can decide of the directions, in a sentence."""
+    """The directions that independences cannot decide, in a sentence."""
     if not edges:
         return "The graph has no edge."
     if not reversible:
