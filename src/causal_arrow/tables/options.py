@@ -145,17 +145,7 @@ class ReadOptions:
             object.__setattr__(self, name, value)
 
     def changed(self, **changes: Any) -> ReadOptions:
-        """Change some of the options; ConfigurationError for an unknown name.
-
-        Parameters
-        ----------
-        **changes
-            New values by the names of the options.
-
-        Returns
-        -------
-        ReadOptions
-            A new object; this one stays as it is.
+        """Change some of the options, by name, in a new object; ConfigurationError for an unknown name.
 
         Examples
         --------

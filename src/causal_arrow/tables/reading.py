@@ -72,7 +72,8 @@ def read_table(
 ) -> Table:
     """Read the table in a file, a data frame or an array, ready for the network.
 
-    Rows without any value are left out, and a finding says how many there were.
+    Its `columns` say what kind of values each variable has, its `findings` what was noticed. Rows without any value are
+    left out. A TableError names every problem that stands in the way, and what to do.
 
     Parameters
     ----------
@@ -91,16 +92,6 @@ def read_table(
         Called with the stage and the share of it that is done, while a long file is read.
     **changes
         Options by name, such as `drop` or `missing`: they are described under `ReadOptions`.
-
-    Returns
-    -------
-    Table
-        Its `columns` say what kind of values each variable has, its `findings` what was noticed.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be used as it is. The message names every problem and what to do.
 
     Examples
     --------

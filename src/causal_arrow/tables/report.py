@@ -134,7 +134,7 @@ class TableReport(Readable):
 def inspect_table(
     table: Table, training_range: TrainingRange | None = None, abilities: Abilities = ANY_TABLE
 ) -> TableReport:
-    """Check a table for what may mislead.
+    """Check a table for what may mislead; the report has the most serious findings first.
 
     Parameters
     ----------
@@ -144,11 +144,6 @@ def inspect_table(
         The sizes of tables that the network has learned from; without it, nothing is said about them.
     abilities
         What the network that will read the table can read besides numbers.
-
-    Returns
-    -------
-    TableReport
-        The findings, the most serious first.
 
     Examples
     --------

@@ -33,12 +33,11 @@ better guess."""
 
 
 def log_candidates(values: Floats) -> Bools:
-    """The columns worth a log transform: values share a sign and look log-normal rather than normal.
+    """The columns worth a log transform: values share a sign and look log-normal rather than normal.  (P,)
 
-    (P,) A column of negative numbers is judged, and its logarithms are taken, without the sign.
-    By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units do not matter.
+    By the likelihood of Box and Cox (1964), their λ = 0 against λ = 1. Units and missing values do not matter.
     """
-    return np.array([_is_nearer_to_log_normal(column) for column in values.T], dtype=bool)
+    return np.array([_is_nearer_to_log_normal(column[~np.isnan(column)]) for column in values.T], dtype=bool)
 
 
 def _is_nearer_to_log_normal(column: Floats) -> bool:

@@ -189,13 +189,7 @@ class Table:
     @cached_property
     def log_candidates(self) -> Bools:
         """True for variables worth a log transform: numbers that are skewed and share a sign.  (P,)"""
-        return np.array(
-            [
-                column.kind == "number" and bool(log_candidates(values[~np.isnan(values), None])[0])
-                for column, values in zip(self.columns, self.values.T, strict=True)
-            ],
-            dtype=bool,
-        )
+        return log_candidates(self.values) & np.array([column.kind == "number" for column in self.columns], dtype=bool)
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
