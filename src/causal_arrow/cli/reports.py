@@ -99,11 +99,8 @@ def compare(
         pairs_of = dict(zip(("first", "second"), hidden, strict=True))
         print_json({"measures": numbers, "edges": counts, **differences, "hidden_causes": pairs_of})
         return
-    console().print(
-        f"{counted(len(truth.names), 'variable')}; {counted(counts[0], 'edge')} in {first.name}, {counts[1]:,} in "
-        f"{second.name}\n",
-        style="bold",
-    )
+    sizes = f"{counted(counts[0], 'edge')} in {first.name}, {counts[1]:,} in {second.name}"
+    console().print(f"{counted(len(truth.names), 'variable')}; {sizes}\n", style="bold")
     rows = [(name, _shown(measures[name]), meaning) for name, meaning in MEASURES.items()]
     print_table(("measure", "value", "meaning"), rows, numbers=("value",))
     for kind, edges in differences.items():
@@ -125,10 +122,7 @@ def _print_pairs(kind: str, pairs: Sequence[tuple[str, str]], arrow: str) -> Non
 def _hidden_causes(
     ours: Sequence[tuple[str, str]] | None, theirs: Sequence[tuple[str, str]] | None, first: str, second: str
 ) -> dict[str, list[tuple[str, str]]]:
-    """Pairs with a hidden cause in both graphs and in one of them, or in the only graph that states any.
-
-    Both lists are in the order of the same variables.
-    """
+    """Pairs with a hidden cause in both graphs and in one of them, or in the only graph that states any."""
     if ours is None or theirs is None:
         silent, pairs = (first, theirs) if ours is None else (second, ours)
         return {f"hidden common causes, not stated in {silent}": list(pairs or [])}
@@ -163,9 +157,9 @@ def models(as_json: options.AsJson = False) -> None:
         described[name] = {
             "folder": str(folder),
             "megabytes": round((folder / WEIGHTS_FILE).stat().st_size / 1e6, 1),
-            "parameters": config.get("parameters"),
-            "encoder": config.get("model", {}).get("encoder"),
-            "training": config.get("extra", {}),
+            "parameters": config["parameters"],
+            "encoder": config["model"]["encoder"],
+            "training": config["extra"],
         }
     if as_json:
         print_json({"models": described, "limits": LIMITS})
@@ -174,22 +168,14 @@ def models(as_json: options.AsJson = False) -> None:
     for name, facts in described.items():
         size = f"{facts['parameters']:,} parameters, {facts['megabytes']} MB, {facts['encoder']} encoder"
         screen.print(Text(name, style="bold"), f" {size}")
-        for line in _training_lines(facts["training"].get("training", {})):
+        for line in _training_lines(facts["training"]["training"]):
             screen.print(f"  {line}")
         screen.print(f"  {facts['folder']}", style="dim")
-    if described:
-        screen.print(f"\n{CHOICE}\n\n{LIMITS}")
-    else:
-        screen.print(
-            "No models are bundled with this installation: give `discover` a folder or a file with --model.\n\n"
-            f"{LIMITS}"
-        )
+    screen.print(f"\n{CHOICE}\n\n{LIMITS}")
 
 
 def _training_lines(record: dict[str, Any]) -> list[str]:
     """Lines for people on how a model was trained and how it did on fresh tasks."""
-    if not record:
-        return ["no record of its training"]
     tasks, shapes = record["task_distribution"], record["shapes"]
     seen = record["tasks"] + sum(run["tasks"] for run in record.get("earlier", []))
     without = f" without {', '.join(tasks['without'])}" if tasks["without"] else ""
