@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.experiments import ExperimentPlan
-from causal_arrow.discovery.effects.planning import (
+from causal_arrow.discovery.effects.experiments import (
+    ExperimentPlan,
     Responses,
     as_standardized,
     expected_responses,

@@ -30,7 +30,7 @@ RESULTS = (
     "discovery.answer.HiddenCause",
     "discovery.causes.ProbableCauses",
     "discovery.effects.effect.Effect",
-    "discovery.effects.ranking.Effects",
+    "discovery.effects.effect.Effects",
     "discovery.effects.experiments.Experiment",
     "discovery.effects.experiments.ExperimentPlan",
     "discovery.effects.falsification.Falsification",

@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from causal_arrow.discovery.effects.effect import Effect
+    from causal_arrow.discovery.effects.effect import Effect, Effects
     from causal_arrow.discovery.effects.experiments import ExperimentPlan
     from causal_arrow.discovery.effects.falsification import Falsification
-    from causal_arrow.discovery.effects.ranking import Effects
     from causal_arrow.discovery.second_opinion import SecondOpinion
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -491,7 +490,7 @@ class Discovery:
         >>> print(plan.best)
         randomize drug
         """
-        from causal_arrow.discovery.effects.planning import plan_experiments
+        from causal_arrow.discovery.effects.experiments import plan_experiments
 
         budget = check_count("budget", budget)
         if rows is not None:
@@ -520,7 +519,7 @@ class Discovery:
         >>> after.path_probability("stay", "drug")
         0.0
         """
-        from causal_arrow.discovery.effects.planning import knowledge_from
+        from causal_arrow.discovery.effects.experiments import knowledge_from
 
         self.answer.index_of(variable)
         read = self._read_like(rows, needs_environments=False)

@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.effects.experiments import ExperimentPlan
-from causal_arrow.discovery.effects.planning import (
+from causal_arrow.discovery.effects.experiments import (
     MAX_CELLS,
     MIN_GRAPHS,
+    ExperimentPlan,
     about_graph,
     as_standardized,
     expected_responses,

@@ -24,7 +24,7 @@ from causal_arrow.discovery.effects.adjustment import (
     instruments,
     most_frequent_first,
 )
-from causal_arrow.discovery.effects.effect import LEVEL, Effect, Order, RowEffects, SetEffect
+from causal_arrow.discovery.effects.effect import LEVEL, Effect, Effects, Order, RowEffects, SetEffect
 from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import (
     WEAK,
@@ -55,7 +55,6 @@ from causal_arrow.discovery.effects.questions import (
     of_experiments,
     with_ends,
 )
-from causal_arrow.discovery.effects.ranking import Effects
 from causal_arrow.errors import ConfigurationError, KnowledgeError, Remedy, TableError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.graphs.knowledge import Knowledge

@@ -359,7 +359,7 @@ def by_advice(
     together: int = 1,
 ) -> list[str]:
     """Follow the advice of `next_experiment`."""
-    from causal_arrow.discovery.effects.planning import plan_experiments
+    from causal_arrow.discovery.effects.experiments import plan_experiments
 
     plan = plan_experiments(
         answer, task.table, graphs, budget=together, candidates=left, rows=EXPERIMENTAL_OBSERVATIONS, random=generator
@@ -392,7 +392,7 @@ def prepare_policy(name: str, argument: str, options: MethodOptions, *, choose: 
 
 def start_policy(source: str, choose: Choose) -> Any:
     """Choose, carry out and learn from five experiments."""
-    from causal_arrow.discovery.effects.planning import knowledge_from
+    from causal_arrow.discovery.effects.experiments import knowledge_from
 
     model = loaded(source)
 
