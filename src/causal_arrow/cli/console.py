@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +114,7 @@ OTHER_ENDING = re.compile(
     r"ya?ml|toml|net|gz|zip)"
 )
 """Endings of names that are not meant as folders."""
+LIKE = {".gv": ".dot", ".dagitty": ".txt", ".pdf": ".svg"}  # other endings of the same content
 MIN_ENDING = 3
 """Letters of an ending that may be misspelled: with fewer, as in run.v2, a slip cannot be distinguished from a name."""
 
@@ -125,14 +126,21 @@ class Destination:
     output: Path | None
     table: Path
     overwrite: bool
-    by_ending: Mapping[str, str]  # the content of a file, by the ending of its name
-    in_folder: Sequence[str]  # the names of all files, for a folder
+    files: Sequence[str]  # the names of all files, for a folder
 
     def __post_init__(self) -> None:
         if self.output is not None:
             if not self.is_one_file:
                 self._refuse_other_endings(self.output)
             check_output(self.folder, self.names, self.overwrite)
+
+    @cached_property
+    def by_ending(self) -> dict[str, str]:
+        """The name of the file that an output with this ending stands for: the first that has it."""
+        first: dict[str, str] = {}
+        for name in self.files:
+            first.setdefault(Path(name).suffix, name)
+        return first | {other: first[ending] for other, ending in LIKE.items() if ending in first}
 
     @cached_property
     def is_one_file(self) -> bool:
@@ -165,7 +173,7 @@ class Destination:
         """The names of the files."""
         if self.output is None:
             return []
-        return [self.output.name] if self.is_one_file else list(self.in_folder)
+        return [self.output.name] if self.is_one_file else list(self.files)
 
     def write(self, write: Callable[[str, Path], None]) -> None:
         """Write the files with a function of the content's name, such as graph.svg, and the path."""

@@ -32,34 +32,8 @@ if TYPE_CHECKING:
 OPINION_PICTURE = "second-opinion.svg"
 TEXTS = ("graph.json", "edges.csv", "graph.graphml", "graph.gml", "graph.dot", "graph.dagitty.txt")
 PICTURES = ("graph.png", "graph.svg", "probabilities.png", "probabilities.svg")
-BY_ENDING = {
-    ".json": "graph.json",
-    ".csv": "edges.csv",
-    ".graphml": "graph.graphml",
-    ".gml": "graph.gml",
-    ".dot": "graph.dot",
-    ".gv": "graph.dot",
-    ".txt": "graph.dagitty.txt",
-    ".dagitty": "graph.dagitty.txt",
-    ".png": "graph.png",
-    ".svg": "graph.svg",
-    ".pdf": "graph.pdf",
-}
-"""The file that an output names, by its ending."""
-SERIES_FILES = (
-    *("graph.json", "edges.csv", "graph.graphml", "graph.dot"),
-    *("summary.png", "summary.svg", "window.png", "window.svg"),
-)
-SERIES_BY_ENDING = {
-    ".json": "graph.json",
-    ".csv": "edges.csv",
-    ".graphml": "graph.graphml",
-    ".dot": "graph.dot",
-    ".gv": "graph.dot",
-    ".png": "summary.png",
-    ".svg": "summary.svg",
-    ".pdf": "summary.pdf",
-}
+SERIES_TEXTS = ("graph.json", "edges.csv", "graph.graphml", "graph.dot")
+SERIES_PICTURES = ("summary.png", "summary.svg", "window.png", "window.svg")
 MAX_INDIRECT = 10
 
 WORKERS = options.workers(
@@ -122,8 +96,8 @@ def discover(
     started = time.perf_counter()
     in_time = settings.series.are_given
     _check_questions(asked, workers, in_time)
-    files = (SERIES_BY_ENDING, SERIES_FILES) if in_time else (BY_ENDING, _names(asked))
-    destination = Destination(output, table, overwrite, *files)
+    files = [*SERIES_TEXTS, *SERIES_PICTURES] if in_time else _names(asked)
+    destination = Destination(output, table, overwrite, files)
 
     found = options.discovery(table, settings)
     seconds = time.perf_counter() - started
@@ -133,7 +107,7 @@ def discover(
         print_json(_as_dict(found.answer, extras))
         return
     _print_summary(found, extras, options.table_name(table), show)
-    _print_footer(destination, found.answer, seconds)
+    _print_footer(destination, found, seconds)
 
 
 def _check_questions(asked: Mapping[str, Any], workers: Mapping[str, Any], in_time: bool) -> None:
@@ -310,17 +284,17 @@ def _print_indirect(answer: Answer, graphs: int, shares: pd.DataFrame) -> None:
         screen.print(f"... and {len(pairs) - MAX_INDIRECT} more: see ancestor_probabilities with --json or --output.")
 
 
-def _print_footer(destination: Destination, answer: Any, seconds: float) -> None:
+def _print_footer(destination: Destination, found: Any, seconds: float) -> None:
     """Say on standard error how long it took and which files were written."""
     screen, names = console(stderr=True), destination.names
-    screen.print(f"{seconds:.1f} s with {answer.model}", style="dim")
+    screen.print(f"{seconds:.1f} s with {found.answer.model}", style="dim")
     if names:
         screen.print(f"Wrote {f'{len(names)} files to ' if len(names) > 1 else ''}{destination.output}")
     only_edges = destination.is_one_file and destination.by_ending[Path(names[0]).suffix.lower()] == "edges.csv"
-    if only_edges and destination.by_ending is BY_ENDING and answer.hidden_causes:
+    if only_edges and not found.settings.series.are_given and found.answer.hidden_causes:
         from causal_arrow.discovery.exports import left_out_sentence
 
-        screen.print(f"It holds only directed edges. {left_out_sentence(answer)}")
+        screen.print(f"It holds only directed edges. {left_out_sentence(found.answer)}")
 
 
 EXAMPLES = {

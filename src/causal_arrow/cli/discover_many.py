@@ -13,10 +13,9 @@ from causal_arrow.cli.console import console, folder, print_json
 from causal_arrow.text import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from causal_arrow.discovery.settings import Settings
-    from causal_arrow.many.folder import Record
 
 MAX_FAILURES = 20  # failures listed one by one in the summary
 
@@ -80,18 +79,15 @@ def discover_many(
         facts = [{key: record[key] for key in keys if record.get(key) is not None} for record in records]
         print_json({"answered": len(records) - len(failed), "failed": len(failed), "tables": facts})
     else:
-        _print_summary(len(records), failed, output / SUMMARY)
+        screen = console()
+        answered = len(records) - len(failed)
+        screen.print(f"{counted(len(records), 'table')}: {answered} answered, {len(failed)} failed.", style="bold")
+        for record in failed[:MAX_FAILURES]:
+            screen.print(Text.assemble((visible(record["table"]), "red"), ": "), record["error"], sep="")
+        if len(failed) > MAX_FAILURES:
+            screen.print(f"... and {len(failed) - MAX_FAILURES} more: see {output / SUMMARY}.")
     if failed:
         raise typer.Exit(1)
-
-
-def _print_summary(tables: int, failed: Sequence[Record], file: Path) -> None:
-    screen = console()
-    screen.print(f"{counted(tables, 'table')}: {tables - len(failed)} answered, {len(failed)} failed.", style="bold")
-    for record in failed[:MAX_FAILURES]:
-        screen.print(Text.assemble((visible(record["table"]), "red"), ": "), record["error"], sep="")
-    if len(failed) > MAX_FAILURES:
-        screen.print(f"... and {len(failed) - MAX_FAILURES} more: see {file}.")
 
 
 EXAMPLES = {
