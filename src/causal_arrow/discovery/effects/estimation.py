@@ -161,8 +161,7 @@ class _Drawn:
     graphs: Bools  # (K, P, P)
     hidden: Bools | None  # (K, P, P)
     order: Order
-    share_reversed: float
-    """Share of the graphs, before they were conditioned on the order, in which the outcome causes the treatment."""
+    share_reversed: float  # of the graphs before they were conditioned on the order: the outcome causes the treatment
 
 
 def _drawn(
@@ -350,16 +349,14 @@ class _Found:
     """Estimates by adjustment set, the observations that each is from, and why other sets have none."""
 
     with_both_ends: int  # observations that have a treatment and an outcome
-    standard_unit: float
-    """Standard deviation of the treatment over that of the outcome in these; NaN if they are too few."""
+    standard_unit: float  # deviation of the treatment over that of the outcome in these; NaN if they are too few
     estimand: str = LEAST_SQUARES
     estimates: dict[Set, SetEstimate] = field(default_factory=dict)
     observations: dict[Set, int] = field(default_factory=dict)
-    rows: dict[Set, Bools] = field(default_factory=dict)  # (N,) each
+    rows: dict[Set, Bools] = field(default_factory=dict)  # (N,) each, of estimates with moments
     why_not: dict[Set, str] = field(default_factory=dict)
     flexible: frozenset[Set] = frozenset()  # the sets that were estimated without straight lines
-    extreme: float = 0.0
-    """Share of the observations whose probability of treatment is near 0 or 1, by the set where it is largest."""
+    extreme: float = 0.0  # share of observations with a probability of treatment near 0 or 1, of any set the largest
     instrument: InstrumentEstimate | None = None
     notes: tuple[str, ...] = ()
 
@@ -367,7 +364,7 @@ class _Found:
         """Keep the estimates from some observations, and that nothing is left for the other sets that are wanted."""
         self.estimates.update(estimates)
         self.observations.update(dict.fromkeys(estimates, int(rows.sum())))
-        self.rows.update(dict.fromkeys(estimates, rows))
+        self.rows.update({members: rows for members, each in estimates.items() if each.moments is not None})
         self.why_not.update({members: NOTHING_LEFT for members in wanted if members not in estimates})
 
 
