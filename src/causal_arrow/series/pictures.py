@@ -125,14 +125,8 @@ class _Picture:
 
     def paint(self, ax: Axes) -> None:
         self.ax = ax
-        ax.set_axis_off()
-        ax.set_aspect("equal")
-        ax.set_xlim(-MARGIN, self.width + MARGIN)
-        ax.set_ylim(-MARGIN, self.height + MARGIN + TITLE)
-        page = ax.get_figure(root=True)
-        assert page is not None
-        extent, (width, height) = ax.get_window_extent(), self.inches
-        self.scale = min(extent.width / width, extent.height / height) / page.dpi
+        right, top = self.width + MARGIN, self.height + MARGIN + TITLE
+        self.scale = scene.show_frame(ax, -MARGIN, right, -MARGIN, top)
         self.write(self.title, (self.width / 2, self.height + TITLE), va="top", weight="bold")
         self.paint_graph()
 

@@ -209,6 +209,18 @@ class Stroke:
     crossed_out: bool = False
 
 
+def show_frame(ax: Axes, left: float, right: float, bottom: float, top: float) -> float:
+    """Show this part of the plane, and return the scale of lines and letters, whose widths are points of the page."""
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    ax.set_xlim(left, right)
+    ax.set_ylim(bottom, top)
+    page = ax.get_figure(root=True)
+    assert page is not None
+    window = ax.get_window_extent()
+    return float(min(window.width / (right - left), window.height / (top - bottom)) * 72 / page.dpi)
+
+
 def paint_text(ax: Axes, text: str, x: float, y: float, size: float, **how: Any) -> None:
     """Text as it is, dollar signs included."""
     ax.text(x, y, text, fontsize=size, parse_math=False, **how)
@@ -520,16 +532,8 @@ class Scene:
             save_figure(figure, files, dpi, adapts)
 
     def _paint(self, ax: Axes, labels: Sequence[str]) -> None:
-        left, right, bottom, top = self.frame
-        ax.set_axis_off()
-        ax.set_aspect("equal")
-        ax.set_xlim(left, right)
-        ax.set_ylim(bottom, top)
-        # Widths of lines and letters are in points of the page, everything else in units of the axes.
-        page = ax.get_figure(root=True)
-        assert page is not None
-        window = ax.get_window_extent()
-        scale = min(window.width / (right - left), window.height / (top - bottom)) * 72 / page.dpi
+        left, right, _, top = self.frame
+        scale = show_frame(ax, *self.frame)
         for depth, (route, stroke) in enumerate(self.lines):
             paint_line(ax, stroke, curve_of(route), scale, zorder=1 + depth / len(self.lines))
         for points, stroke in self.arcs:
