@@ -17,7 +17,7 @@ import numpy as np
 from causal_arrow_lab.benchmarks.calibration import Reliability, pool
 from causal_arrow_lab.benchmarks.effects import MAX_EXPERIMENTS
 from causal_arrow_lab.benchmarks.methods import METHODS_FOR, title_of
-from causal_arrow_lab.benchmarks.records import Record, count_by_status
+from causal_arrow_lab.benchmarks.records import Record
 from causal_arrow_lab.benchmarks.suites import DEVELOPMENT_SUITES, SUITES
 
 if sys.version_info >= (3, 11):
@@ -293,7 +293,7 @@ class Entry:
 
     def describe_datasets(self) -> str:
         """The number of datasets behind the means, and why others are missing."""
-        counts = count_by_status(self.records)
+        counts = Counter(record.status for record in self.records)
         if self.complete:
             return str(counts["ok"])
         words = {"failed": "failed", "timeout": "timed out"}

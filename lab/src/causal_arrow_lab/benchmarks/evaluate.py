@@ -39,10 +39,7 @@ from causal_arrow_lab.benchmarks.worker import options_to_json
 PATIENCE_SECONDS = 900.0
 
 WORKER_VARIABLES = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "NUMEXPR_NUM_THREADS": "1",
+    **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")},
     "VECLIB_MAXIMUM_THREADS": "1",
     "TQDM_DISABLE": "1",  # progress bars
     "PYTHONHASHSEED": "0",  # hill climbing breaks ties in the order of sets, which would differ from run to run

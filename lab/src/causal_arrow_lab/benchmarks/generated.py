@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -183,7 +183,7 @@ VARIABLES_PER_HIDDEN = 5  # of a network, when some of its variables are hidden
 INSTRUMENT_CAUSES = 6
 
 
-def draw_graph_and_equations(generator: np.random.Generator, variables: int) -> tuple[BoolArray, dict[str, str]]:
+def draw_graph_and_equations(generator: np.random.Generator, variables: int) -> tuple[BoolArray, dict[str, Any]]:
     """Draw a graph, and the names of a function and of a noise distribution."""
     named = {"function": str(generator.choice(list(FUNCTIONS))), "noise": str(generator.choice(list(NOISES)))}
     return random_graph(variables, generator), named
@@ -199,13 +199,7 @@ def as_dataset(drawn: Sequence[DrawnColumn], adjacency: BoolArray, **details: ob
 # Kinds of columns
 
 
-MIXTURES: dict[str, tuple[str, ...]] = {
-    "continuous": ("continuous",),
-    "rounded": ("rounded",),
-    "ordinal": ("ordinal",),
-    "nominal": ("nominal",),
-    "half-and-half": ("continuous", "nominal"),
-}
+MIXTURES = {**{kind: (kind,) for kind in KINDS_OF_COLUMNS}, "half-and-half": ("continuous", "nominal")}
 
 
 def draw_mixed_dataset(generator: np.random.Generator, *, kinds: str = "continuous") -> Dataset:

@@ -32,6 +32,9 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow_lab.benchmarks.datasets import seed_of
+from causal_arrow_lab.benchmarks.methods import Estimate, MethodOptions, Observed, Solve, prepare
+from causal_arrow_lab.benchmarks.methods.protocol import complete
+from causal_arrow_lab.benchmarks.methods.references import explained_variances, variances
 from causal_arrow_lab.programs import run_program
 
 if sys.version_info >= (3, 11):
@@ -41,8 +44,6 @@ else:
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from causal_arrow_lab.benchmarks.methods.protocol import Estimate
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -320,12 +321,9 @@ def _bin(claims: Sequence[Claim], low: float, high: float) -> tuple[float, float
 
 # Methods
 
-Solver = Callable[[Any, np.random.Generator], "Estimate"]
 
-
-def start_order(criterion: Callable[[Floats], Floats]) -> Solver:
+def start_order(criterion: Callable[[Floats], Floats]) -> Solve:
     """Every pair is joined and points from the smaller value of a criterion to the larger."""
-    from causal_arrow_lab.benchmarks.methods.protocol import Estimate
 
     def solve(data: Floats, generator: np.random.Generator) -> Estimate:
         value = criterion(data)
@@ -336,11 +334,8 @@ def start_order(criterion: Callable[[Floats], Floats]) -> Solver:
     return solve
 
 
-def start(method: str) -> tuple[Solver, bool]:
+def start(method: str) -> tuple[Solve, bool]:
     """A method that is ready to work, and whether it reads kinds of columns and missing cells."""
-    from causal_arrow_lab.benchmarks.methods import MethodOptions, prepare
-    from causal_arrow_lab.benchmarks.methods.references import explained_variances, variances
-
     criteria: Mapping[str, Callable[[Floats], Floats]] = {
         "order-by-values": lambda data: np.array([len(np.unique(column)) for column in data.T], dtype=float),
         "order-by-r2": explained_variances,
@@ -353,10 +348,9 @@ def start(method: str) -> tuple[Solver, bool]:
     return prepared.start(), prepared.reads_tables and method != "flop"
 
 
-def judge(table: RealTable, solve: Solver, reads_tables: bool) -> Judged:
+def judge(table: RealTable, solve: Solve, reads_tables: bool) -> Judged:
     """Run a method on a table with its columns in random order, so that the catalog breaks no ties."""
     from causal_arrow.tables.reading import read_table
-    from causal_arrow_lab.benchmarks.methods.protocol import Observed, complete
 
     random = np.random.default_rng(seed_of(table.name))
     frame = table.frame()

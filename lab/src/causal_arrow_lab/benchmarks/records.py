@@ -111,14 +111,6 @@ def identity_of_method(method: str, settings: Mapping[str, Any], versions: Mappi
     return json.dumps([method, dict(settings), dict(versions)], sort_keys=True)
 
 
-def count_by_status(records: Iterable[Record]) -> dict[str, int]:
-    """Count the records of each status."""
-    counts = dict.fromkeys(STATUSES, 0)
-    for record in records:
-        counts[record.status] += 1
-    return counts
-
-
 # Files of lines
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.dag import topological_order
-from causal_arrow_lab.benchmarks.datasets import NOISES, seed_of
+from causal_arrow_lab.benchmarks.datasets import NOISES, default_names, seed_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -160,7 +160,7 @@ class SeriesTask:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"x{index + 1}" for index in range(self.values.shape[1]))
+        return default_names(self.values.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
