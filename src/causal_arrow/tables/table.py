@@ -189,7 +189,9 @@ class Table:
     @cached_property
     def log_candidates(self) -> Bools:
         """True for variables worth a log transform: numbers that are skewed and share a sign.  (P,)"""
-        return log_candidates(self.values) & np.array([column.kind == "number" for column in self.columns], dtype=bool)
+        numbers: Bools = np.array([column.kind == "number" for column in self.columns], dtype=bool)
+        numbers &= log_candidates(self.values)
+        return numbers
 
 
 def in_safe_units(values: Floats) -> tuple[Floats, NDArray[np.int32]]:
