@@ -1,7 +1,6 @@
 """Check the kernels on this machine's GPU and time them: `python -m causal_arrow_lab.network [FAMILY ...]`.
 
-Families are fused, mixing and triangles; without one, all of them and the whole encoder. Ends with status 1 if a result
-is wrong, and 2 where the kernels cannot run. Times are medians of device time, against compiled plain torch.
+Ends with status 1 if a result is wrong, and 2 where the kernels cannot run. Times are medians of device time.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,14 +19,13 @@ arcsinh, arctanh, log, log1p, log2, maximum, sign, sqrt, tanh, where = (
 broadcast_to, concatenate, permute, stack, take_along_axis = (
     torch.broadcast_to, torch.cat, torch.permute, torch.stack, torch.take_along_dim,
 )  # fmt: skip
+single, double, diagonal = Tensor.float, Tensor.double, partial(torch.diagonal, dim1=-2, dim2=-1)
+largest, total, mean, std = (partial(each, keepdim=True) for each in (torch.amax, torch.sum, torch.mean, torch.std))
 
 
-def single(x: Tensor) -> Tensor:
-    return x.float()
-
-
-def double(x: Tensor) -> Tensor:
-    return x.double()
+def norm(x: Tensor, axis: int) -> Tensor:
+    size: Tensor = torch.linalg.vector_norm(x, dim=axis, keepdim=True)
+    return size
 
 
 def zeros(shape: Sequence[int], like: Tensor) -> Tensor:
@@ -40,33 +40,8 @@ def arange(count: int, like: Tensor) -> Tensor:
     return torch.arange(count, device=like.device)
 
 
-def diagonal(x: Tensor) -> Tensor:
-    return x.diagonal(dim1=-2, dim2=-1)
-
-
 def padded(x: Tensor, width: int) -> Tensor:
     return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
-
-
-def largest(x: Tensor, axis: int) -> Tensor:
-    return x.amax(axis, keepdim=True)
-
-
-def total(x: Tensor, axis: int) -> Tensor:
-    return x.sum(axis, keepdim=True)
-
-
-def mean(x: Tensor, axis: int) -> Tensor:
-    return x.mean(axis, keepdim=True)
-
-
-def std(x: Tensor, axis: int) -> Tensor:
-    return x.std(axis, keepdim=True)
-
-
-def norm(x: Tensor, axis: int) -> Tensor:
-    size: Tensor = torch.linalg.vector_norm(x, dim=axis, keepdim=True)
-    return size
 
 
 def twice_ranks(rows: Tensor) -> Tensor:

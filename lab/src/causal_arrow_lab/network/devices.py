@@ -49,9 +49,7 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
 
 def computing_in(dtype: torch.dtype, device: torch.device) -> contextlib.AbstractContextManager[object]:
     """A context in which the network's matrix products are computed in this type."""
-    if dtype == torch.float32:
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype)
+    return contextlib.nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
 
 
 _HAS_TRITON = importlib.util.find_spec("triton") is not None

@@ -54,8 +54,7 @@ class Encoder(nn.Module):
     def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
         """The answer for tables whose numbers are standardized.
 
-        `observations_per_chunk` bounds memory: observations are read that many at a time, with the same answer up to
-        rounding.
+        `observations_per_chunk` bounds memory: so many are read at a time, with the same answer up to rounding.
         """
         raise NotImplementedError
 
@@ -66,10 +65,9 @@ class Encoder(nn.Module):
         observations_per_chunk: int | None = None,
         progress: Progress = ignore,
     ) -> EncoderOutput:
-        """The answer for one table of so many observations that only those in `drawn` are read one by one.
+        """The answer for one long table, whose observations in `drawn` are read one by one, with numbers standardized.
 
-        An encoder that takes statistics takes them over all of `table`, whose arrays are numpy's. Numbers are
-        standardized in `drawn`, not in `table`.
+        An encoder that takes statistics takes them over all of `table`, whose arrays are numpy's.
         """
         return self(drawn, observations_per_chunk)  # type: ignore[no-any-return]
 

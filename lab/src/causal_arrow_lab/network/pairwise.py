@@ -87,10 +87,7 @@ class GatedFeedForward(nn.Module):
 
 
 class MixingWeights(nn.Module):
-    """Weights with which variable k goes into variable j, for each head, read off the pairs.  (B, H, P, P)
-
-    Half of the heads average (softmax over k), half add up with signs: regressions, and so residuals, are within reach.
-    """
+    """Weights with which variable k goes into variable j: half of the heads average, half add up.  (B, H, P, P)"""
 
     def __init__(self, config: PairwiseConfig) -> None:
         super().__init__()
@@ -119,9 +116,7 @@ class CellBlock(nn.Module):
 
 
 class OuterProduct(nn.Module):
-    """Outer products of the projected cells of two variables, summed over observations and divided
-    by `count`, so that chunks of observations add up to a mean.  (B, P, P, W²)
-    """
+    """Outer products of projected cells of two variables, summed and divided by `count`.  (B, P, P, W²)"""
 
     def __init__(self, config: PairwiseConfig) -> None:
         super().__init__()
@@ -185,10 +180,7 @@ class Stage(nn.Module):
 
 
 class PairHead(nn.Module):
-    """Logit of something about two variables, such as that they are adjacent, from both of their pair vectors.
-
-    (B, P, P), symmetric.
-    """
+    """Logit of a statement about two variables, such as that they are adjacent.  (B, P, P), symmetric"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -222,9 +214,8 @@ class PooledOrderHead(nn.Module):
 class PotentialOrderHead(PooledOrderHead):
     """Score of each variable, larger is earlier: the potential that best explains the evidence of pairs.
 
-    Each pair gives evidence e_jk = −e_kj that j comes before k, with a weight w_jk = w_kj. The scores minimize
-    Σ w_jk (s_j − s_k − e_jk)² + Σ s_j², the weighted projection of the evidence on differences of a potential (the
-    Hodge view of the paper's appendix B.4); the pooled score of the variable's own is added.
+    Pairs give evidence e_jk = −e_kj that j comes before k, with weights w_jk = w_kj. The scores minimize
+    Σ w_jk (s_j − s_k − e_jk)² + Σ s_j² (the Hodge view of the paper's appendix B.4); the pooled score is added.
     """
 
     def __init__(self, width: int) -> None:
@@ -282,7 +273,7 @@ class PairwiseEncoder(Encoder):
 
     @classmethod
     def can_grow(cls, config: Any, start: Any) -> bool:
-        """Blocks may be added, which start as identities, and inputs, whose weights start at zero."""
+        # Blocks may be added, which start as identities, and inputs, whose weights start at zero.
         if not isinstance(start, PairwiseConfig):
             return False
         may_grow = {name: getattr(config, name) for name in MAY_GROW}
@@ -362,8 +353,12 @@ class PairwiseEncoder(Encoder):
         device = channels.device
         dtype = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
         with torch.autocast(device.type, enabled=False):
-            pairs: Tensor = self.pair_embedding(statistics)
-            return self._update(pairs.to(dtype), channels, observations_per_chunk, progress)
+            pairs: Tensor = self.pair_embedding(statistics).to(dtype)
+            for block in self.first_pair_blocks:
+                pairs = block(pairs)
+            if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
+                return rms_norm(self._exchange(pairs, channels, progress))
+            return rms_norm(self._exchange_in_chunks(pairs, channels, observations_per_chunk, progress))
 
     def answer(self, pairs: Tensor) -> EncoderOutput:
         """Read the answers of the heads off the pairs."""
@@ -371,19 +366,7 @@ class PairwiseEncoder(Encoder):
             confounding = None if self.confounding_head is None else self.confounding_head(pairs)
             return EncoderOutput(self.skeleton_head(pairs), self.order_head(pairs), confounding)
 
-    def _update(
-        self, pairs: Tensor, channels: Tensor, observations_per_chunk: int | None, progress: Progress
-    ) -> Tensor:
-        """The pairs after all blocks, normalized.  (B, P, P, D)"""
-        for block in self.first_pair_blocks:
-            pairs = block(pairs)
-        if observations_per_chunk is None or observations_per_chunk >= channels.shape[1]:
-            pairs = self._exchange(pairs, channels, progress)
-        else:
-            pairs = self._exchange_in_chunks(pairs, channels, observations_per_chunk, progress)
-        return rms_norm(pairs)
-
-    def _exchange(self, pairs: Tensor, channels: Tensor, progress: Progress = ignore) -> Tensor:
+    def _exchange(self, pairs: Tensor, channels: Tensor, progress: Progress) -> Tensor:
         """The pairs after all stages, with the cells of all observations at hand.  (B, P, P, D)"""
         observations = channels.shape[1]
         cells = self.embed_cells(channels, pairs.dtype)
@@ -395,12 +378,9 @@ class PairwiseEncoder(Encoder):
         return pairs
 
     def _exchange_in_chunks(
-        self, pairs: Tensor, channels: Tensor, observations_per_chunk: int, progress: Progress = ignore
+        self, pairs: Tensor, channels: Tensor, observations_per_chunk: int, progress: Progress
     ) -> Tensor:
-        """The pairs, with only one chunk of observations in memory at a time.  (B, P, P, D)
-
-        In each stage the cells of a chunk are computed again from the start: that costs time, and keeps nothing.
-        """
+        """The pairs, with one chunk of observations in memory at a time, computed anew in each stage.  (B, P, P, D)"""
         observations = channels.shape[1]
         weights: list[Tensor] = []
         stages = self._stages()

@@ -71,10 +71,7 @@ class PaperConfig:
 
 
 class Norm(nn.LayerNorm):
-    """Layer normalization that answers in the dtype it is given.
-
-    Autocast leaves the result in float32, which would double the traffic of everything that reads it.
-    """
+    """Layer normalization in the dtype of its input: autocast's float32 would double the traffic of what reads it."""
 
     def forward(self, entries: Tensor) -> Tensor:
         return super().forward(entries).to(entries.dtype)
@@ -211,11 +208,7 @@ class PaperEncoder(Encoder):
         return 4 * 2 * self.config.width  # the hidden layer of the skeleton head
 
     def forward(self, tables: TableBatch, observations_per_chunk: int | None = None) -> EncoderOutput:
-        """Skeleton logits (the diagonal means nothing) and order scores of standardized tables  (B, N, P).
-
-        `observations_per_chunk` bounds what inference needs beyond the cells R, which are held in memory whole
-        (B·N·P·D numbers): T_var reads them anew in every block.
-        """
+        """The answer; `observations_per_chunk` bounds what inference needs beyond the cells R, B·N·P·D numbers."""
         check_chunk(observations_per_chunk)
         data = tables.values
         tasks, observations, variables = data.shape

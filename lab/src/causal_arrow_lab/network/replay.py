@@ -1,9 +1,7 @@
-"""One table on a GPU without the cost of launching kernels one by one: CUDA graphs, one for each shape of table.
+"""One table on a GPU without the cost of launching 650 kernels one by one: CUDA graphs for the shapes that came last.
 
-A table of usual size keeps a GPU busy for one or two milliseconds, and a processor for ten, which launches some 650
-kernels. A CUDA graph launches all of them at once. It holds for one shape of inputs, so graphs are kept for the shapes
-that came last. The network is captured in parts; a part that cannot be captured, and every shape that comes for the
-first time, runs as usual.
+The network is captured in parts; a part that cannot be captured, and a shape that comes for the first time, runs as
+usual.
 """
 
 # B tables, N observations, P variables, C channels, S statistics
@@ -68,10 +66,7 @@ def capture_cuda_graph(function: Function, inputs: Sequence[Tensor]) -> Replay:
 
 
 class Replayed:
-    """A function of tensors that is captured when inputs of a shape come for the second time.
-
-    The functions that were captured last are kept, `most` of them.
-    """
+    """A function of tensors that is captured when inputs of a shape come again; the last `most` captures are kept."""
 
     def __init__(self, function: Function, capture: Capture = capture_cuda_graph, most: int = MAX_SHAPES) -> None:
         self.function, self.capture, self.most = function, capture, most

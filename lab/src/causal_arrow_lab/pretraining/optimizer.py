@@ -16,12 +16,9 @@ _NEWTON_SCHULZ_STEPS = 5
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
-    """Approximate the nearest orthogonal matrices: a quintic iteration moves singular values to 1.  (K, M, N)
-
-    In bfloat16, which suffices: the singular values need only be near 1.
-    """
+    """Approximate the nearest orthogonal matrices: a quintic iteration moves singular values to 1.  (K, M, N)"""
     a, b, c = _NEWTON_SCHULZ
-    x = matrices.bfloat16()
+    x = matrices.bfloat16()  # which suffices: singular values need only be near 1
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-7)

@@ -1,7 +1,7 @@
 """Training in one process or several, the only module that uses torch.distributed; and the clock of a run.
 
-Start several with `torchrun --nproc-per-node K -m causal_arrow_lab.pretraining ...`; each process takes every K-th slot
-of a step, and DistributedDataParallel averages gradients once per step.
+Of K processes, started by `torchrun --nproc-per-node K`, each takes every K-th slot of a step, and
+DistributedDataParallel averages gradients once per step.
 """
 
 from __future__ import annotations

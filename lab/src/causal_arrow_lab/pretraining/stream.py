@@ -1,7 +1,6 @@
 """The tasks of each step: new ones in every step, and always the same ones for a step, also after resuming a run.
 
-Seeds are made of (run, draw, slot), so no generator state is saved, and any number of processes share one stream:
-process r of K takes the slots r, r + K, r + 2K, ...
+Seeds are made of (run, draw, slot), so no generator state is saved, and any number of processes share one stream.
 """
 
 from __future__ import annotations
@@ -72,10 +71,7 @@ def tasks_per_slot(config: BatchConfig, shape: Shape) -> int:
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """Memory of a forward and backward pass in bytes: fixed + tasks · (per_cell · n·p + per_pair · p²).
-
-    Cells dominate for long tables, pairs for wide ones.
-    """
+    """Memory of a forward and backward pass in bytes: fixed + tasks · (per_cell · n·p + per_pair · p²)."""
 
     fixed: float
     per_cell: float
@@ -102,14 +98,8 @@ UNLIMITED = MemoryModel(0.0, 1e-9, 1e-9, 1e9)
 
 def fit_memory_model(measure: Callable[[Shape, int], float], available: float) -> MemoryModel:
     """Fit a memory model to the peaks `measure(shape, tasks)` of a few probes, by least squares."""
-    probes = [
-        (Shape(1000, 10), 4),
-        (Shape(1000, 10), 16),
-        (Shape(60, 60), 4),
-        (Shape(60, 60), 16),
-        (Shape(400, 40), 8),
-        (Shape(100, 90), 4),
-    ]
+    sizes = ((1000, 10, 4), (1000, 10, 16), (60, 60, 4), (60, 60, 16), (400, 40, 8), (100, 90, 4))
+    probes = [(Shape(observations, variables), tasks) for observations, variables, tasks in sizes]
     design = np.array([[1.0, tasks * shape.cells, tasks * shape.pairs] for shape, tasks in probes])
     peaks = np.array([measure(shape, tasks) for shape, tasks in probes])
     # Relative errors, so that the small probes determine the constant.

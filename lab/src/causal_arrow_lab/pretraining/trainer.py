@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from causal_arrow.errors import CheckpointError, ConfigurationError
 from causal_arrow_lab.batches import TensorBatch, Truth
 from causal_arrow_lab.network.checkpoint import load_model, load_state, save_model, save_state
+from causal_arrow_lab.network.devices import computing_in
 from causal_arrow_lab.network.model import ENCODERS, ArrowConfig, ArrowModel, encoder_name
 from causal_arrow_lab.pretraining.config import PretrainingConfig
 from causal_arrow_lab.pretraining.optimizer import AveragedWeights, build_optimizers, set_learning_rates
@@ -58,13 +59,9 @@ class Trainer:
         self.step_number = 0
         self.tasks_seen = 0
 
-    def precision(self) -> contextlib.AbstractContextManager[Any]:
-        """Context of forward passes, which sets their precision."""
-        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
-
     def backward(self, tables: TensorBatch, truth: Truth, weight: float) -> Tensor:
         """Add the gradients of `weight` times the mean loss over tasks, and return the mean of NLL/p."""
-        with self.precision():
+        with computing_in(self.dtype, self.device):
             graphs = self.replica(tables)
         loss: Tensor = graphs.skeleton_order.composite_nll(truth.adjacency).mean() / tables.variables
         counted = loss if self.config.optimization.loss_per_variable else loss * tables.variables
@@ -115,7 +112,7 @@ class Trainer:
 
     def validate(self, parts: list[ValidationPart]) -> list[Score]:
         """Scores of the averaged weights."""
-        with _weights_of(self.model, self.averaged.tensors), self.precision():
+        with _weights_of(self.model, self.averaged.tensors), computing_in(self.dtype, self.device):
             return validate(self.model.eval(), parts, lambda shape: 4 * self.memory.tasks_that_fit(shape))
 
     def save(self, directory: Path) -> None:
@@ -168,7 +165,7 @@ class Trainer:
 
 
 def _initial_model(config: PretrainingConfig, init: str | Path | None) -> tuple[ArrowModel, list[dict[str, Any]]]:
-    """A network with weights from the seed or from `init`, and the earlier runs of the latter."""
+    """A network with weights from the seed or from `init`, and the runs that made the latter, oldest first."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = ArrowModel(config.model)
@@ -179,17 +176,10 @@ def _initial_model(config: PretrainingConfig, init: str | Path | None) -> tuple[
     # New blocks start as identities and new inputs with weight 0: the larger network answers like the given one.
     weights = {name: model.grown(name, tensor, start.config) for name, tensor in start.state_dict().items()}
     model.load_state_dict(weights, strict=False)
-    return model, _runs_behind(start)
-
-
-def _runs_behind(start: ArrowModel) -> list[dict[str, Any]]:
-    """The runs that made a model, oldest first, without their validation."""
     record = dict(start.extra.get("training", {}))
-    if not record:
-        return []
-    earlier = record.pop("earlier", [])
     record.pop("validation", None)
-    return [*earlier, record]
+    earlier = record.pop("earlier", [])
+    return model, [*earlier, record] if record else []
 
 
 def _check_growth(start: ArrowConfig, config: ArrowConfig, origin: str) -> None:

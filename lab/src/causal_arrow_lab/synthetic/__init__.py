@@ -1,9 +1,7 @@
 """Synthetic causal discovery tasks, the stream that networks learn from.
 
-`recipes` names the components and how often they are chosen, `choices` draws from them. Tasks of numbers are made by
-graph_families → mechanisms and noise → equations, with kinds, experiments and instruments on the way; tasks of
-categories only by `discrete`, those that identify only an equivalence class by `equivalence`. `columns` changes what a
-table shows, `tables` combines all of it, and `tasks` holds the public names.
+`recipes` names the components and how often they are chosen. `graph_families`, `noise`, `mechanisms` and `structure`
+make tasks of numbers, `discrete` those of categories only, `columns` what a table shows, `tables` all of it together.
 """
 
 from causal_arrow_lab.synthetic.tasks import TaskBatch, TaskDistribution

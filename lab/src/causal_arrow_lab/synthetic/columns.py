@@ -80,10 +80,7 @@ def quantiles(values: Tensor, share: Tensor, observations_sorted: int = OBSERVAT
 
 
 def level_counts(kinds: Tensor, dial: Tensor) -> Tensor:
-    """Draw the number of levels of each column, few more often than many; 0 for counts.  (C,)
-
-    `kinds` is 1 + the code of a kind, `dial` is Unif(0, 1).
-    """
+    """Draw the number of levels of each column by a Unif(0, 1) `dial`, few more often than many; 0 for counts.  (C,)"""
     spreads = ((kind.min_levels, kind.max_levels - kind.min_levels) for kind in COLUMN_KINDS.values())
     drawn = (low + (dial.square() * (spread + 1)).floor().clamp(max=spread) for low, spread in spreads)
     return look_up(kinds - 1, drawn)
@@ -246,8 +243,7 @@ class TypedColumns:
         values[task, child] = torch.where(settled, held, number)
 
 
-# B tasks, P variables, N observations; R columns as rows; "dials" are (R, 2) uniform numbers, the parameters of columns
-
+# Changes of columns: "dials" are (R, 2) uniform numbers, the parameters of R columns
 
 # (R, N) standardized columns, (R, 2) dials -> (R, N)
 ColumnChange = Callable[[Tensor, Tensor], Tensor]
@@ -345,7 +341,6 @@ def change_columns(
 
 # Missing cells
 
-
 # Probabilities that a column's cells are missing by chance, by another column, by the column itself.
 MISSING: Mapping[str, tuple[float, float, float]] = {
     "complete": (0.0, 0.0, 0.0),
@@ -365,10 +360,9 @@ MIN_SHARE_WITH_HOLES = 0.1
 def draw_observed(values: Tensor, missing: Tensor, generator: torch.Generator) -> Tensor:
     """Draw which cells of `values` (B, P, N) are observed; `missing` (B,) indexes MISSING.  (B, P, N) bool
 
-    The largest missing rate of a task is 0.9 · u^1.5 with u ~ Unif(0, 1); in half of the tasks all columns with holes
-    have that rate, in the other half each has a Unif(0, 1) share of it. In a quarter of the tasks, cells that are
-    missing by chance are missing from all columns together, up to their rates: a record was cut short. A column whose
-    observed cells would all be equal stays complete.
+    The largest missing rate of a task is 0.9 · u^1.5 with u ~ Unif(0, 1), for half of the tasks in all columns with
+    holes, else each has a Unif(0, 1) share of it. In a quarter of the tasks, cells missing by chance are missing from
+    all columns together: a record was cut short. A column whose observed cells would all be equal stays complete.
     """
     tasks, variables, observations = values.shape
     device = values.device

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from causal_arrow_lab.synthetic.columns import Categories
-from causal_arrow_lab.synthetic.mechanisms import Floats
+from causal_arrow_lab.synthetic.mechanisms import EarlierVariables, Floats
 from causal_arrow_lab.synthetic.noise import runs_of, standard_gamma, standardize
 from causal_arrow_lab.synthetic.structure import Causes, Solution
 
@@ -56,38 +56,13 @@ class DiscreteMechanism(Protocol):
     def __init__(self, tasks: DiscreteTasks) -> None: ...
 
     def log_odds(self, child: int, earlier: Tensor, observations: int) -> Tensor:
-        """Unnormalized log probabilities of the child's levels, −∞ for levels that do not exist.  (B, K, N)
-
-        `earlier` (B, T, N) are the codes of the variables before the child.
-        """
+        """Log odds of the child's levels, −∞ where there is none, from the codes `earlier` (B, T, N).  (B, K, N)"""
         ...
 
     @classmethod
     def draw_width(cls, uniform: Tensor) -> Tensor:
         """Draw the largest number of levels of each task, few more often, given Unif(0, 1) numbers.  (B,)"""
         return (2 + (cls.max_levels - 1) * uniform.square()).floor().clamp(max=cls.max_levels)
-
-
-class EarlierVariables:
-    """Numbers that describe the variables before a child, computed once per variable as its codes become known.
-
-    `numbers_of(new, codes)` computes those of the variables in the slice `new` from their codes (B, ·, N).
-    """
-
-    def __init__(self, variables: int, numbers_of: Callable[[slice, Tensor], Tensor]) -> None:
-        self.variables, self.numbers_of = variables, numbers_of
-        self.numbers: Tensor | None = None  # (B, V, N)
-        self.known = 0
-
-    def before(self, child: int, earlier: Tensor) -> Tensor:
-        """Numbers of the variables before the child, whose codes are `earlier`.  (B, T, N)"""
-        new = slice(self.known, child)
-        found = self.numbers_of(new, earlier[:, new])
-        if self.numbers is None:
-            self.numbers = found.new_empty(len(earlier), self.variables, earlier.shape[2])
-        self.numbers[:, new] = found
-        self.known = child
-        return self.numbers[:, :child]
 
 
 class ProbabilityTables(DiscreteMechanism):
@@ -280,10 +255,7 @@ def solve_discrete(
     observations: int,
     generator: torch.Generator,
 ) -> Solution:
-    """Solve tasks of categories, `counts` of them by each of DISCRETE_MECHANISMS in order.
-
-    Explained variances are 0: levels have no variance.
-    """
+    """Solve tasks of categories, `counts` of them by each of DISCRETE_MECHANISMS. Levels have no explained variance."""
     parents, hidden = causes.parents(through_equations=False), causes.hidden
     tasks, variables, _ = parents.shape
     known = list(DISCRETE_MECHANISMS.values())

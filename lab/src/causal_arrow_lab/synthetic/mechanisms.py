@@ -257,6 +257,25 @@ class Interactions(Mechanism):
         return torch.baddbmm(sums[:, :1], self.readout[:, child, None], products)[:, 0]
 
 
+class EarlierVariables:
+    """Numbers for the variables before a child, computed once: `numbers_of(slice of new ones, their values)`."""
+
+    def __init__(self, variables: int, numbers_of: Callable[[slice, Tensor], Tensor]) -> None:
+        self.variables, self.numbers_of = variables, numbers_of
+        self.numbers: Tensor | None = None  # (B, P, ...)
+        self.known = 0
+
+    def before(self, child: int, earlier: Tensor) -> Tensor:
+        """Numbers for the variables before the child, whose values or codes are `earlier`.  (B, T, ...)"""
+        new = slice(self.known, child)
+        found = self.numbers_of(new, earlier[:, new])
+        if self.numbers is None:
+            self.numbers = found.new_empty(len(earlier), self.variables, *found.shape[2:])
+        self.numbers[:, new] = found
+        self.known = child
+        return self.numbers[:, :child]
+
+
 class Splines(Mechanism):
     """Σ_j w_j g_j(x_j), each g_j a random smooth cubic spline. For evaluation only.
 
@@ -271,9 +290,9 @@ class Splines(Mechanism):
     def __init__(self, equations: Equations) -> None:
         self.equations = equations
         self.weights = equations.parent_weights()  # (B, P, P)
-        self.known = 0  # number of variables whose basis functions are in the two tables below
-        self.basis_values = torch.empty(0)  # (B, P, 8, N)
-        self.basis_covariance = torch.empty(0)  # (B, P, 8, 8)
+        variables = self.weights.shape[1]
+        self.centered = EarlierVariables(variables, lambda _, values: self.centered_basis(values))  # (B, P, 8, N)
+        self.covariance = EarlierVariables(variables, lambda _, basis: basis @ basis.mT / basis.shape[-1])
 
     def basis(self, values: Tensor) -> Tensor:
         """The eight B-splines at `values`.  (..., N) -> (..., 8, N)"""
@@ -281,23 +300,19 @@ class Splines(Mechanism):
         distance = (values.clamp(-3, 3)[..., None, :] / self.knot_distance - centers).abs()
         return ((2 - distance).clamp_min(0) ** 3 - 4 * (1 - distance).clamp_min(0) ** 3) / 6
 
-    def signal(self, child: int, earlier: Tensor, scale: Tensor | None) -> Tensor:
-        tasks, _, observations = earlier.shape
-        if self.known == 0:
-            variables = self.weights.shape[1]
-            self.basis_values = earlier.new_empty(tasks, variables, self.basis_size, observations)
-            self.basis_covariance = earlier.new_empty(tasks, variables, self.basis_size, self.basis_size)
-        new = slice(self.known, child)
-        basis = self.basis(earlier[:, new])
-        basis = basis - basis.mean(-1, keepdim=True)
-        self.basis_values[:, new] = basis
-        self.basis_covariance[:, new] = basis @ basis.mT / observations
-        self.known = child
+    def centered_basis(self, values: Tensor) -> Tensor:
+        """The B-splines minus their means.  (..., N) -> (..., 8, N)"""
+        basis = self.basis(values)
+        return basis - basis.mean(-1, keepdim=True)
 
+    def signal(self, child: int, earlier: Tensor, scale: Tensor | None) -> Tensor:
+        tasks = len(earlier)
+        basis = self.centered.before(child, earlier)
+        covariance = self.covariance.before(child, basis)
         coefficients = self.equations.normal(tasks, child, 1, self.basis_size)
-        variance = coefficients @ self.basis_covariance[:, :child] @ coefficients.mT  # (B, T, 1, 1)
+        variance = coefficients @ covariance @ coefficients.mT  # (B, T, 1, 1)
         coefficients *= self.weights[:, child, :child, None, None] * variance.clamp_min(TINY).rsqrt()
-        return torch.bmm(coefficients.view(tasks, 1, -1), self.basis_values[:, :child].flatten(1, 2))[:, 0]
+        return torch.bmm(coefficients.view(tasks, 1, -1), basis.flatten(1, 2))[:, 0]
 
 
 class Periodic(Mechanism):

@@ -118,10 +118,8 @@ def gumbel_noise(dials: Tensor, observations: int, generator: torch.Generator) -
 
 
 def double_weibull_noise(dials: Tensor, observations: int, generator: torch.Generator) -> Tensor:
-    """Weibull of random sign with shape k from Unif(2, 5): two modes and nothing between. For evaluation only.
-
-    Not a mixture of normals: networks train on those, made by pooled conditions.
-    """
+    """Weibull of random sign with shape k from Unif(2, 5): two modes and nothing between. For evaluation only."""
+    # Not a mixture of normals: networks train on those, made by pooled conditions.
     laplace = laplace_noise(dials, observations, generator)  # k = 1
     return torch.copysign(laplace.abs().pow(1 / (2 + 3 * dials[:, :1])), laplace)
 
@@ -163,7 +161,6 @@ def draw_noise(
 
 
 # How strong the noise is
-
 
 MAX_LOGIT_R2 = math.log(0.999 / 0.001)
 MIN_LOGIT_R2 = math.log(0.01 / 0.99)

@@ -19,21 +19,18 @@ The recipe `paper` is section 4.1 of the paper. Our choices where the paper leav
 The caller chooses the numbers of observations and variables.
 
 Beyond a complete table of numbers, for the recipes `typed`, `discrete`, `equivalence_class` and `reoriented`:
-- `kinds`, `column_kinds`: columns that are categories, rare events or counts with many zeros (kinds.py).
-- `experiments`: regimes with known targets, and environments, which are a column of the table (experiments.py).
-- `hidden_variables`: hidden causes (graph_families.py), conditions and classes (experiments.py); all are in the truth.
-- `instruments`, `measurements`: groups of instruments and noisy measurements (instruments.py).
-- `missing`: cells missing by chance, by another column, by the column itself (columns.py).
-- `bystanders`: columns that are unrelated to the others, also where those are densely connected (tables.py).
-- `truths`: the graph that made the table, or any member of its equivalence class (equivalence.py).
-- Mechanisms `probability_tables`, `noisy_gates` and `dirichlet_tables` (discrete.py) make every column a category;
-  instruments, classes and kinds have no effect there. `normal_wishart` (equivalence.py) uses a graph and missing cells
-  only.
+- `kinds`, `column_kinds`: columns that are categories, rare events or counts with many zeros; `early_typed` has most of
+  them among the first variables.
+- `experiments`: regimes with known targets, and environments, which are a column of the table.
+- `hidden_variables`: hidden causes, conditions and classes; all are in the truth.
+- `instruments`, `measurements`: groups of instruments and noisy measurements.
+- `missing`: cells missing by chance, by another column, by the column itself.
+- `bystanders`: columns that are unrelated to the others, also where those are densely connected.
+- `truths`: the graph that made the table, or any member of its equivalence class.
+- Mechanisms of discrete.py make every column a category; instruments, classes and kinds have no effect there.
+  `normal_wishart` uses a graph and missing cells only.
 
-No training distribution holds any of EVALUATION_ONLY, and `TaskDistribution.for_training` refuses them by name:
-- SHIFTS, the paper's shift test: small-world graphs, spline functions, gamma noise. Used during development.
-- HELD_OUT, ours, frozen and run once per release: random geometric graphs, lattices and cascades; periodic functions,
-  distances and maxima; Gumbel, double Weibull and asymmetric Laplace noise.
+No training distribution holds any of EVALUATION_ONLY, and `TaskDistribution.for_training` refuses them by name.
 """
 
 from __future__ import annotations
@@ -101,14 +98,14 @@ def _evenly(*names: str) -> Table:
     return dict.fromkeys(names, 1.0)
 
 
-# The paper's shift test.
+# The paper's shift test, used during development.
 SHIFTS: Mapping[str, tuple[str, Table]] = {
     "graphs": ("graph_families", {"small_world": 1.0}),
     "functions": ("mechanisms", {"splines": 1.0}),
     "noise": ("noises", {"gamma": 1.0}),
 }
 
-# The frozen test, suite `held-out`. Never add or remove a name: that would be another test.
+# The frozen test, suite `held-out`, run once per release. Never add or remove a name: that would be another test.
 HELD_OUT: Mapping[str, Table] = {
     "graph_families": _evenly("random_geometric", "lattice", "cascade"),
     "mechanisms": _evenly("periodic", "distance", "maximum"),
@@ -296,7 +293,6 @@ def typed() -> Recipe:
             "hidden_classes": 1.0,
             "hidden_factors": 0.0,
         },
-        roundings={"continuous": 8.0, "rounded": 1.0, "ordinal": 1.0},
         kinds={
             "numbers": 6.0,
             "few_typed": 2.0,
@@ -351,8 +347,7 @@ def discrete() -> Recipe:
 def equivalence_class() -> Recipe:
     """Linear normal tasks and tables of categories that identify the equivalence class of their graph and nothing more.
 
-    See equivalence.py and discrete.DirichletTables. Any other component would identify more, except missing cells,
-    which depend on the data only.
+    Any other component would identify more, except missing cells, which depend on the data only.
     """
     return Recipe(
         edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0, "edges_up_to_p_quarter": 0.1},

@@ -1,21 +1,15 @@
 """Causal structure of tasks before their equations are solved: experiments, instruments, hidden causes.
 
-A hidden condition (an experiment of a series, a site, a batch) pushes a few variables up or down. Hidden classes
-(populations) differ in the means of many variables. Either enters with the noise of a variable, so that effects feel it
-and the equations stay the same. Condition or class is then a hidden cause of all variables that it touches.
+A hidden condition (a site, a batch) pushes a few variables up or down; hidden classes (populations) differ in the means
+of many. Either enters with the noise, so that effects feel it, and is a hidden cause of all variables that it touches.
 
-An experiment with known targets has up to 20 regimes besides plain observation. A regime acts on one to three
-variables: it *sets* them, and their causes have no influence, or it *shifts* them, and their causes act as before. An
-environment is a column of the table: a category that nothing in the table causes and that changes the equations of a
-few variables.
+A regime of an experiment acts on one to three variables: it *sets* them, so that their causes have no influence, or
+*shifts* them. An environment is a column: a category that nothing in the table causes and that changes the equations of
+a few variables.
 
-Instruments are groups of columns that measure the same causes by different curves. They are effects of their causes,
-not of each other, and cause nothing. In half of the tasks with groups each instrument has its own weights of the
-causes; in the other half all instruments of a group measure one quantity, an effect of the causes that appears in the
-table only through these readings. If that quantity has noise, or has no cause in the table, the readings share a hidden
-cause.
-
-With noisy measurements the table holds readings of a variable, while effects depend on the variable itself.
+Instruments are groups of columns that measure the same causes by different curves and cause nothing. Each has its own
+weights of the causes, or all of a group measure one quantity, an effect of the causes that is not in the table. If that
+quantity has noise, or no cause in the table, the readings share a hidden cause.
 """
 
 from __future__ import annotations
@@ -30,8 +24,8 @@ from torch import Tensor
 from causal_arrow_lab.synthetic.columns import Categories, sinh_arcsinh, squash
 from causal_arrow_lab.synthetic.noise import look_up, standardize
 
-# B tasks, P variables, N observations, C conditions or classes, E regimes or environments
-
+# B tasks, L hidden causes, P variables in generation order, N observations, C conditions or classes,
+# E regimes or environments
 
 # Hidden conditions and classes
 
@@ -40,11 +34,10 @@ MAX_CLASSES = 4
 
 
 def push_by_conditions(noise: Tensor, pooled: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Add the pushes of 2 to 12 conditions to the noise where `pooled` (B,), and tell which variables they push.
+    """Add the pushes of 2 to 12 equally frequent conditions to the noise where `pooled` (B,).  (B, P, N), (B, P) bool
 
-    The first condition pushes nothing, the others one to three variables on average (drawn once per task), each by 1 to
-    5 standard deviations of its noise. An observation comes from each condition with the same probability. The noise is
-    standardized again.  (B, P, N), (B, P) bool
+    The first pushes nothing, the others one to three variables on average (drawn once per task), each by 1 to 5
+    standard deviations of its noise. The noise is standardized again; also returns which variables are pushed.
     """
     tasks, variables, observations = noise.shape
     uniform = partial(torch.rand, tasks, generator=generator, device=noise.device)
@@ -61,10 +54,10 @@ def push_by_conditions(noise: Tensor, pooled: Tensor, generator: torch.Generator
 
 
 def push_by_classes(noise: Tensor, mixed: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Add the means of 2 to 4 classes to the noise where `mixed` (B,), and tell which variables they touch.
+    """Add the means of 2 to 4 classes, of shares ∝ Unif(0.2, 1), to the noise where `mixed` (B,).
 
-    Between a fifth and all of the variables of a task differ, by Norm(0, d²) with d ~ Unif(0.7, 2) once per task. A
-    class has a share of the observations ∝ Unif(0.2, 1). The noise is standardized again.  (B, P, N), (B, P) bool
+    A fifth up to all of the variables differ, by Norm(0, d²) with d ~ Unif(0.7, 2) once per task. The noise is
+    standardized again; also returns which variables differ.  (B, P, N), (B, P) bool
     """
     tasks, variables, observations = noise.shape
     uniform = partial(torch.rand, tasks, generator=generator, device=noise.device)
@@ -146,10 +139,9 @@ class Regimes:
 def draw_regimes(experiments: Tensor, allowed: Tensor, observations: int, generator: torch.Generator) -> Regimes:
     """Draw experiments on the `allowed` (B, P) variables; `experiments` (B,) indexes EXPERIMENTS.
 
-    Regimes: 1 to 20, of sizes ∝ exp(Norm(0, 1)). Plain observation: 5 to 90% of the observations or, in three tasks out
-    of ten, hardly any; at least two, so that no variable is acted on throughout. Targets of a regime: one (70%), two or
-    three. Values are Unif(−3, 3), exact or with a share of the noise; shifts are 1 to 4 standard deviations of the
-    noise.
+    1 to 20 regimes of sizes ∝ exp(Norm(0, 1)), each with one (70%), two or three targets, besides plain observation: 5
+    to 90% of the rows, in three of ten tasks hardly any, at least two, so that no variable is acted on throughout.
+    Values are Unif(−3, 3), exact or with a share of the noise; shifts are 1 to 4 standard deviations of the noise.
     """
     tasks, variables = allowed.shape
     device = allowed.device
@@ -211,8 +203,8 @@ class Environments:
 def draw_environments(present: Tensor, allowed: Tensor, observations: int, generator: torch.Generator) -> Environments:
     """Draw 2 to 12 environments where `present` (B,), that act on one to a third of the `allowed` (B, P) variables.
 
-    In each but the first a target is shifted by 0.5 to 3 standard deviations of its noise; for half of the targets the
-    noise is also multiplied by exp(Norm(0, 0.5²)), and for half the signal is multiplied by 1 + Norm(0, 0.5²).
+    All but the first shift a target by 0.5 to 3 standard deviations of its noise; for half of the targets they also
+    multiply the noise by exp(Norm(0, 0.5²)), and for half the signal by 1 + Norm(0, 0.5²).
     """
     tasks, variables = allowed.shape
     device = allowed.device
@@ -240,8 +232,7 @@ def draw_environments(present: Tensor, allowed: Tensor, observations: int, gener
     )
 
 
-# B tasks, P variables in generation order, N observations
-
+# Instruments and noisy measurements
 
 MIN_IN_GROUP, MAX_IN_GROUP = 2, 6
 MAX_SHARE = 0.7  # of the columns of a task are instruments
@@ -280,10 +271,8 @@ class Instruments:
         return self.member & has_causes & (~self.one_quantity | self.exact)
 
     def noise_variance(self) -> Tensor:
-        """Noise variance in the equation of a quiet column, relative to the signal's.  (B, P)
-
-        Readings of one quantity get their noise in `read`.
-        """
+        """Noise variance in the equation of a quiet column, relative to the signal's.  (B, P)"""
+        # Readings of one quantity get their noise in `read`.
         return torch.where(self.one_quantity, EXACT, self.noise_share / (1 - self.noise_share))
 
     def share_a_quantity(self, has_causes: Tensor) -> Tensor:
@@ -307,10 +296,9 @@ class Instruments:
 
 
 def draw_instruments(present: Tensor, allowed: Tensor, generator: torch.Generator) -> Instruments:
-    """Draw groups of 2 to 6 instruments where `present` (B,): two columns up to 70% of the `allowed` (B, P) ones.
+    """Draw groups of 2 to 6 instruments where `present` (B,), from two to 70% of `allowed` (B, P) columns, rather late.
 
-    Late variables are preferred: effects are instruments more often than causes. In three of four cases a group without
-    causes gets one, if there is an earlier variable that is not an instrument.
+    In three of four cases a group without causes gets an earlier variable that is not an instrument, if there is one.
     """
     tasks, variables = allowed.shape
     device = allowed.device
@@ -341,10 +329,9 @@ def draw_instruments(present: Tensor, allowed: Tensor, generator: torch.Generato
 def noisy_readings(
     values: Tensor, codes: Tensor | None, noisy: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor | None]:
-    """Add measurement noise to the values and codes (B, P, N) of the columns `noisy` (B, P).
+    """Add noise, 2 to 50% of the variance, to the values and codes (B, P, N) of the columns `noisy` (B, P).
 
-    Noise is 2 to 50% of the variance in the table; the probability that a level is taken for that of another
-    observation is half that share.
+    A level is taken for that of another observation with half that share as its probability.
     """
     device = values.device
     share = (0.02 + 0.48 * torch.rand(noisy.shape, generator=generator, device=device))[:, :, None]
@@ -359,9 +346,6 @@ def noisy_readings(
     # If the only observation of a rare level was misread, all are read right instead.
     varied = shown_codes.amax(2, keepdim=True) > shown_codes.amin(2, keepdim=True)
     return values, torch.where(varied, shown_codes, codes)
-
-
-# B tasks, L hidden causes, P variables in generation order, N observations
 
 
 @dataclass(frozen=True)
@@ -380,10 +364,7 @@ class Causes:
         return self.hidden_effects.shape[1]
 
     def parents(self, through_equations: bool) -> Tensor:
-        """Causes of every variable, hidden causes first, without environments if `through_equations`.
-
-        [b, k, j] = 1 where j → k.  (B, L + P, L + P) float
-        """
+        """1 at [b, k, j] where j → k, hidden causes first; no environments if `through_equations`."""  # (B, L+P, L+P)
         adjacency, hidden = self.adjacency, self.hidden
         size = hidden + adjacency.shape[1]
         parents = torch.zeros(len(adjacency), size, size, device=adjacency.device)

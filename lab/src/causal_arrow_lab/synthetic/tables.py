@@ -84,8 +84,8 @@ from causal_arrow_lab.synthetic.structure import (
     push_by_conditions,
 )
 
-# B tasks, P variables, L slots for hidden causes, R recipes, K names in a table
-
+# B tasks, L hidden causes, P variables in generation order (while solving: all L + P, the hidden ones first),
+# N observations, K names in a table
 
 # Drawn once per variable, not once per task.
 _BY_VARIABLE = ("noises", "distortion_shapes", "column_kinds")
@@ -286,8 +286,7 @@ def _some_columns(task: Tensor, uniform: Tensor, share: Tensor) -> Tensor:
     return task[:, None] & (uniform < MIN_CHANGED_SHARE + (1 - MIN_CHANGED_SHARE) * share)
 
 
-# B tasks, L hidden causes, P variables (in generation: the hidden ones first, then the others), N observations
-
+# Tasks of numbers
 
 # A constant signal (all observations in one leaf) would leave its variable without any variance.
 MIN_NOISE_VARIANCE = 1e-9
@@ -343,11 +342,8 @@ def _mechanisms(choices: TaskChoices, parents: Tensor, generator: torch.Generato
 def _noise(
     choices: TaskChoices, slots: int, observations: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor | None]:
-    """Draw standardized noise, and tell which variables hidden conditions or classes touch.  (B, P, N), (B, P)
-
-    In the homogeneous setting all variables share one distribution and its parameters. There are `slots` variables,
-    counted from the last: a batch may have drawn distributions for more hidden causes than are needed here.
-    """
+    """Draw standardized noise, and tell which variables hidden conditions or classes touch.  (B, P, N), (B, P)"""
+    # `slots` variables, counted from the last: distributions may have been drawn for more hidden causes than are here.
     kinds = choices["noises"][:, -slots:]
     kind_counts = count_codes(choices.on_host("noises")[:, -slots:], len(NOISES))
     dials = torch.rand(len(choices), slots, 2, generator=generator, device=generator.device)
@@ -380,10 +376,10 @@ def _in_order(
     observations: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Standardized values, the signal's share of variance, and observed variables that hidden conditions touch.
+    """Standardized values, the signal's share of variance, and variables that hidden conditions touch.
 
-    The values of raw equations are kept standardized as well, with a separate scale: nothing overflows, and a small
-    noise loses no digits to a large variance.  (B, P, N), (B, P), (B, P) or None
+    Values of raw equations are standardized too and have a separate scale: nothing overflows, and a small noise loses
+    no digits to a large variance.  (B, P, N), (B, P), (B, P) or None
     """
     variables, hidden = parents.shape[1], causes.hidden
     # Variables overwrite their noise.
@@ -455,17 +451,13 @@ def _in_order(
     return values, explained * has_causes, None if touched is None else touched[:, hidden:]
 
 
-# B tasks, P variables, N observations
-
+# Linear normal tasks
 
 MIN_DEGREES, MAX_DEGREES = 1.0, 15.0
 
 
 def draw_regressions(parents: Tensor, degrees: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw coefficients β, [b, k, j] for j → k, and noise deviations σ.  (B, P, P), (B, P)
-
-    `parents` (B, P, P) is 1 at [b, k, j] where j → k; `degrees` (B,) is δ.
-    """
+    """Draw β, [b, k, j] where `parents` has 1 for j → k, and σ; `degrees` (B,) is δ.  (B, P, P), (B, P)"""
     chi_square = 2 * standard_gamma((degrees[:, None] + parents.sum(2)) / 2, generator)
     deviation = chi_square.clamp_min(1e-12).rsqrt()
     normal = torch.randn(parents.shape, generator=generator, device=parents.device)
@@ -495,7 +487,6 @@ def solve_normal(causes: Causes, observations: int, generator: torch.Generator) 
 
 
 # Other members of a class
-
 
 MIN_STEPS, STEPS_PER_VARIABLE, MAX_STEPS = 20, 3, 150
 
@@ -542,8 +533,7 @@ def _covered(graphs: Tensor) -> Tensor:
     return graphs * alike
 
 
-# B tasks, L hidden causes, P variables in generation order, N observations
-
+# Tables
 
 # The share of noisy columns, in a task with noisy measurements, is uniform from here to 1.
 MIN_NOISY_SHARE = 0.3

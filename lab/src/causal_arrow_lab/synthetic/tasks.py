@@ -1,12 +1,4 @@
-"""The task stream: distributions over causal discovery tasks, and batches of tasks drawn from them.
-
->>> import torch
->>> from causal_arrow_lab import TaskDistribution
->>> generator = torch.Generator().manual_seed(0)
->>> tasks = TaskDistribution.broad().sample(8, observations=100, variables=5, generator=generator)
->>> tasks.data.shape
-torch.Size([8, 100, 5])
-"""
+"""The task stream: distributions over causal discovery tasks, and batches of tasks drawn from them."""
 
 # B tasks, N observations, P variables
 
@@ -73,8 +65,6 @@ class TaskBatch(Batch):
     >>> from causal_arrow_lab import TaskDistribution
     >>> generator = torch.Generator().manual_seed(0)
     >>> tasks = TaskDistribution.paper().sample(4, observations=50, variables=6, generator=generator)
-    >>> len(tasks)
-    4
     >>> len(tasks.names("graph_families"))
     4
     """
@@ -298,12 +288,12 @@ def _sample(
     sorted_choices = choices.sorted_by(index)  # the only time that the host waits for the device
 
     possible = frozenset().union(*(recipe.components() for recipe in recipes if recipe.weight > 0))
-    batch = _EmptyBatch(tasks, observations, variables, possible, device)
+    parts = _memory(tasks, observations, variables, possible, device)
     # The i-th variable in generation order becomes column order[i]: the order of columns is uninformative.
     order = random_permutations(tasks, variables, generator)
     for run in _runs(sorted_choices, observations, variables, device.type):
         made = make_tables(sorted_choices.take(run), variables, observations, generator)
-        batch.fill(made, index[run, None], order[index[run]])
+        _fill(parts, made, index[run, None], order[index[run]])
     noises = torch.empty(tasks, variables, dtype=torch.int64, device=device)
     noises.scatter_(1, order, choices["noises"][:, -variables:].long())
     by_task = {
@@ -313,53 +303,42 @@ def _sample(
         and choices[name].ndim == 1
         and (name not in BEYOND_NUMBERS or may_differ(recipes, name))
     }
-    return TaskBatch(batch.tables(), batch.truth(), order, batch.explained_variance, noises, choices["recipe"], by_task)
+    explained, truth = parts.pop("explained_variance"), Truth(parts.pop("adjacency"), parts.pop("confounded"))
+    # Computed here, where tasks are drawn ahead, so that the network does not wait for the device.
+    widest = int(parts["levels"].max()) if "levels" in parts else None
+    return TaskBatch(TensorBatch(**parts, widest=widest), truth, order, explained, noises, choices["recipe"], by_task)
 
 
-class _EmptyBatch:
-    """Memory for the tables of a batch, which are made in another order."""
+def _memory(
+    tasks: int, observations: int, variables: int, possible: AbstractSet[str], device: torch.device
+) -> dict[str, Tensor]:
+    """Memory for the parts of a batch by name, without those that no possible component fills."""
+    columns, cells, pairs = (tasks, variables), (tasks, observations, variables), (tasks, variables, variables)
+    parts = {
+        "values": torch.empty(cells, device=device),
+        "adjacency": torch.empty(pairs, dtype=torch.bool, device=device),
+        "confounded": torch.empty(pairs, dtype=torch.bool, device=device),
+        "explained_variance": torch.empty(columns, device=device),
+    }
+    if possible & _OBSERVED:
+        parts["observed"] = torch.ones(cells, dtype=torch.bool, device=device)
+    if possible & _INTERVENED:
+        parts["intervened"] = torch.zeros(cells, dtype=torch.bool, device=device)
+    if possible & _LEVELS:
+        parts["levels"] = torch.zeros(columns, dtype=torch.int64, device=device)
+        parts["ordered"] = torch.zeros(columns, dtype=torch.bool, device=device)
+    return parts
 
-    def __init__(
-        self, tasks: int, observations: int, variables: int, possible: AbstractSet[str], device: torch.device
-    ) -> None:
-        def full(value: bool) -> Tensor:
-            return torch.full((tasks, observations, variables), value, device=device)
 
-        self.values = torch.empty(tasks, observations, variables, device=device)
-        self.observed = full(True) if possible & _OBSERVED else None
-        self.intervened = full(False) if possible & _INTERVENED else None
-        self.levels = self.ordered = None
-        if possible & _LEVELS:
-            self.levels = torch.zeros(tasks, variables, dtype=torch.int64, device=device)
-            self.ordered = torch.zeros(tasks, variables, dtype=torch.bool, device=device)
-        self.adjacency = torch.empty(tasks, variables, variables, dtype=torch.bool, device=device)
-        self.confounded = torch.empty_like(self.adjacency)
-        self.explained_variance = torch.empty(tasks, variables, device=device)
-
-    def fill(self, made: MadeTables, task: Tensor, column: Tensor) -> None:
-        """Copy tables to the tasks `task` (b, 1), and variables to the columns `column` (b, P)."""
-        self.values.mT[task, column] = made.values
-        for cells, part in ((self.observed, made.observed), (self.intervened, made.intervened)):
-            if cells is not None and part is not None:
-                cells.mT[task, column] = part
-        for columns, by_column in (
-            (self.levels, made.levels),
-            (self.ordered, made.ordered),
-            (self.explained_variance, made.explained_variance),
-        ):
-            if columns is not None and by_column is not None:
-                columns[task, column] = by_column
-        pairs = task[:, :, None], column[:, :, None], column[:, None, :]
-        self.adjacency[pairs] = made.adjacency
-        self.confounded[pairs] = made.confounded
-
-    def tables(self) -> TensorBatch:
-        # Computed here, where tasks are drawn ahead, so that the network does not wait for the device.
-        widest = None if self.levels is None else int(self.levels.max())
-        return TensorBatch(self.values, self.observed, self.intervened, self.levels, self.ordered, widest)
-
-    def truth(self) -> Truth:
-        return Truth(self.adjacency, self.confounded)
+def _fill(parts: Mapping[str, Tensor], made: MadeTables, task: Tensor, column: Tensor) -> None:
+    """Copy tables to the tasks `task` (b, 1), and variables to the columns `column` (b, P)."""
+    pairs = task[:, :, None], column[:, :, None], column[:, None, :]
+    for name, part in parts.items():
+        given = getattr(made, name)
+        if name in ("adjacency", "confounded"):
+            part[pairs] = given
+        elif given is not None:
+            (part if part.ndim == 2 else part.mT)[task, column] = given
 
 
 def _runs(choices: TaskChoices, observations: int, variables: int, device_type: str) -> Iterator[slice]:

@@ -1,8 +1,7 @@
 """Token-wise layers that read and write device memory once: the gated feed-forward block, a linear layer of a norm.
 
-On a Hopper GPU with bfloat16 activations they run as Triton kernels, which save only x for the backward pass and
-compute the rest again; everywhere else the same formulas run in plain torch. Triton is imported when first needed.
-`python -m causal_arrow_lab.network fused` checks and times the kernels on a GPU.
+On a Hopper GPU with bfloat16 activations they run as Triton kernels, which save only x for the backward pass;
+everywhere else the same formulas run in plain torch. Triton is imported when first needed.
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ from causal_arrow_lab.network.devices import save_inputs, takes_kernels
 
 # T tokens, D width, H hidden units, O outputs; leading dimensions (...) are tokens
 
-TOKENS_IN_CACHE = 2048  # that a processor works on at once
-EPSILON = 1e-6  # also in tiles.py, where it must be a constant of Triton's
+EPSILON = 1e-6  # also in kernels.py, where it must be a constant of Triton's
 
 
 def rms_norm(x: Tensor) -> Tensor:
-    """x with root mean square 1 over its last dimension: x / sqrt(mean(x²) + 1e-6), no learned scale.  (..., D)
-
-    Computed in float32 or better and returned in the type of x, also under autocast: half-precision streams stay half.
-    """
+    """x / sqrt(mean(x²) + 1e-6) over the last dimension, in the type of x, also under autocast.  (..., D)"""
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     return (wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + EPSILON)).to(x.dtype)
 
@@ -34,8 +29,8 @@ def rms_norm(x: Tensor) -> Tensor:
 def gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
     """x after a gated feed-forward block: x + (silu(n Wgᵀ) ⊙ (n Wvᵀ)) Woᵀ with n = rms_norm(x).  (..., D)
 
-    `w_gate` and `w_value` are (H, D), `w_out` is (D, H), usually float32; they are used in the type of x, and their
-    gradients come in their own type. Autocast changes nothing here: the type of x decides.
+    The weights, (H, D), (H, D) and (D, H), are used in the type of x, whatever autocast says, and their gradients come
+    in their own type.
     """
     width, hidden = x.shape[-1], w_gate.shape[0]
     if w_gate.shape != (hidden, width) or w_value.shape != (hidden, width) or w_out.shape != (width, hidden):
@@ -52,26 +47,13 @@ def gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor
 def plain_gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
     """Compute `gated_feed_forward` operation by operation: the path of CPUs, of float32 and of other GPUs."""
     with torch.autocast(x.device.type, enabled=False):
-        weights = [weight.to(x.dtype) for weight in (w_gate, w_value, w_out)]
-        tokens = x.numel() // x.shape[-1]
-        if x.is_cuda or torch.is_grad_enabled() or tokens <= TOKENS_IN_CACHE:
-            return _plain_feed_forward(x, *weights)
-        # Pieces whose hidden units stay in a processor's cache: twice as fast.
-        pieces = x.reshape(tokens, -1).split(TOKENS_IN_CACHE)
-        return torch.cat([_plain_feed_forward(piece, *weights) for piece in pieces]).view(x.shape)
-
-
-def _plain_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
-    n = rms_norm(x)
-    hidden = functional.silu(functional.linear(n, w_gate)).mul(functional.linear(n, w_value))
-    return x + functional.linear(hidden, w_out)
+        n = rms_norm(x)
+        gate, value = (functional.linear(n, weight.to(x.dtype)) for weight in (w_gate, w_value))
+        return x + functional.linear(functional.silu(gate).mul(value), w_out.to(x.dtype))
 
 
 def norm_linear(x: Tensor, weight: Tensor) -> Tensor:
-    """A linear layer of the normalized tokens, rms_norm(x) Wᵀ for W of shape (O, D), in the type of x.  (..., O)
-
-    As in `gated_feed_forward` the weight is usually float32, is used in the type of x, and autocast changes nothing.
-    """
+    """A linear layer of the normalized tokens, rms_norm(x) Wᵀ for W of shape (O, D), in the type of x.  (..., O)"""
     if weight.dim() != 2 or weight.shape[1] != x.shape[-1]:
         raise ConfigurationError(
             f"Expected weights (O, {x.shape[-1]}) for tokens of width {x.shape[-1]}, got {tuple(weight.shape)}."
@@ -107,34 +89,26 @@ def _packed(w_gate: Tensor, w_value: Tensor, w_out: Tensor, dtype: torch.dtype) 
     return torch.stack((w_gate, w_value, w_out.t())).to(dtype)  # (3, H, D)
 
 
-@torch.library.custom_op(
-    "causal_arrow::gated_feed_forward",
-    mutates_args=(),
-    schema="(Tensor x, Tensor w_gate, Tensor w_value, Tensor w_out) -> Tensor",
-)
+@torch.library.custom_op("causal_arrow::gated_feed_forward", mutates_args=())
 def _feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> Tensor:
-    from causal_arrow_lab.network.kernels.fused import feed_forward_kernels
+    from causal_arrow_lab.network.kernels.fused import kernels
 
     if x.numel() == 0:
         return x.new_empty(x.shape)
-    return feed_forward_kernels.forward(_as_tokens(x), _packed(w_gate, w_value, w_out, x.dtype)).view(x.shape)
+    return kernels.feed_forward(_as_tokens(x), _packed(w_gate, w_value, w_out, x.dtype)).view(x.shape)
 
 
-@torch.library.custom_op(
-    "causal_arrow::gated_feed_forward_backward",
-    mutates_args=(),
-    schema="(Tensor dy, Tensor x, Tensor w_gate, Tensor w_value, Tensor w_out) -> (Tensor, Tensor)",
-)
+@torch.library.custom_op("causal_arrow::gated_feed_forward_backward", mutates_args=())
 def _feed_forward_backward(
     dy: Tensor, x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of x  (..., D), and of the gate, value and transposed output weights in float32  (3, H, D)."""
-    from causal_arrow_lab.network.kernels.fused import feed_forward_kernels
+    from causal_arrow_lab.network.kernels.fused import kernels
 
     if x.numel() == 0:
         return x.new_empty(x.shape), x.new_zeros((3, *w_gate.shape), dtype=torch.float32)
     weights = _packed(w_gate, w_value, w_out, x.dtype)
-    dx, d_weights = feed_forward_kernels.backward(_as_tokens(dy.to(x.dtype)), _as_tokens(x), weights)
+    dx, d_weights = kernels.feed_forward_gradients(_as_tokens(dy.to(x.dtype)), _as_tokens(x), weights)
     return dx.view(x.shape), d_weights
 
 
@@ -148,29 +122,25 @@ def _(dy: Tensor, x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: Tensor) -> 
     return x.new_empty(x.shape), x.new_empty((3, *w_gate.shape), dtype=torch.float32)
 
 
-@torch.library.custom_op("causal_arrow::norm_linear", mutates_args=(), schema="(Tensor x, Tensor weight) -> Tensor")
+@torch.library.custom_op("causal_arrow::norm_linear", mutates_args=())
 def _norm_linear(x: Tensor, weight: Tensor) -> Tensor:
-    from causal_arrow_lab.network.kernels.fused import norm_linear_kernels
+    from causal_arrow_lab.network.kernels.fused import kernels
 
     if x.numel() == 0:
         return x.new_empty((*x.shape[:-1], weight.shape[0]))
-    y = norm_linear_kernels.forward(_as_tokens(x), weight.to(x.dtype).contiguous())
+    y = kernels.norm_linear(_as_tokens(x), weight.to(x.dtype).contiguous())
     return y.view(*x.shape[:-1], weight.shape[0])
 
 
-@torch.library.custom_op(
-    "causal_arrow::norm_linear_backward",
-    mutates_args=(),
-    schema="(Tensor dy, Tensor x, Tensor weight) -> (Tensor, Tensor)",
-)
+@torch.library.custom_op("causal_arrow::norm_linear_backward", mutates_args=())
 def _norm_linear_backward(dy: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of x  (..., D), and of the weight in float32  (O, D)."""
-    from causal_arrow_lab.network.kernels.fused import norm_linear_kernels
+    from causal_arrow_lab.network.kernels.fused import kernels
 
     if x.numel() == 0:
         return x.new_empty(x.shape), x.new_zeros(weight.shape, dtype=torch.float32)
     half = weight.to(x.dtype).contiguous()
-    dx, d_weight = norm_linear_kernels.backward(_as_tokens(dy.to(x.dtype)), _as_tokens(x), half)
+    dx, d_weight = kernels.norm_linear_gradients(_as_tokens(dy.to(x.dtype)), _as_tokens(x), half)
     return dx.view(x.shape), d_weight
 
 

@@ -2,7 +2,6 @@
 
 On a Hopper GPU with bfloat16 cells this runs as Triton kernels, which save only the inputs for the backward pass;
 everywhere else the same formula runs in plain torch. Triton is imported when first needed.
-`python -m causal_arrow_lab.network mixing` checks and times the kernels on a GPU.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ def mix_cells(value_and_gate: Tensor, weights: Tensor) -> Tensor:
     """Values mixed across variables, head by head, times silu of the gate.  (B, N, P, D)
 
     `value_and_gate` (B, N, P, 2D) holds values, then gates. In head h variable j gets Σ_k weights[b, h, j, k] value_k,
-    with `weights` (B, H, P, P) shared by all observations. The weights are used in the type of the cells, and their
-    gradient comes in their own type. Autocast changes nothing here.
+    with `weights` (B, H, P, P) used in the type of the cells, whatever autocast says.
     """
     if not _agree(value_and_gate, weights):
         raise ConfigurationError(
@@ -67,9 +65,7 @@ def _kernels_apply(value_and_gate: Tensor, weights: Tensor) -> bool:
     return fits and takes_kernels(value_and_gate)
 
 
-@torch.library.custom_op(
-    "causal_arrow::mix_cells", mutates_args=(), schema="(Tensor value_and_gate, Tensor weights) -> Tensor"
-)
+@torch.library.custom_op("causal_arrow::mix_cells", mutates_args=())
 def _mix(value_and_gate: Tensor, weights: Tensor) -> Tensor:
     from causal_arrow_lab.network.kernels.mixing import kernels
 
@@ -79,11 +75,7 @@ def _mix(value_and_gate: Tensor, weights: Tensor) -> Tensor:
     return out
 
 
-@torch.library.custom_op(
-    "causal_arrow::mix_cells_backward",
-    mutates_args=(),
-    schema="(Tensor d_out, Tensor value_and_gate, Tensor weights) -> (Tensor, Tensor)",
-)
+@torch.library.custom_op("causal_arrow::mix_cells_backward", mutates_args=())
 def _mix_backward(d_out: Tensor, value_and_gate: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of values and gates  (B, N, P, 2D) and of the weights  (B, H, P, P), in the types of both."""
     from causal_arrow_lab.network.kernels.mixing import kernels

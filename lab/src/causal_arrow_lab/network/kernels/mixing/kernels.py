@@ -41,10 +41,8 @@ def _sigmoid(x):
 
 @triton.jit
 def _together(a, b, c):
-    """Three tiles as they are, in the same registers of the same threads.
-
-    Without it the compiler evaluates the gate twice: in the layout of the loads and in that of the tensor cores.
-    """
+    """Three tiles as they are, in the same registers of the same threads."""
+    # Without it the compiler evaluates the gate twice: in the layout of the loads and in that of the tensor cores.
     return tl.inline_asm_elementwise(
         "mov.f32 $0, $3; mov.f32 $1, $4; mov.f32 $2, $5;", "=&f,=&f,=&f,f,f,f", [a, b, c],
         dtype=(tl.float32, tl.float32, tl.float32), is_pure=True, pack=1,
@@ -59,10 +57,7 @@ def _first_cell(task, block, observations, variables, OBSERVATIONS: tl.constexpr
 
 @triton.jit
 def _places(block, observations, variables, STRIDE: tl.constexpr, VARIABLES: tl.constexpr, OBSERVATIONS: tl.constexpr):
-    """Offsets of the tile's elements in a tensor with STRIDE numbers a cell, from its first on, and which exist.
-
-    (VARIABLES, COLUMNS)
-    """
+    """Offsets of elements in a tensor with STRIDE numbers per cell, and which exist.  2 × (VARIABLES, COLUMNS)"""
     variable = tl.arange(0, VARIABLES)[:, None]
     column = tl.arange(0, OBSERVATIONS * CHANNELS)[None, :]
     place = variable * STRIDE + (column // CHANNELS) * (variables * STRIDE) + column % CHANNELS
@@ -88,10 +83,8 @@ def _load_elementwise(pointer, block, observations, variables, STRIDE: tl.conste
 
 @triton.jit
 def _matrix(variables, VARIABLES: tl.constexpr):
-    """Offsets of the weights of one head of one task, to variable j from variable k; a mask of those that exist.
-
-    (VARIABLES, VARIABLES); rows are padded to a multiple of 8, so that whole vectors can be moved.
-    """
+    """Offsets of the weights of a head, to variable j from k, and which exist.  2 × (VARIABLES, VARIABLES)"""
+    # Rows are padded to a multiple of 8, so that whole vectors can be moved.
     j, k = tl.arange(0, VARIABLES)[:, None], tl.arange(0, VARIABLES)[None, :]
     row = tl.cdiv(variables, 8) * 8
     return j * row + k, (j < variables) & (k < row)
@@ -212,10 +205,8 @@ def tile_variables(variables: int) -> int:
 
 @functools.cache
 def shares(programs: int, blocks: int, slots: int) -> int:
-    """The best number of shares of the blocks of a task, for `programs` programs per share and room for `slots`.
-
-    Each round of programs takes as long as one of them.
-    """
+    """The best number of shares of a task's blocks, for `programs` programs per share and room for `slots`."""
+    # Each round of programs takes as long as one of them.
     most = min(blocks, triton.cdiv(2 * slots, programs))
     return min(range(1, most + 1), key=lambda share: triton.cdiv(programs * share, slots)
                * (triton.cdiv(blocks, share) + START))  # fmt: skip
@@ -256,11 +247,8 @@ def forward(cells: Tensor, weights: Tensor) -> Tensor:
 
 
 def backward(d_out: Tensor, cells: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of value and gate  (B, N, P, 2D) and of the weights  (B, H, P, P) in float32, given that of the output.
-
-    The shares of a task write their sums side by side and one reduction adds them up, so the same input gives the same
-    bits.
-    """
+    """Gradients of value and gate  (B, N, P, 2D) and of the weights  (B, H, P, P) in float32."""
+    # Shares write their sums side by side and one reduction adds them up: the same input gives the same bits.
     _, observations, variables, _ = cells.shape
     grid, options = plan("backward", cells, weights.shape[1])
     weights = padded(weights)

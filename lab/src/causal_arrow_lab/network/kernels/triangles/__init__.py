@@ -1,9 +1,8 @@
 """Gated triangle multiplication: what two variables have in common through every third one.
 
 The product over the third variable is a matrix product for each channel, and wants channels first; everything around
-it works on pairs, channels last. On a Hopper GPU the two changes of layout are Triton kernels (see `kernels`) that also
-do the gating before and the norm after the product, so that each costs one pass; everywhere else plain torch does the
-same. `python -m causal_arrow_lab.network triangles` checks and times the kernels on a GPU.
+it works on pairs, channels last. On a Hopper GPU the two changes of layout are Triton kernels that also do the gating
+before and the norm after the product; everywhere else plain torch does the same.
 """
 
 # B tasks, P variables, D width, T = P² pairs

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from causal_arrow_lab.network.kernels.fused.tiles import EPSILON
+from causal_arrow_lab.network.kernels.fused.kernels import EPSILON
 
 # T pairs of a task, D width. Channels last: (T, D) or (T, 4D); channels first: (D, T).
 
@@ -114,11 +114,9 @@ def norm(products: Tensor) -> Tensor:
     """Products (B, D, P, P) with channels last, normalized over them.  (B, P, P, D)"""
     tasks, width, variables, _ = products.shape
     output = products.new_empty((tasks, variables, variables, width))
-    grid = (triton.cdiv(variables**2, NORM_BLOCK_PAIRS), tasks)
+    grid, block = (triton.cdiv(variables**2, NORM_BLOCK_PAIRS), tasks), triton.next_power_of_2(width)
     with torch.cuda.device_of(products):
-        _norm_kernel[grid](
-            products, output, variables**2, width, NORM_BLOCK_PAIRS, triton.next_power_of_2(width), num_warps=4
-        )
+        _norm_kernel[grid](products, output, variables**2, width, NORM_BLOCK_PAIRS, block, num_warps=4)
     return output
 
 
@@ -126,17 +124,10 @@ def norm_backward(d_normed: Tensor, products: Tensor) -> Tensor:
     """Gradient of `products` (B, D, P, P)."""
     tasks, width, variables, _ = products.shape
     d_products = torch.empty_like(products)
-    grid = (triton.cdiv(variables**2, NORM_BLOCK_PAIRS), tasks)
+    grid, block = (triton.cdiv(variables**2, NORM_BLOCK_PAIRS), tasks), triton.next_power_of_2(width)
     with torch.cuda.device_of(products):
         _norm_backward_kernel[grid](
-            d_normed,
-            products,
-            d_products,
-            variables**2,
-            width,
-            NORM_BLOCK_PAIRS,
-            triton.next_power_of_2(width),
-            num_warps=4,
+            d_normed, products, d_products, variables**2, width, NORM_BLOCK_PAIRS, block, num_warps=4
         )
     return d_products
 

@@ -1,6 +1,6 @@
-"""The gated feed-forward block as Triton kernels for Hopper GPUs: x comes from device memory once, y goes back once.
+"""Token-wise layers as Triton kernels for Hopper GPUs: nothing normalized and no hidden unit is written to memory.
 
-Two families with the same arithmetic:
+The gated feed-forward block reads x once and writes y once. Two families with the same arithmetic:
 
 - resident (narrow blocks: D up to 64, H = 128): all weights stay on chip while a program walks over its tiles of
   tokens. The backward pass is one kernel, which keeps the weight gradients in registers.
@@ -10,35 +10,120 @@ Two families with the same arithmetic:
 The gate is evaluated by halves: with u = a / 2 and t = tanh u, which is one instruction on the GPU,
     silu(a) = u + ut,    2 silu'(a) = (1 + t) + silu(a) (1 − t).
 The norm is one number a token, ρ = 1 / rms(x), and can be taken out of a product: (ρx)W = ρ(xW). The kernels do so
-where that spares a pass over a tile.
+where that spares a pass over a tile. Gate and value weights lie under each other in one tile, so that one product gives
+both. Its halves are in different registers of the same threads, and splitting it costs nothing.
 
-Gate and value weights lie under each other in one tile, so that one product gives both. Its halves are in different
-registers of the same threads, and splitting it costs nothing.
+The linear layer of the normalized tokens, y = rms_norm(x) Wᵀ: forward reads x and writes y, backward reads x and dy and
+writes dx. While W and its gradient fit on a multiprocessor (D up to 64, O up to 384) one kernel does the whole backward
+pass; beyond that a second kernel reads dy again for the gradient of W.
 """
 # The jitted bodies are Triton's language, not Python: types say nothing there.
 # mypy: ignore-errors
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from causal_arrow_lab.network.kernels.fused.tiles import (
-    Launch,
-    block_width,
-    chunk_of,
-    inverse_rms,
-    load_tile,
-    load_weights,
-    options,
-    programs_for,
-    store_tile,
-    tile_count,
-)
+# T tokens, D width, H hidden units, O outputs, U units (either). A tile is (BLOCK_TOKENS, BLOCK_WIDTH): D rounded up to
+# a power of two, and what lies beyond D is read as zero and never written.
 
-# T tokens, D width, H hidden units
+EPSILON = tl.constexpr(1e-6)
+
+
+@triton.jit
+def load_tile(pointer, tile, tokens, WIDTH: tl.constexpr, BLOCK_TOKENS: tl.constexpr, BLOCK_WIDTH: tl.constexpr,
+               LAST_USE: tl.constexpr = False):  # fmt: skip
+    """The tokens of one tile, zero beyond the last token.  (BLOCK_TOKENS, BLOCK_WIDTH)"""
+    token = tl.arange(0, BLOCK_TOKENS)[:, None]
+    channel = tl.arange(0, BLOCK_WIDTH)[None, :]
+    # 64 bits for where the tile begins, because T · D can pass 2³¹; inside a tile 32 bits do.
+    start = pointer + tile * tl.full((), BLOCK_TOKENS * WIDTH, tl.int64)
+    inside = token < tokens - tile * BLOCK_TOKENS
+    if BLOCK_WIDTH != WIDTH:
+        inside = inside & (channel < WIDTH)
+    if LAST_USE:
+        # A second reading of the same tile. The hint also keeps the compiler from merging it with the first one and
+        # holding the whole tile in registers in between.
+        return tl.load(start + token * WIDTH + channel, mask=inside, other=0.0, eviction_policy="evict_first")
+    return tl.load(start + token * WIDTH + channel, mask=inside, other=0.0)
+
+
+@triton.jit
+def store_tile(pointer, value, tile, tokens, WIDTH: tl.constexpr, BLOCK_TOKENS: tl.constexpr,
+                BLOCK_WIDTH: tl.constexpr):  # fmt: skip
+    token = tl.arange(0, BLOCK_TOKENS)[:, None]
+    channel = tl.arange(0, BLOCK_WIDTH)[None, :]
+    start = pointer + tile * tl.full((), BLOCK_TOKENS * WIDTH, tl.int64)
+    inside = token < tokens - tile * BLOCK_TOKENS
+    if BLOCK_WIDTH != WIDTH:
+        inside = inside & (channel < WIDTH)
+    tl.store(start + token * WIDTH + channel, value.to(pointer.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def load_weights(pointer, unit, WIDTH: tl.constexpr, BLOCK_WIDTH: tl.constexpr):
+    """Rows `unit`  (U,) of a matrix of weights with rows of length D.  (U, BLOCK_WIDTH)"""
+    channel = tl.arange(0, BLOCK_WIDTH)[None, :]
+    if BLOCK_WIDTH == WIDTH:
+        return tl.load(pointer + unit[:, None] * WIDTH + channel)
+    return tl.load(pointer + unit[:, None] * WIDTH + channel, mask=channel < WIDTH, other=0.0)
+
+
+@triton.jit
+def inverse_rms(x, WIDTH: tl.constexpr):
+    """1 / rms of each token.  (T, 1)"""
+    return tl.rsqrt(tl.sum(x * x, 1)[:, None] / WIDTH + EPSILON)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The way a kernel is cut and started."""
+
+    block_tokens: int
+    block_units: int
+    warps: int
+    stages: int  # depth of the software pipeline: a load is issued stages − 1 turns of the loop before it is used
+    programs: int = 1  # programs a multiprocessor holds, for kernels whose programs walk over many tiles
+
+
+def block_width(width: int) -> int:
+    """The width of a tile for tokens of this width."""
+    return max(64, triton.next_power_of_2(width))  # 64 is the least height of a Hopper matrix instruction
+
+
+def options(launch: Launch, width: int) -> dict[str, int]:
+    """The arguments that every kernel takes."""
+    return {
+        "WIDTH": width,
+        "BLOCK_TOKENS": launch.block_tokens,
+        "BLOCK_WIDTH": block_width(width),
+        "STAGES": launch.stages,
+        "num_warps": launch.warps,
+        "num_stages": launch.stages,
+    }
+
+
+def chunk_of(units: int, launch: Launch) -> int:
+    """The number of units in a chunk: as many as the launch says, or fewer where that does not divide them."""
+    return next(chunk for chunk in (launch.block_units, 64, 32) if units % chunk == 0)
+
+
+def tile_count(x: Tensor, launch: Launch) -> int:
+    return triton.cdiv(x.shape[0], launch.block_tokens)
+
+
+def programs_for(x: Tensor, launch: Launch, chunks: int = 1) -> int:
+    """Programs a chunk of units that together fill the device, each with at least one tile of tokens."""
+    multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 2
+    return max(1, min(launch.programs * multiprocessors // chunks, tile_count(x, launch)))
+
+
+# The feed-forward block
 
 
 @triton.jit
@@ -241,7 +326,7 @@ def _is_resident(x: Tensor, weights: Tensor) -> bool:
     return RESIDENT.get(block_width(x.shape[1])) == weights.shape[1]
 
 
-def forward(x: Tensor, weights: Tensor) -> Tensor:
+def feed_forward(x: Tensor, weights: Tensor) -> Tensor:
     """The block applied to x  (T, D), with `weights` (3, H, D) = gate, value and transposed output weights.  (T, D)"""
     (tokens, width), hidden = x.shape, weights.shape[1]
     y = torch.empty_like(x)
@@ -256,11 +341,9 @@ def forward(x: Tensor, weights: Tensor) -> Tensor:
     return y
 
 
-def backward(dy: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of x  (T, D) and of the weights  (3, H, D) in float32, given those of y.
-
-    Programs write their sums side by side and one reduction adds them up, so the same input gives the same bits.
-    """
+def feed_forward_gradients(dy: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of x  (T, D) and of the weights  (3, H, D) in float32, given those of y."""
+    # Programs write their sums side by side and one reduction adds them up: the same input gives the same bits.
     (tokens, width), hidden = x.shape, weights.shape[1]
     dx = torch.empty_like(x)
     with torch.cuda.device_of(x):
@@ -279,4 +362,149 @@ def backward(dy: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
             chunks = hidden // fixed["BLOCK_HIDDEN"]
             partial = x.new_empty((programs_for(x, launch, chunks), *weights.shape), dtype=torch.float32)
             _weight_gradients_streamed[(chunks, partial.shape[0])](x, dy, weights, partial, tokens, hidden, **fixed)
+    return dx, partial.sum(0)
+
+
+# The linear layer of the normalized tokens
+
+
+@triton.jit
+def _outputs_of_tile(pointer, tile, tokens, first, outputs, BLOCK_TOKENS: tl.constexpr, BLOCK_OUTPUTS: tl.constexpr):
+    """Offsets of outputs first, first + 1, ... of a tile of tokens, and which exist.  (BLOCK_TOKENS, BLOCK_OUTPUTS)"""
+    token = tl.arange(0, BLOCK_TOKENS)[:, None]
+    start = pointer + (tile * tl.full((), BLOCK_TOKENS, tl.int64)) * outputs
+    place = start + token * outputs + (first + tl.arange(0, BLOCK_OUTPUTS))[None, :]
+    return place, token < tokens - tile * BLOCK_TOKENS
+
+
+@triton.jit
+def _norm_gradient(dn, x, rho, WIDTH: tl.constexpr):
+    """The gradient of x, given that of n = ρx.  (T, D)"""
+    return rho * (dn - x * (tl.sum(dn * x, 1)[:, None] * (rho * rho / WIDTH)))
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def _linear_forward(x_ptr, weights_ptr, y_ptr, tokens, outputs, WIDTH: tl.constexpr, BLOCK_TOKENS: tl.constexpr,
+                    BLOCK_WIDTH: tl.constexpr, BLOCK_OUTPUTS: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
+    tile = tl.program_id(0)
+    x = load_tile(x_ptr, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH)
+    rho = inverse_rms(x.to(tl.float32), WIDTH)
+    for first in tl.range(0, outputs, BLOCK_OUTPUTS, num_stages=STAGES):
+        weights = load_weights(weights_ptr, first + tl.arange(0, BLOCK_OUTPUTS), WIDTH, BLOCK_WIDTH)
+        y = rho * tl.dot(x, weights.T)
+        place, exists = _outputs_of_tile(y_ptr, tile, tokens, first, outputs, BLOCK_TOKENS, BLOCK_OUTPUTS)
+        tl.store(place, y.to(x.dtype), mask=exists)
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def _linear_backward_resident(x_ptr, dy_ptr, weights_ptr, dx_ptr, partial_ptr, tokens, OUTPUTS: tl.constexpr,
+                              WIDTH: tl.constexpr, BLOCK_TOKENS: tl.constexpr, BLOCK_WIDTH: tl.constexpr,
+                              BLOCK_OUTPUTS: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
+    weights, d_weights = (), ()
+    for chunk in tl.static_range(OUTPUTS // BLOCK_OUTPUTS):
+        unit = chunk * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
+        weights += (load_weights(weights_ptr, unit, WIDTH, BLOCK_WIDTH),)
+        d_weights += (tl.zeros((BLOCK_OUTPUTS, BLOCK_WIDTH), tl.float32),)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(tokens, BLOCK_TOKENS), tl.num_programs(0), num_stages=STAGES):
+        x = load_tile(x_ptr, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH)
+        rho = inverse_rms(x.to(tl.float32), WIDTH)
+        n = (x.to(tl.float32) * rho).to(x.dtype)
+        dn = tl.zeros((BLOCK_TOKENS, BLOCK_WIDTH), tl.float32)
+        sums = ()
+        for chunk in tl.static_range(OUTPUTS // BLOCK_OUTPUTS):
+            place, exists = _outputs_of_tile(
+                dy_ptr, tile, tokens, chunk * BLOCK_OUTPUTS, OUTPUTS, BLOCK_TOKENS, BLOCK_OUTPUTS
+            )
+            dy = tl.load(place, mask=exists, other=0.0)
+            dn = tl.dot(dy, weights[chunk], dn)
+            sums += (tl.dot(dy.T, n, d_weights[chunk]),)
+        d_weights = sums
+        dx = _norm_gradient(dn, x.to(tl.float32), rho, WIDTH)
+        store_tile(dx_ptr, dx, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH)
+    partial = partial_ptr + tl.program_id(0).to(tl.int64) * (OUTPUTS * WIDTH)
+    channel = tl.arange(0, BLOCK_WIDTH)[None, :]
+    for chunk in tl.static_range(OUTPUTS // BLOCK_OUTPUTS):
+        unit = chunk * BLOCK_OUTPUTS + tl.arange(0, BLOCK_OUTPUTS)
+        tl.store(partial + unit[:, None] * WIDTH + channel, d_weights[chunk], mask=channel < WIDTH)
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def _linear_input_gradient(x_ptr, dy_ptr, weights_ptr, dx_ptr, tokens, outputs, WIDTH: tl.constexpr,
+                           BLOCK_TOKENS: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_OUTPUTS: tl.constexpr,
+                           STAGES: tl.constexpr):  # fmt: skip
+    tile = tl.program_id(0)
+    dn = tl.zeros((BLOCK_TOKENS, BLOCK_WIDTH), tl.float32)
+    for first in tl.range(0, outputs, BLOCK_OUTPUTS, num_stages=STAGES):
+        weights = load_weights(weights_ptr, first + tl.arange(0, BLOCK_OUTPUTS), WIDTH, BLOCK_WIDTH)
+        place, exists = _outputs_of_tile(dy_ptr, tile, tokens, first, outputs, BLOCK_TOKENS, BLOCK_OUTPUTS)
+        dn = tl.dot(tl.load(place, mask=exists, other=0.0), weights, dn)
+    x = load_tile(x_ptr, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH).to(tl.float32)
+    dx = _norm_gradient(dn, x, inverse_rms(x, WIDTH), WIDTH)
+    store_tile(dx_ptr, dx, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH)
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def _linear_weight_gradient(x_ptr, dy_ptr, partial_ptr, tokens, outputs, WIDTH: tl.constexpr,
+                            BLOCK_TOKENS: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_OUTPUTS: tl.constexpr,
+                            STAGES: tl.constexpr):  # fmt: skip
+    first = tl.program_id(0) * BLOCK_OUTPUTS
+    d_weights = tl.zeros((BLOCK_OUTPUTS, BLOCK_WIDTH), tl.float32)
+    for tile in tl.range(tl.program_id(1), tl.cdiv(tokens, BLOCK_TOKENS), tl.num_programs(1), num_stages=STAGES):
+        x = load_tile(x_ptr, tile, tokens, WIDTH, BLOCK_TOKENS, BLOCK_WIDTH)
+        place, exists = _outputs_of_tile(dy_ptr, tile, tokens, first, outputs, BLOCK_TOKENS, BLOCK_OUTPUTS)
+        dy = tl.load(place, mask=exists, other=0.0)
+        n = (x.to(tl.float32) * inverse_rms(x.to(tl.float32), WIDTH)).to(x.dtype)
+        d_weights = tl.dot(dy.T, n, d_weights)
+    partial = partial_ptr + tl.program_id(1).to(tl.int64) * (outputs * WIDTH)
+    unit, channel = first + tl.arange(0, BLOCK_OUTPUTS), tl.arange(0, BLOCK_WIDTH)[None, :]
+    tl.store(partial + unit[:, None] * WIDTH + channel, d_weights, mask=channel < WIDTH)
+
+
+# The most outputs, for a block width, that `_linear_backward_resident` can hold.
+LINEAR_RESIDENT = {64: 384}
+
+# (name of the kernel, block width) -> how to launch it
+LINEAR_LAUNCHES = {
+    ("forward", 64): Launch(64, 64, warps=4, stages=3),
+    ("backward_resident", 64): Launch(64, 64, warps=8, stages=3),
+    ("input_gradient_streamed", 64): Launch(64, 64, warps=4, stages=3),
+    ("weight_gradient_streamed", 64): Launch(64, 64, warps=4, stages=3, programs=4),
+    ("forward", 128): Launch(64, 64, warps=4, stages=3),
+    ("input_gradient_streamed", 128): Launch(64, 64, warps=4, stages=3),
+    ("weight_gradient_streamed", 128): Launch(128, 128, warps=8, stages=3),
+}
+
+
+def norm_linear(x: Tensor, weights: Tensor) -> Tensor:
+    """rms_norm(x) Wᵀ for x  (T, D) and W  (O, D).  (T, O)"""
+    (tokens, width), outputs = x.shape, weights.shape[0]
+    y = x.new_empty((tokens, outputs))
+    launch = LINEAR_LAUNCHES["forward", block_width(width)]
+    fixed = options(launch, width) | {"BLOCK_OUTPUTS": chunk_of(outputs, launch)}
+    with torch.cuda.device_of(x):
+        _linear_forward[(tile_count(x, launch),)](x, weights, y, tokens, outputs, **fixed)
+    return y
+
+
+def norm_linear_gradients(dy: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of x  (T, D) and of W  (O, D) in float32, given those of y  (T, O)."""
+    (tokens, width), outputs = x.shape, weights.shape[0]
+    dx = torch.empty_like(x)
+    with torch.cuda.device_of(x):
+        if outputs <= LINEAR_RESIDENT.get(block_width(width), 0):
+            launch = LINEAR_LAUNCHES["backward_resident", block_width(width)]
+            fixed = options(launch, width) | {"BLOCK_OUTPUTS": chunk_of(outputs, launch)}
+            partial = x.new_empty((programs_for(x, launch), *weights.shape), dtype=torch.float32)
+            _linear_backward_resident[(partial.shape[0],)](
+                x, dy, weights, dx, partial, tokens, OUTPUTS=outputs, **fixed
+            )
+        else:
+            launch = LINEAR_LAUNCHES["input_gradient_streamed", block_width(width)]
+            fixed = options(launch, width) | {"BLOCK_OUTPUTS": chunk_of(outputs, launch)}
+            _linear_input_gradient[(tile_count(x, launch),)](x, dy, weights, dx, tokens, outputs, **fixed)
+            launch = LINEAR_LAUNCHES["weight_gradient_streamed", block_width(width)]
+            fixed = options(launch, width) | {"BLOCK_OUTPUTS": chunk_of(outputs, launch)}
+            chunks = outputs // fixed["BLOCK_OUTPUTS"]
+            partial = x.new_empty((programs_for(x, launch, chunks), *weights.shape), dtype=torch.float32)
+            _linear_weight_gradient[(chunks, partial.shape[0])](x, dy, partial, tokens, outputs, **fixed)
     return dx, partial.sum(0)
