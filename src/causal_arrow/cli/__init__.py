@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -45,9 +46,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "causal_arrow.cl
         with contextlib.suppress(ValueError):  # only the main thread may
             for number in ours:
                 signal.signal(number, stop)
-        from causal_arrow.cli.program import load_program, run
+        from causal_arrow.cli.program import run
 
-        status = run(load_program(program), arguments)
+        module, _, constant = program.partition(":")
+        status = run(getattr(importlib.import_module(module), constant), arguments)
     except BaseException as error:
         # Packages that are interrupted while they load may raise something else, an ImportError for example.
         if not stopped:

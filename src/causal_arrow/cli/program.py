@@ -73,13 +73,6 @@ PROGRAM = Program(
 )
 
 
-def load_program(name: str) -> Program:
-    """The program that a string such as "causal_arrow.cli.program:PROGRAM" names."""
-    module, constant = name.split(":")
-    program: Program = getattr(importlib.import_module(module), constant)
-    return program
-
-
 def build_app(program: Program = PROGRAM, only: str | None = None) -> typer.Typer:
     """The program with all its commands, or with the one that was asked for, which takes less time."""
     app = typer.Typer(
