@@ -50,7 +50,6 @@ from causal_arrow.discovery.effects.questions import (
     design_of,
     event_column,
     extrapolation,
-    filled,
     level_asked,
     of_experiments,
     with_ends,
@@ -382,8 +381,8 @@ class _Asked:
     def design(self, rows: Bools, members: Sequence[int], fill: bool = False) -> Design:
         """The columns of a regression on some variables and the ends, from some observations."""
         cells = {index: self.table.values[rows, index] for index in (*self.ends, *members)}
-        if fill:
-            cells.update({index: filled(cells[index]) for index in members})
+        for index in members if fill else ():  # by the mean, which for codes of levels stands for one more level
+            cells[index] = np.where(np.isnan(cells[index]), np.nanmean(cells[index]), cells[index])
         return design_of(cells, self.table.columns, self.ends, self.change, self.level)
 
     def end_values(self, design: Design) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -376,20 +376,14 @@ def chi_square_tail(freedom: int, statistic: Floats) -> Floats:
     """The probability that a χ² variable with so many degrees of freedom is larger.  (P,)"""
     # Whole numbers of degrees make it a finite sum; loading scipy's function would take longer than a whole report.
     half = np.asarray(statistic, dtype=np.float64) / 2
-    powers, log_gammas = _powers(freedom)
+    powers = np.arange(freedom % 2 / 2, freedom / 2)
+    log_gammas = np.array([math.lgamma(power + 1) for power in powers.tolist()])
     with np.errstate(divide="ignore", invalid="ignore"):
         logarithms = np.where(powers > 0, powers * np.log(half[:, None]), 0.0)
     tail: Floats = np.exp(logarithms - half[:, None] - log_gammas).sum(axis=1)
     if freedom % 2:
         tail += np.array([math.erfc(math.sqrt(each)) for each in half.tolist()])
     return np.minimum(tail, 1.0)
-
-
-@lru_cache(maxsize=256)
-def _powers(freedom: int) -> tuple[Floats, Floats]:
-    """The powers of half the statistic in the sum, and the logarithms of what they are divided by."""
-    powers = np.arange(freedom % 2 / 2, freedom / 2)
-    return powers, np.array([math.lgamma(power + 1) for power in powers.tolist()])
 
 
 def local_independences(graph: Bools, functions: Functions, touched: Bools | None = None) -> Floats:

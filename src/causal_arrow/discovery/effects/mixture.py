@@ -59,23 +59,17 @@ class Mixture:
         """Standard error within adjustment sets: the root of the mean square."""
         return float(np.sqrt(self.weights @ np.square(self.spreads)))
 
-    def below(self, points: float | Floats) -> Floats:
-        """Probability of a value up to each point.  (...)"""
-        from scipy.special import stdtr
-
-        points = np.asarray(points, dtype=np.float64)
-        return np.asarray(stdtr(self.freedoms, (points[..., None] - self.centers) / self.spreads) @ self.weights)
-
     def quantile(self, level: float) -> float:
         """The smallest value up to which there is this much probability."""
-        from scipy.special import stdtrit
+        from scipy.special import stdtr, stdtrit
 
         # A quantile of a mixture lies between the smallest and the largest one of its parts.
         ends = self.centers + self.spreads * stdtrit(self.freedoms, level)
         low, high = float(ends.min()), float(ends.max())
         for _ in range(HALVINGS if high > low else 0):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.below(middle) >= level else (middle, high)
+            below = stdtr(self.freedoms, (middle - self.centers) / self.spreads) @ self.weights
+            low, high = (low, middle) if below >= level else (middle, high)
         return high
 
     def interval(self, level: float) -> tuple[float, float]:

@@ -180,11 +180,6 @@ def design_of(
     return Design.of(blocks)
 
 
-def filled(column: Floats) -> Floats:
-    """A column with its holes filled by the mean, which for codes of levels stands for one more level."""
-    return np.where(np.isnan(column), np.nanmean(column), column)
-
-
 def clusters_of(table: Table, name: str) -> NDArray[np.intp]:
     """The cluster of each observation by a column, missing ones each for themselves.  (N,)"""
     values = table.values[:, index_among(table.names, name)].copy()
