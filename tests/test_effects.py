@@ -217,9 +217,7 @@ def test_ninety_percent_of_the_distribution_lie_in_the_interval() -> None:
     weights = random.dirichlet(np.ones(30))
     mixture = mixture_of(list(weights), list(random.normal(size=30)), [0.1] * 30, [20.0] * 30)
     ends = mixture.interval(0.9)
-    below = [
-        stdtr(mixture.freedoms, (end - mixture.centers) / mixture.spreads) @ mixture.weights for end in (low, high)
-    ]
+    below = [stdtr(mixture.freedoms, (end - mixture.centers) / mixture.spreads) @ mixture.weights for end in ends]
     assert below[1] - below[0] == pytest.approx(0.9, abs=1e-9)
 
 
