@@ -282,7 +282,7 @@ def _folder(path: str, run: str) -> ManyFolder:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What was made of a table, or the error instead, with the index of the table and its share of the time."""
+    """The result for a table, or the error instead, with the index of the table and its share of the time."""
 
     index: int
     result: Any
