@@ -65,7 +65,7 @@ class Constraints:
     forbidden: NDArray[np.bool_]
     precedence: NDArray[np.bool_]
     ranks: NDArray[np.int64]
-    """Place in a list of variables, as far as edges allow: -1 for roots, which come first, 1 for leaves, else 0.  (P,)"""
+    """Place in the order shown, as far as edges allow: -1 for roots, which come first, 1 for leaves, else 0.  (P,)"""
     unconfounded: NDArray[np.bool_] | Literal[False] = False
     """Pairs that share no hidden cause: a symmetric matrix, or False for none."""
     evidence: Leaning | None = None
