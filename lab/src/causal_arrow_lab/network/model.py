@@ -68,8 +68,7 @@ def encoder_name(config: Any) -> str:
 
 # B tables, N observations, P variables
 
-MAX_COMPILED_VERSIONS = 64
-"""Maximum number of compiled versions of one kind of block."""
+MAX_COMPILED_VERSIONS = 64  # maximum number of compiled versions of one kind of block
 
 
 @dataclass(frozen=True)
@@ -151,8 +150,7 @@ class ArrowModel(nn.Module):
         self.encoder: Encoder = ENCODERS[encoder_name(config.encoder)].encoder(config.encoder)
         self.extra: dict[str, Any] = {}
         self.between_stages: list[Callable[[], None]] = []
-        self.dtype = torch.float32
-        """Type of matrix products in `read` and `read_long`; `on` changes it."""
+        self.dtype = torch.float32  # type of matrix products in `read` and `read_long`; `on` changes it
         self._replays: tuple[tuple[int, ...], ReplayedModel] | None = None
 
     def forward(self, tables: TableBatch | Tensor, observations_per_chunk: int | None = None) -> NetworkOutput:

@@ -19,15 +19,11 @@ from torch import Tensor
 from causal_arrow_lab.batches import TensorBatch
 from causal_arrow_lab.skeleton_order import NetworkOutput
 
-MAX_SHAPES = 4
-"""For which graphs are kept; each holds the memory of a pass, up to half a gigabyte."""
+MAX_SHAPES = 4  # for which graphs are kept; each holds the memory of a pass, up to half a gigabyte
 
-MAX_CELLS = 2**17
-MAX_VARIABLES = 256
-"""Limits of tables that are worth a CUDA graph: larger ones keep a GPU busy."""
+MAX_CELLS, MAX_VARIABLES = 2**17, 256  # of tables that are worth a CUDA graph: larger ones keep a GPU busy
 
-WARM_UPS = 3
-"""Passes before a capture, in which libraries choose their kernels and compile what they need."""
+WARM_UPS = 3  # passes before a capture, in which libraries choose their kernels and compile what they need
 
 Outputs = tuple[Tensor, ...]
 Function = Callable[..., Outputs]
@@ -70,8 +66,7 @@ class Replayed:
 
     def __init__(self, function: Function, capture: Capture = capture_cuda_graph, most: int = MAX_SHAPES) -> None:
         self.function, self.capture, self.most = function, capture, most
-        self.failure: str | None = None
-        """Why the function cannot be captured, once that is known."""
+        self.failure: str | None = None  # why the function cannot be captured, once that is known
         self._seen: OrderedDict[Hashable, Replay | None] = OrderedDict()
 
     def __call__(self, *inputs: Tensor) -> Outputs:

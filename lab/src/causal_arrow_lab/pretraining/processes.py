@@ -22,8 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from causal_arrow_lab.network.devices import resolve_device
 
-_PATIENCE = timedelta(minutes=10)
-"""Time that a process waits for the others before the run ends with an error."""
+_PATIENCE = timedelta(minutes=10)  # time that a process waits for the others before the run ends with an error
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,7 @@ class MemoryModel:
         return max(1, int((self.available - self.fixed) / self.bytes_per_task(shape)))
 
 
-UNLIMITED = MemoryModel(0.0, 1e-9, 1e-9, 1e9)
-"""For devices without memory measurement: a slot is one microbatch."""
+UNLIMITED = MemoryModel(0.0, 1e-9, 1e-9, 1e9)  # for devices without memory measurement: a slot is one microbatch
 
 
 def fit_memory_model(measure: Callable[[Shape, int], float], available: float) -> MemoryModel:

@@ -32,8 +32,7 @@ from causal_arrow_lab.pretraining.stream import UNLIMITED
 from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import Score, draw_validation, format_scores, mean_score
 
-EXPLOSION = 20.0
-"""A loss this many times the average ends the run."""
+EXPLOSION = 20.0  # a loss this many times the average ends the run
 
 
 def pretrain(
@@ -73,7 +72,9 @@ def pretrain(
             claim.enter_context(claimed_folder(directory))
         log = RunLog(directory, processes.is_first, echo)
         run = Run(trainer, directory, pace, log)
-        log.say(f"{trainer.model.parameter_count():,} parameters on {_machine(processes)}")
+        on = processes.device
+        machine = f"{processes.count} × {torch.cuda.get_device_name(on) if on.type == 'cuda' else on.type}"
+        log.say(f"{trainer.model.parameter_count():,} parameters on {machine}")
         trainer.measure_memory()
         if trainer.memory is not UNLIMITED:
             log.say(f"memory: {trainer.memory}")
@@ -108,8 +109,7 @@ class Run:
         self.scores: list[Score] = []
         self.losses = Losses(self.processes)
         self.falling = False
-        self.seconds_to_end = 0.0
-        """The longest time to validate and save, which must be left at the end."""
+        self.seconds_to_end = 0.0  # the longest time to validate and save, which must be left at the end
         self.drawing = Stopwatch(trainer.device)
         self.since_record = time.perf_counter(), trainer.tasks_seen
 
@@ -283,12 +283,6 @@ def _save_compiler_cache(path: Path) -> None:
     artifacts = torch.compiler.save_cache_artifacts()
     if artifacts is not None:
         replace_file(path, artifacts[0])
-
-
-def _machine(processes: Processes) -> str:
-    device = processes.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return f"{processes.count} × {name}"
 
 
 def _peak_memory(device: torch.device) -> float:

@@ -22,8 +22,7 @@ from causal_arrow_lab.pretraining.stream import UNLIMITED, Shape, TaskStream, fi
 from causal_arrow_lab.pretraining.validation import Score, ValidationPart, validate
 from causal_arrow_lab.skeleton_order import NetworkOutput
 
-MEMORY_SHARE = 0.8
-"""Share of the device's memory that microbatches may fill."""
+MEMORY_SHARE = 0.8  # share of the device's memory that microbatches may fill
 
 
 def confounding_loss(graphs: NetworkOutput, truth: Truth) -> Tensor:

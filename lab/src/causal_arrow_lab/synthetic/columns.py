@@ -62,14 +62,10 @@ TYPED_SHARES: Mapping[str, tuple[float, float]] = {
     "early_typed": (0.1, 0.6),  # on average: it falls along the order of generation
 }
 
-# A level has one score for each of this many effects; further effects of the same variable reuse them in turn.
-SCORE_TABLES = 3
-# Quantiles are those of the first observations, this many: cuts are random anyway, and sorting all would cost more.
-OBSERVATIONS_SORTED = 128
-# An ordered or binary column is given as a number instead of a category with this probability, as people do.
-GIVEN_AS_NUMBER = 0.15
-# The order of an ordered column is given with this probability; else its levels are numbered at random.
-ORDER_GIVEN = 0.5
+SCORE_TABLES = 3  # a level has one score for each of this many effects; further effects reuse them in turn
+OBSERVATIONS_SORTED = 128  # for quantiles: cuts are random anyway, and sorting all would cost more
+GIVEN_AS_NUMBER = 0.15  # probability that an ordered or binary column is given as a number, as people do
+ORDER_GIVEN = 0.5  # probability that the order of an ordered column is given; else its levels are numbered at random
 
 
 def quantiles(values: Tensor, share: Tensor, observations_sorted: int = OBSERVATIONS_SORTED) -> Tensor:
@@ -351,10 +347,8 @@ MISSING: Mapping[str, tuple[float, float, float]] = {
 }
 
 MAX_MISSING_RATE = 0.9
-# Rates are approximate: they are quantiles of the first observations, this many.
-SCORES_SORTED = 64
-# The share of columns with missing cells, in a task that has any, is uniform from here to 1.
-MIN_SHARE_WITH_HOLES = 0.1
+SCORES_SORTED = 64  # rates are approximate: they are quantiles of the first observations, this many
+MIN_SHARE_WITH_HOLES = 0.1  # the share of columns with missing cells, in a task that has any, is uniform from here to 1
 
 
 def draw_observed(values: Tensor, missing: Tensor, generator: torch.Generator) -> Tensor:

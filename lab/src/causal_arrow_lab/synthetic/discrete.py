@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from causal_arrow_lab.synthetic.columns import Categories
 from causal_arrow_lab.synthetic.mechanisms import EarlierVariables, Floats
@@ -20,10 +21,8 @@ from causal_arrow_lab.synthetic.structure import Causes, Solution
 # Combinations of levels are identified by a sum of multiples modulo this prime, larger than any number of levels, so
 # that a change of one cause always leads to another row of the table; two changes may lead back to the same one.
 TABLE_ROWS = 61
-# An experiment that shifts a category multiplies the odds of one of its levels by e to this power.
-LEVEL_SHIFT = 3.0
-# In this share of the tasks, half of the variables are nearly determined by their causes.
-SURE_TASKS = 0.25
+LEVEL_SHIFT = 3.0  # an experiment that shifts a category multiplies the odds of one of its levels by e to this power
+SURE_TASKS = 0.25  # in this share of the tasks, half of the variables are nearly determined by their causes
 SURENESS = 6.0
 NEVER = 1e-6  # probability of an outcome that a noiseless gate excludes
 
@@ -228,7 +227,7 @@ def existing_levels(tasks: DiscreteTasks, levels: Tensor) -> Tensor:
 def dense_ranks(keys: Tensor) -> Tensor:
     """Rank the entries of each row by the number of smaller values; equal entries have equal ranks.  (B, N)"""
     ascending, index = keys.sort(1)
-    steps = torch.nn.functional.pad(ascending[:, 1:] != ascending[:, :-1], (1, 0))
+    steps = pad(ascending[:, 1:] != ascending[:, :-1], (1, 0))
     return torch.empty_like(index).scatter_(1, index, steps.long().cumsum(1))
 
 
@@ -267,17 +266,13 @@ def solve_discrete(
     codes = torch.zeros(tasks, variables, observations, device=parents.device)  # numbers, for products
     for child in range(variables):
         parts = [mechanism.log_odds(child, codes[run, :child], observations) for run, mechanism in runs]
-        log_odds = torch.cat([_padded(part, max_of_all) for part in parts])
+        missing = [(0, 0, 0, max_of_all - part.shape[1]) for part in parts]  # levels that do not exist
+        log_odds = torch.cat([pad(part, size, value=-math.inf) for part, size in zip(parts, missing, strict=True)])
         code = draw_levels_in_experiment(log_odds, levels[:, child], causes, child - hidden, generator)
         codes[:, child] = never_constant(code, levels[:, child])
     seen, seen_levels = codes[:, hidden:], levels[:, hidden:]
     categories = Categories(seen.long(), seen_levels, torch.zeros_like(seen_levels, dtype=torch.bool), max_of_all)
     return Solution(standardize(seen), torch.zeros(seen_levels.shape, device=seen.device), categories)
-
-
-def _padded(log_odds: Tensor, levels: int) -> Tensor:
-    """Add levels that do not exist up to a number of levels.  (B, K, N)"""
-    return torch.nn.functional.pad(log_odds, (0, 0, 0, levels - log_odds.shape[1]), value=-math.inf)
 
 
 def draw_levels_in_experiment(

@@ -22,10 +22,8 @@ from causal_arrow_lab.synthetic.noise import look_up
 # (B tasks, P variables, generator) -> log preference for the pair (earlier, later), broadcastable to (B, P, P)
 Preference = Callable[[int, int, torch.Generator], Tensor]
 
-# Degree exponent 3, that of Barabási and Albert, is α = 1 / (3 − 1) in the static model.
-SCALE_FREE_ALPHA = 0.5
-# Inside the small-world regime of Watts and Strogatz: short paths already, still clustered.
-REWIRING_PROBABILITY = 0.2
+SCALE_FREE_ALPHA = 0.5  # degree exponent 3, that of Barabási and Albert, is α = 1 / (3 − 1) in the static model
+REWIRING_PROBABILITY = 0.2  # inside the small-world regime of Watts and Strogatz: short paths already, still clustered
 
 
 def random_permutations(tasks: int, size: int, generator: torch.Generator) -> Tensor:

@@ -246,6 +246,7 @@ def raw_equations() -> Recipe:
 def widened() -> Recipe:
     """Every widening of the paper's tasks that networks train on, drawn independently of each other."""
     return Recipe(
+        weight=2.0,
         graph_families={
             "erdos_renyi": 3.0,
             "scale_free": 3.0,
@@ -285,6 +286,7 @@ def typed() -> Recipe:
     instruments, noisy measurements, missing cells, drawn independently of each other."""
     return dataclasses.replace(
         widened(),
+        weight=8.0,
         edge_counts={"every_edge_count": 3.5, "edges_up_to_p": 2.0, "edges_up_to_p_quarter": 0.5},
         hidden_variables={
             "no_hidden_causes": 5.0,
@@ -327,6 +329,7 @@ def typed() -> Recipe:
 def discrete() -> Recipe:
     """Categories only, by conditional probability tables or noisy gates."""
     return Recipe(
+        weight=2.5,
         graph_families=widened().graph_families,
         edge_counts={"every_edge_count": 2.5, "edges_up_to_p": 3.0, "edges_up_to_p_quarter": 0.5},
         mechanisms={"probability_tables": 2.0, "noisy_gates": 1.0, "dirichlet_tables": 1.0},
@@ -350,6 +353,7 @@ def equivalence_class() -> Recipe:
     Any other component would identify more, except missing cells, which depend on the data only.
     """
     return Recipe(
+        weight=1.5,
         edge_counts={"every_edge_count": 1.0, "edges_up_to_p": 1.0, "edges_up_to_p_quarter": 0.1},
         mechanisms={"normal_wishart": 1.0, "dirichlet_tables": 1.0},
         noises={"normal": 1.0},

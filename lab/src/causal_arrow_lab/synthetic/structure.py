@@ -97,10 +97,9 @@ def _belongs(table: Tensor, member: Tensor) -> Tensor:
 MAX_REGIMES = 20
 MAX_ENVIRONMENTS = 12
 MAX_TARGETS = 3  # of a regime
-# A table has at most one regime or environment per so many observations.
-OBSERVATIONS_PER_REGIME = 5
+OBSERVATIONS_PER_REGIME = 5  # a table has at most one regime or environment per so many observations
 
-# Probability that a regime sets its targets instead of shifting them. Environments: see draw_environments.
+# Probability that a regime sets its targets instead of shifting them.
 EXPERIMENTS: Mapping[str, float | None] = {
     "no_experiments": None,
     "set_targets": 1.0,
@@ -238,8 +237,7 @@ MIN_IN_GROUP, MAX_IN_GROUP = 2, 6
 MAX_SHARE = 0.7  # of the columns of a task are instruments
 # The share of measurement noise in an instrument's variance is even on a log scale between these.
 MIN_NOISE_SHARE, MAX_NOISE_SHARE = 0.0005, 0.05
-# Relative noise variance of a quantity that is a function of its causes: practically zero.
-EXACT = 1e-6
+EXACT = 1e-6  # relative noise variance of a quantity that is a function of its causes: practically zero
 
 
 @dataclass(frozen=True)

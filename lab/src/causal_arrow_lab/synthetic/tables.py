@@ -87,8 +87,7 @@ from causal_arrow_lab.synthetic.structure import (
 # B tasks, L hidden causes, P variables in generation order (while solving: all L + P, the hidden ones first),
 # N observations, K names in a table
 
-# Drawn once per variable, not once per task.
-_BY_VARIABLE = ("noises", "distortion_shapes", "column_kinds")
+_BY_VARIABLE = ("noises", "distortion_shapes", "column_kinds")  # drawn once per variable, not once per task
 
 # Every mechanism by name, for its width and working memory.
 PLANS: Mapping[str, type[Mechanism] | type[DiscreteMechanism]] = {
@@ -100,11 +99,9 @@ PLANS: Mapping[str, type[Mechanism] | type[DiscreteMechanism]] = {
 # How a task is solved. Tasks of one way are neighbors, so that those of plain numbers do not pay for the others.
 PLAIN, RICH, DISCRETE, NORMAL = range(4)
 
-# A task with hidden factors has at most this many: each acts on a quarter up to all of the variables.
-MAX_FACTORS = 3
+MAX_FACTORS = 3  # a task with hidden factors has at most this many: each acts on a quarter up to all of the variables
 
-# The share of changed columns of a distorted or rounded task is uniform from here to 1.
-MIN_CHANGED_SHARE = 0.3
+MIN_CHANGED_SHARE = 0.3  # the share of changed columns of a distorted or rounded task is uniform from here to 1
 
 
 @dataclass(frozen=True)
@@ -144,7 +141,8 @@ class TaskChoices:
 
     def sorted_by(self, index: Tensor) -> TaskChoices:
         """The choices in another order, with a copy on the host. Waits for the device."""
-        return TaskChoices(self.codes[index], self.columns, self.codes[index].cpu())
+        codes = self.codes[index]
+        return TaskChoices(codes, self.columns, codes.cpu())
 
     def on_host(self, name: str) -> Tensor:
         """The codes of a name, on the host."""
@@ -211,7 +209,9 @@ def draw_choices(recipes: Sequence[Recipe], tasks: int, variables: int, generato
         slope = torch.where(
             (parts["kinds"] == CODES["early_typed"])[:, None], 2 * torch.linspace(1, 0, variables, device=device), 1.0
         )
-        kind = (1 + column_kinds) * (uniform(variables) < slope * _typed_share(parts["kinds"], uniform()))
+        lottery, dial = uniform(variables), uniform()
+        share = look_up(parts["kinds"], (low + (high - low) * dial for low, high in TYPED_SHARES.values()))
+        kind = (1 + column_kinds) * (lottery < slope * share[:, None])
     way = _way(parts)
     # The first variable of a task with environments is the environment, a category, whatever was drawn for it.
     is_first = torch.arange(variables, device=device) == 0
@@ -242,11 +242,6 @@ def sorting_key(choices: TaskChoices) -> Tensor:
     """Keys by way, mechanism, activation, then width: tasks that share computations become neighbors.  (B,)"""
     mechanism = choices["way"].int() * 64 + choices["mechanisms"]
     return (mechanism * 16 + choices["activations"]) * 256 + choices["width"]
-
-
-def _typed_share(kinds: Tensor, uniform: Tensor) -> Tensor:
-    """Share of typed columns.  (B, 1)"""
-    return look_up(kinds, (low + (high - low) * uniform for low, high in TYPED_SHARES.values()))[:, None]
 
 
 def _way(parts: Mapping[str, Tensor]) -> Tensor:
@@ -288,8 +283,7 @@ def _some_columns(task: Tensor, uniform: Tensor, share: Tensor) -> Tensor:
 
 # Tasks of numbers
 
-# A constant signal (all observations in one leaf) would leave its variable without any variance.
-MIN_NOISE_VARIANCE = 1e-9
+MIN_NOISE_VARIANCE = 1e-9  # a constant signal (all in one leaf) would leave its variable without any variance
 # Raw variances can grow exponentially with depth. Effects see a variable at most at this standard deviation: against
 # noise of about 1 that is R² = 1 − 1e-8, and the noise still has three digits in float32.
 MAX_SCALE = 1e4
@@ -535,8 +529,7 @@ def _covered(graphs: Tensor) -> Tensor:
 
 # Tables
 
-# The share of noisy columns, in a task with noisy measurements, is uniform from here to 1.
-MIN_NOISY_SHARE = 0.3
+MIN_NOISY_SHARE = 0.3  # the share of noisy columns, in a task with noisy measurements, is uniform from here to 1
 
 _REGIMES = [name for name, probability in EXPERIMENTS.items() if probability is not None]
 

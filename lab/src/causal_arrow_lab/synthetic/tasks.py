@@ -136,13 +136,7 @@ class TaskDistribution:
         It is also used in validation and in the benchmark, and must not change; a run that needs other weights for
         some components sets them, as the configuration `base` does.
         """
-        return cls(
-            {
-                "paper": Recipe(weight=3.0),
-                "raw_equations": dataclasses.replace(raw_equations(), weight=1.0),
-                "widened": dataclasses.replace(widened(), weight=2.0),
-            }
-        )
+        return cls({"paper": Recipe(weight=3.0), "raw_equations": raw_equations(), "widened": widened()})
 
     @classmethod
     def any(cls) -> TaskDistribution:
@@ -156,15 +150,13 @@ class TaskDistribution:
             name: dataclasses.replace(recipe, edge_counts=_spread_over_room(recipe.edge_counts))
             for name, recipe in cls.broad().recipes.items()
         }
-        return cls(
-            {
-                **numbers,
-                "typed": dataclasses.replace(typed(), weight=8.0),
-                "discrete": dataclasses.replace(discrete(), weight=2.5),
-                "equivalence_class": dataclasses.replace(equivalence_class(), weight=1.5),
-                "reoriented": dataclasses.replace(reoriented(), weight=1.0),
-            }
-        )
+        beyond = {
+            "typed": typed,
+            "discrete": discrete,
+            "equivalence_class": equivalence_class,
+            "reoriented": reoriented,
+        }
+        return cls({**numbers, **{name: recipe() for name, recipe in beyond.items()}})
 
     @classmethod
     def shifted(cls, *shifts: str) -> TaskDistribution:

@@ -305,8 +305,7 @@ def _weight_gradients_streamed(x_ptr, dy_ptr, weights_ptr, partial_ptr, tokens, 
     tl.store(partial + (2 * hidden + unit)[None, :] * WIDTH + channel, 2 * d_out, mask=channel < WIDTH)
 
 
-# Block width -> the number of hidden units for which the resident kernels are used.
-RESIDENT = {64: 128}
+RESIDENT = {64: 128}  # block width -> the number of hidden units for which the resident kernels are used
 
 # (name of the kernel, block width) -> how to launch it. `backward_resident` always takes all hidden units at once. Each
 # entry was compiled for sm_90 at its full width and checked to fit: no register spills inside its loop.
@@ -460,8 +459,7 @@ def _linear_weight_gradient(x_ptr, dy_ptr, partial_ptr, tokens, outputs, WIDTH: 
     tl.store(partial + unit[:, None] * WIDTH + channel, d_weights, mask=channel < WIDTH)
 
 
-# The most outputs, for a block width, that `_linear_backward_resident` can hold.
-LINEAR_RESIDENT = {64: 384}
+LINEAR_RESIDENT = {64: 384}  # the most outputs, for a block width, that `_linear_backward_resident` can hold
 
 # (name of the kernel, block width) -> how to launch it
 LINEAR_LAUNCHES = {
