@@ -37,17 +37,14 @@ def findings_of_series(
 ) -> list[Finding]:
     """Warnings about a series as it is analyzed. `rows` is a window of it, `ignore` names variables not to test."""
     names = [column.name for column in columns]
-    series = [_longest(values, rows, variable) for variable in rows.lagged]
     called = [names[variable] for variable in rows.lagged]
     found = _panel(rows, [names[variable] for variable in rows.constant])
     if (missing := float((rows.index < 0).mean())) > MUCH_IN_GAPS:
         message = f"Time has gaps: {in_percent(missing)} of the cells of the window are missing for that reason."
         found.append(Finding("gaps_in_time", "warning", (), message, (Remedy("resample"),)))
-    tested = {
-        name: cells
-        for name, cells, variable in zip(called, series, rows.lagged, strict=True)
-        if len(cells) >= MIN_STEPS and columns[variable].kind == "number" and name not in ignore
-    }
+    numbers = [variable for variable in rows.lagged if columns[variable].kind == "number"]
+    series = {names[variable]: _longest(values, rows, variable) for variable in numbers}
+    tested = {name: cells for name, cells in series.items() if len(cells) >= MIN_STEPS and name not in ignore}
     walks = tuple(name for name, cells in tested.items() if unit_root(cells) > critical_value(len(cells)))
     levels = tuple(name for name in walks if name not in differenced)
     if levels:

@@ -56,9 +56,10 @@ class Series:
     @property
     def environment(self) -> Integers | None:
         """The environment of each row, if there are any.  (T,)"""
-        if self.table.environment is None:
+        table = self.table
+        if table.environment is None:
             return None
-        return codes(self.table.values[:, self.table.names.index(self.table.environment)], self.table.observations)
+        return codes(table.values[:, table.names.index(table.environment)], table.observations)
 
 
 def read_series(
