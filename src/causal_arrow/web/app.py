@@ -298,8 +298,8 @@ async def learn(page: ThePage, here: Here, current: Found, request: Request, nam
     forbidden."""
     current.answer.index_of(variable)
     version, file = here.version, FileInMemory(_base_name(name), await request.body())
-    raw = await _while_waited_for(request, page.read(file))
-    return await _take_over(here, version, lambda: current.learn_from_experiment(variable, raw).answer)
+    opened = await _while_waited_for(request, page.opened(file))
+    return await _take_over(here, version, lambda: current.learn_from_experiment(variable, opened.raw).answer)
 
 
 # Time series

@@ -108,13 +108,9 @@ class Page:
             work = await self._apart(file, partial(read_work, file.content, file.name))
             self.limits.check_used(len(work.parts.answer.names))
             return self.sessions.add(session_of(work, self.settings))
-        return self.sessions.add(self._session_of(file, await self._opened(file)))
+        return self.sessions.add(self._session_of(file, await self.opened(file)))
 
-    async def read(self, file: FileInMemory) -> RawFrame:
-        """The table in a file, before anything is decided about its columns."""
-        return (await self._opened(file)).raw
-
-    async def _opened(self, file: FileInMemory) -> OpenedFile:
+    async def opened(self, file: FileInMemory) -> OpenedFile:
         """A file that was opened in a child process."""
         able = await self.aside(self.abilities)
         return await self._apart(file, partial(open_file, file, self.limits, able))
@@ -147,7 +143,7 @@ class Page:
             assert work is not None  # a session without a file came from a work file
             session = session_of(work, self.settings)
         else:
-            opened = await self._opened(stored.file)
+            opened = await self.opened(stored.file)
             session = self._session_of(stored.file, opened)
             session.asked = self.settings.changed(**stored.choices)
             if work is not None:
