@@ -48,7 +48,7 @@ def plain_gated_feed_forward(x: Tensor, w_gate: Tensor, w_value: Tensor, w_out: 
     """Compute `gated_feed_forward` operation by operation: the path of CPUs, of float32 and of other GPUs."""
     with torch.autocast(x.device.type, enabled=False):
         n = rms_norm(x)
-        gate, value = (functional.linear(n, weight.to(x.dtype)) for weight in (w_gate, w_value))
+        gate, value = [functional.linear(n, weight.to(x.dtype)) for weight in (w_gate, w_value)]
         return x + functional.linear(functional.silu(gate).mul(value), w_out.to(x.dtype))
 
 
