@@ -622,7 +622,7 @@ class Effects(Readable, WithFrames):
     why_not_estimated: Mapping[str, str] = field(default_factory=dict)
     """Variables whose effect has no estimate, and the reason in words."""
     categories: tuple[str, ...] = ()
-    """Those of them with more than two unordered levels: each pair of levels has a separate effect."""
+    """Variables among them with more than two unordered levels: each pair of levels has a separate effect."""
 
     @property
     def not_estimated(self) -> tuple[str, ...]:
