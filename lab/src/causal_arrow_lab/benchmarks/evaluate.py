@@ -305,9 +305,6 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine() or "unknown processor"
 
 
-# What came out
-
-
 def table_of_means(records: Iterable[Record], rows: Sequence[SuiteRow], methods: Sequence[Method]) -> str:
     """Mean and standard error of each measure that the suite shows, by row and method, as plain text."""
     groups: dict[tuple[str, str, str], list[Record]] = {}

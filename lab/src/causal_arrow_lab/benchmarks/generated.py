@@ -196,9 +196,6 @@ def as_dataset(drawn: Sequence[DrawnColumn], adjacency: BoolArray, **details: ob
     return dataset if all(column.kind == "number" for column in columns) else replace(dataset, columns=columns)
 
 
-# Kinds of columns
-
-
 MIXTURES = {**{kind: (kind,) for kind in KINDS_OF_COLUMNS}, "half-and-half": ("continuous", "nominal")}
 
 
@@ -387,9 +384,6 @@ def draw_measured_dataset(generator: np.random.Generator, *, error_share: float)
     true = np.column_stack([standard(column) for column in dataset.data.T])
     noise = generator.standard_normal(true.shape)
     return replace(dataset, data=np.sqrt(1 - error_share) * true + np.sqrt(error_share) * noise)
-
-
-# Independent columns
 
 
 def rare(generator: np.random.Generator, count: int) -> FloatArray:

@@ -369,9 +369,6 @@ def judge(table: RealTable, solve: Solve, reads_tables: bool) -> Judged:
     return Judged(table.name, claims_of(table, read.names, estimate), int(estimate.adjacency.sum()), estimate.seconds)
 
 
-# The command
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(

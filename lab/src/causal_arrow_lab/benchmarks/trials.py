@@ -505,9 +505,6 @@ def summary(verdicts: Iterable[Verdict]) -> TrialsSummary:
     )
 
 
-# The command
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(

@@ -47,26 +47,14 @@ def prepare_arrow(
     """Prepare Arrow with the weights after the colon, else those of the options, else the bundled ones."""
     check_choice("--scale", options.scale, SCALES)
     source, name, settings = arrow_settings(name, argument)
+    chosen = {"device": options.device, "scale": options.scale, "directions": directions}
+    # In records only where they differ from the defaults, so that older records keep their identity.
+    usual = {"device": "cpu", "scale": "auto", "directions": "network"}
     return Method(
-        name=name,
-        settings={
-            **settings,
-            "rule": rule,
-            # Only where they differ from the defaults, so that older records keep their identity.
-            **({"device": options.device} if options.device != "cpu" else {}),
-            **({"scale": options.scale} if options.scale != "auto" else {}),
-            **({"directions": directions} if directions != "network" else {}),
-        },
-        versions={"causal-arrow": __version__},
-        start=partial(
-            start_arrow,
-            source,
-            options.device,
-            rule=rule,
-            scale=options.scale,
-            sees_experiments=sees_experiments,
-            directions=directions,
-        ),
+        name,
+        {**settings, "rule": rule, **{key: value for key, value in chosen.items() if value != usual[key]}},
+        {"causal-arrow": __version__},
+        partial(start_arrow, source, rule=rule, sees_experiments=sees_experiments, **chosen),
         reads_tables=True,
     )
 

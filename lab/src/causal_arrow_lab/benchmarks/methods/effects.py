@@ -65,9 +65,6 @@ MAX_NEIGHBORS = 10
 """Largest number of undirected neighbors of which IDA tries all subsets."""
 
 
-# Over all graphs
-
-
 def prepare_arrow(
     name: str, argument: str, options: MethodOptions, *, estimator: str = "linear", point: str = "median"
 ) -> Method:
@@ -128,9 +125,6 @@ def _answer(model: Network, table: Table) -> tuple[Answer, dict[str, str]]:
 
     read, reading = as_far_as_it_reads(Observed(table), model.reads)
     return discover(read, Settings(model=model, directions="network")).answer, reading
-
-
-# By one graph
 
 
 def start_true_graph(estimator: str) -> Any:
@@ -203,9 +197,6 @@ def by_dowhy(answer: Answer, table: Table, question: Question) -> EstimatedEffec
     return EstimatedEffect(float(estimate.value), float(low), float(high))
 
 
-# By an equivalence class
-
-
 def start_ida(prepare: Callable[[Mapping[str, Any]], Search], settings: Mapping[str, Any]) -> Any:
     """IDA (Maathuis, Kalisch and Bühlmann 2009): all sets of parents that the treatment can have in the class."""
     search = prepare(settings)
@@ -228,9 +219,6 @@ def possible_parents(cpdag: Bools, variable: int) -> Iterator[Set]:
             pairs = itertools.chain(itertools.combinations(chosen, 2), itertools.product(chosen, fixed))
             if all(adjacent[a, b] for a, b in pairs):
                 yield tuple(sorted([*fixed, *chosen]))
-
-
-# By no graph
 
 
 def start_regression() -> Any:

@@ -276,9 +276,6 @@ def start_boss_on_indicators(settings: Mapping[str, Any]) -> Solve:
     return solve
 
 
-# Holes
-
-
 def start_boss_after(settings: Mapping[str, Any]) -> Solve:
     """BOSS on the table without its holes: imputed as for Arrow, or complete observations only."""
     solve_complete, missing = start_search(boss, settings), settings["missing"]
@@ -295,9 +292,6 @@ def start_boss_after(settings: Mapping[str, Any]) -> Solve:
         return replace(answer, seconds=answer.seconds + seconds, reading=reading)
 
     return solve
-
-
-# Experiments
 
 
 def start_gies(settings: Mapping[str, Any]) -> Solve:
@@ -321,9 +315,6 @@ def regimes_of(values: FloatArray, intervened: BoolArray | None) -> tuple[list[F
     members = members.reshape(len(values))
     groups = range(len(patterns))
     return [values[members == group] for group in groups], [np.flatnonzero(patterns[g]).tolist() for g in groups]
-
-
-# Hidden causes
 
 
 def start_fci(settings: Mapping[str, Any]) -> Solve:

@@ -156,9 +156,6 @@ def _surprise(p: Floats) -> Floats:
     return np.asarray(-np.log(np.maximum(p, 1e-300)))
 
 
-# Equations
-
-
 def varlingam(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
     """VARLiNGAM (Hyvärinen et al. 2010): DirectLiNGAM on the residuals of a vector autoregression, pruned by lasso."""
     try:
@@ -227,9 +224,6 @@ PEERS: Mapping[str, Callable[[Floats, SeriesTask], tuple[Bools, Floats]]] = {
     "varlingam": varlingam,
     "dynotears": dynotears,
 }
-
-
-# All methods
 
 
 def solver(method: str) -> Callable[[SeriesTask], SeriesEstimate]:
