@@ -11,7 +11,7 @@ from scipy import stats
 from causal_arrow_lab.synthetic import graph_families
 from causal_arrow_lab.synthetic.graph_families import (
     GRAPH_FAMILIES,
-    GraphFamily,
+    REWIRED,
     draw_edge_counts,
     max_hidden_causes,
     sample_graphs,
@@ -105,7 +105,7 @@ def test_regulators_cause_much_collectors_are_caused_by_much_and_communities_hol
 
 
 def test_a_ring_is_filled_distance_by_distance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GRAPH_FAMILIES, "small_world", GraphFamily(graph_families.small_world, rewiring=0.0))
+    monkeypatch.setitem(REWIRED, "small_world", 0.0)
     adjacency = graphs("small_world", 10, variables=10, tasks=20).long()
     joined = adjacency + adjacency.mT
     assert (joined.sum(1) == 2).all()  # every variable has its two neighbors
@@ -120,7 +120,7 @@ def test_a_fifth_of_the_ring_is_rewired() -> None:
     ring = torch.arange(variables)
     earlier, later = torch.minimum(ring, (ring + 1) % variables), torch.maximum(ring, (ring + 1) % variables)
     pairs = earlier.expand(tasks, -1), later.expand(tasks, -1), torch.ones(tasks, variables, dtype=torch.bool)
-    rate = torch.full((tasks,), GRAPH_FAMILIES["small_world"].rewiring)
+    rate = torch.full((tasks,), REWIRED["small_world"])
     adjacency = graph_families._rewired(*pairs, rate, variables, seeded())
     assert (adjacency.sum((1, 2)) == variables).all()
     left = int(adjacency[:, earlier, later].sum())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,7 +22,6 @@ from causal_arrow_lab.synthetic.noise import look_up
 Preference = Callable[[int, int, torch.Generator], Tensor]
 
 SCALE_FREE_ALPHA = 0.5  # degree exponent 3, that of Barabási and Albert, is α = 1 / (3 − 1) in the static model
-REWIRING_PROBABILITY = 0.2  # inside the small-world regime of Watts and Strogatz: short paths already, still clustered
 
 
 def random_permutations(tasks: int, size: int, generator: torch.Generator) -> Tensor:
@@ -104,27 +102,22 @@ def cascade(tasks: int, variables: int, generator: torch.Generator) -> Tensor:
     return -100.0 * (index[:, None] - index).abs()[None]
 
 
-@dataclass(frozen=True)
-class GraphFamily:
-    """The preferences of a family among pairs, and the share of chosen pairs that are rewired."""
-
-    preference: Preference
-    rewiring: float = 0.0
-
-
-GRAPH_FAMILIES: Mapping[str, GraphFamily] = {
-    "erdos_renyi": GraphFamily(erdos_renyi),
-    "scale_free": GraphFamily(scale_free),
-    "regulators": GraphFamily(regulators),
-    "collectors": GraphFamily(collectors),
-    "modular": GraphFamily(modular),
-    "layered": GraphFamily(layered),
-    "forest": GraphFamily(forest),
-    "small_world": GraphFamily(small_world, rewiring=REWIRING_PROBABILITY),
-    "random_geometric": GraphFamily(random_geometric),
-    "lattice": GraphFamily(lattice),
-    "cascade": GraphFamily(cascade),
+GRAPH_FAMILIES: Mapping[str, Preference] = {
+    "erdos_renyi": erdos_renyi,
+    "scale_free": scale_free,
+    "regulators": regulators,
+    "collectors": collectors,
+    "modular": modular,
+    "layered": layered,
+    "forest": forest,
+    "small_world": small_world,
+    "random_geometric": random_geometric,
+    "lattice": lattice,
+    "cascade": cascade,
 }
+
+# The share of chosen pairs that are rewired; inside Watts and Strogatz's regime: short paths already, still clustered.
+REWIRED: Mapping[str, float] = {"small_world": 0.2}
 
 # The number of edges s is uniform on {0, ..., this many times p}, limited by the pairs that the family allows. A few
 # variables have less than 4p pairs and would often be all adjacent: `every_edge_count` is uniform on what is possible.
@@ -139,8 +132,7 @@ SPREAD_OVER_ROOM = "every_edge_count"
 
 def draw_edge_counts(edge_counts: Tensor, variables: int, generator: torch.Generator) -> Tensor:
     """Draw the number of edges s of each task; `edge_counts` (B,) indexes EDGE_COUNTS.  (B,)"""
-    # Built on the device: copying a table there would make the host wait.
-    limit = sum(int(times * variables) * (edge_counts == code) for code, times in enumerate(EDGE_COUNTS.values()))
+    limit = look_up(edge_counts, (int(times * variables) for times in EDGE_COUNTS.values()))
     uniform = torch.rand(len(edge_counts), generator=generator, device=edge_counts.device)
     return (uniform * (limit + 1)).floor().clamp(max=limit).long()
 
@@ -162,7 +154,7 @@ def sample_graphs(
     names = list(GRAPH_FAMILIES)
     preference = torch.zeros(tasks, variables, variables, device=device)
     for code in families:
-        of_family = GRAPH_FAMILIES[names[code]].preference(tasks, variables, generator)
+        of_family = GRAPH_FAMILIES[names[code]](tasks, variables, generator)
         preference = torch.where((family == code)[:, None, None], of_family, preference)
 
     earlier, later = torch.triu_indices(variables, variables, 1, device=device)  # (M,) each
@@ -178,8 +170,8 @@ def sample_graphs(
         edges = torch.where(spread, torch.minimum((uniform * (fits + 1)).long(), fits), edges)
     chosen = torch.arange(limit, device=device) < torch.minimum(edges, room)[:, None]
 
-    if any(GRAPH_FAMILIES[names[code]].rewiring for code in families):
-        probability = look_up(family, (each.rewiring for each in GRAPH_FAMILIES.values()))
+    if any(names[code] in REWIRED for code in families):
+        probability = look_up(family, map(REWIRED.get, names))
         return _rewired(earlier[first_pairs], later[first_pairs], chosen, probability, variables, generator)
     pairs = torch.zeros_like(clock, dtype=torch.bool).scatter_(1, first_pairs, chosen)
     adjacency = torch.zeros(tasks, variables * variables, dtype=torch.bool, device=device)

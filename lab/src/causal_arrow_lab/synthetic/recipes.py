@@ -158,19 +158,11 @@ class Recipe:
 
     def components(self) -> frozenset[str]:
         """Names of all components that this recipe can draw."""
-        possible = set()
-        for table_name in COMPONENTS:
-            # Shapes occur only where columns are distorted, and likewise below.
-            if table_name == "distortion_shapes" and not _possible(self.distortions) - {"undistorted"}:
-                continue
-            if table_name == "activations" and "mlp" not in _possible(self.mechanisms):
-                continue
-            if table_name == "column_kinds" and not _possible(self.kinds) - {"numbers"}:
-                continue
-            if table_name in BEYOND_NUMBERS and not self.may_differ(table_name):
-                continue
-            possible |= _possible(self.table(table_name))
-        return frozenset(possible)
+        occurs = {name: self.may_differ(name) for name in BEYOND_NUMBERS}
+        occurs["distortion_shapes"] = self.may_differ("distortions")  # shapes occur only where columns are distorted
+        occurs["column_kinds"] &= self.may_differ("kinds")
+        occurs["activations"] = "mlp" in _possible(self.mechanisms)
+        return frozenset().union(*(_possible(self.table(name)) for name in COMPONENTS if occurs.get(name, True)))
 
     def may_differ(self, table_name: str) -> bool:
         """Whether something else than its first name can be drawn from a table."""
