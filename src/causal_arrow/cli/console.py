@@ -107,8 +107,6 @@ def _named(text: str, what: str) -> Path:
     return Path(text)
 
 
-# Files
-
 OTHER_ENDING = re.compile(
     r"\.(jpe?g|gif|bmp|tiff?|webp|e?ps|html?|md|tex|docx?|pptx?|odt|rtf|ipynb|py|tsv|xlsx?|ods|parquet|feather|xml|"
     r"ya?ml|toml|net|gz|zip)"

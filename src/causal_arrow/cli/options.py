@@ -120,8 +120,6 @@ def count(name: str, help: str) -> inspect.Parameter:
     return option(name, int | None, None, help, min=1, max=MAX_DRAWS)
 
 
-# Draws and workers
-
 DRAWS: Any = OptionList(
     (
         option("graphs", int, 1000, "How many graphs to average over.", min=1, max=MAX_DRAWS),
@@ -147,9 +145,6 @@ def workers(help: str) -> Any:
         ),
         build=dict,
     )
-
-
-# How to find the graph
 
 
 def _setting(entry: Field[Any]) -> inspect.Parameter:

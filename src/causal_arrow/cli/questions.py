@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from causal_arrow.discovery.settings import Settings
 
 
-# Effects
-
 RANKED = ("estimator", "adjustment", "cluster")  # options of a question that hold for a ranking too
 
 
@@ -184,9 +182,6 @@ def _print_categories(effects: Effects) -> None:
         console().print(sentence)
 
 
-# Causes of one variable
-
-
 @options.expanded
 def causes(
     table: options.TableArgument,
@@ -220,9 +215,6 @@ def _print_causes(found: ProbableCauses, show: int) -> None:
         screen.print(other)
 
 
-# Effects over time
-
-
 @options.expanded
 def response(
     table: options.TableArgument,
@@ -245,9 +237,6 @@ def response(
     curve = found.response(cause, effect, steps, kind="step" if hold else "pulse", **draws)
     sentence, _, *steps_in_words = str(curve).split("\n")
     output.give(curve, found.answer, lambda: print_lines([f"{sentence}\n", *steps_in_words]))
-
-
-# The next experiment
 
 
 @options.expanded

@@ -425,9 +425,6 @@ async def _upload(request: Request, limits: Limits) -> bytes:
     return bytes(content)
 
 
-# The application
-
-
 def create_app(page: Page, token: str | None = None) -> Guard:
     """The application: the API, the page itself, and the guard around both."""
 

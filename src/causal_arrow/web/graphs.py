@@ -114,8 +114,6 @@ def places_of(names: Sequence[str], edges: Collection[Sequence[str]], canvas: tu
     }
 
 
-# What was known
-
 STATEMENTS = (
     ("required", "{} is required", " → "),
     ("forbidden", "{} is forbidden", " → "),
@@ -214,9 +212,6 @@ def _summary(one: Answer, other: Answer, differences: list[Facts]) -> str:
 
 def _edges(answer: Answer) -> set[Edge]:
     return {(edge.source, edge.target) for edge in answer.edges}
-
-
-# Differences
 
 
 def _differences(one: Answer, other: Answer, left: str, right: str) -> Iterator[Facts]:

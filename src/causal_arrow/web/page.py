@@ -266,8 +266,6 @@ class Page:
 
         session.series = self._submit(session, work)
 
-    # Examples
-
     def truth(self, session: Session, asked: EffectAsked) -> Facts | None:
         """The effect by the equations behind an example, for one step of its cause."""
         _, effects = KNOWN.get(session.example, ((), {}))
