@@ -115,15 +115,11 @@ def mean_score(scores: list[Score]) -> dict[str, float]:
 
 def format_scores(scores: list[Score]) -> str:
     """Format scores as a table, with only the means if there are too many shapes."""
-    lines = [f"{'distribution':<12} {'n':>6} {'p':>4} {'tasks':>6} {'NLL/p':>7} {'nSHD':>6} {'F1':>6} {'AP':>6}"]
-    lines += [
-        f"{score.distribution:<12} {score.observations:>6} {score.variables:>4} {score.tasks:>6} "
-        f"{score.nll:>7.4f} {score.nshd:>6.3f} {score.f1:>6.3f} {score.ap:>6.3f}"
-        for score in (scores if len(scores) <= MAX_SHAPES_SHOWN else [])
-    ]
-    mean = mean_score(scores)
-    lines.append(
-        f"{'mean':<12} {'':>6} {'':>4} {sum(score.tasks for score in scores):>6} "
-        f"{mean['nll']:>7.4f} {mean['nshd']:>6.3f} {mean['f1']:>6.3f} {mean['ap']:>6.3f}"
+    shown = scores if len(scores) <= MAX_SHAPES_SHOWN else []
+    total = sum(score.tasks for score in scores)
+    mean = {"distribution": "mean", "observations": "", "variables": "", "tasks": total, **mean_score(scores)}
+    head = f"{'distribution':<12} {'n':>6} {'p':>4} {'tasks':>6} {'NLL/p':>7} {'nSHD':>6} {'F1':>6} {'AP':>6}"
+    row = (
+        "{distribution:<12} {observations:>6} {variables:>4} {tasks:>6} {nll:>7.4f} {nshd:>6.3f} {f1:>6.3f} {ap:>6.3f}"
     )
-    return "\n".join(lines)
+    return "\n".join([head, *(row.format(**cells) for cells in (*map(asdict, shown), mean))])
