@@ -140,7 +140,7 @@ class Conversation:
         self._process.wait()
 
     def ending(self) -> str:
-        """How a process ended, and the last line that it wrote to standard error."""
+        """Say how the process ended, with the last line that it wrote to standard error."""
         status = self._process.wait()
         self.kill()
         self._complaints.seek(0)

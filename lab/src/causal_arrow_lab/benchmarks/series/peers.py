@@ -80,31 +80,30 @@ def lagged(values: Floats, task: SeriesTask) -> Floats:
 # Regression
 
 
-def regressed(values: Floats, task: SeriesTask) -> tuple[Floats, Floats, Floats, int]:
-    """Least squares of each variable on all lags: coefficients, inverse products, residuals, degrees of freedom."""
+def regressed(values: Floats, task: SeriesTask) -> tuple[Floats, Floats, Floats, Floats, int]:
+    """Least squares of each variable on all lags: residuals, coefficients, inverse products, |t| and freedom."""
     table = lagged(values, task)
     variables = values.shape[1]
     now, past = table[:, :variables], np.column_stack([table[:, variables:], np.ones(len(table))])
     inverse = np.linalg.pinv(past.T @ past)
     coefficients = inverse @ past.T @ now
-    return coefficients, inverse, now - past @ coefficients, len(now) - past.shape[1]
+    residuals, freedom = now - past @ coefficients, len(now) - past.shape[1]
+    variances = np.outer(inverse.diagonal(), np.square(residuals).sum(axis=0) / freedom)
+    t = np.abs(coefficients / np.sqrt(variances))[:-1].reshape(task.window[1:].shape)
+    return residuals, coefficients, inverse, t, freedom
 
 
 def var(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
     """|t| of each coefficient of a vector autoregression; nothing at lag 0."""
-    coefficients, inverse, residuals, freedom = regressed(values, task)
-    variances = np.outer(inverse.diagonal(), np.square(residuals).sum(axis=0) / freedom)
-    t = np.abs(coefficients / np.sqrt(variances))[:-1].reshape(task.window[1:].shape)
+    *_, t, freedom = regressed(values, task)
     return _with_nothing_now(2 * stats.t.sf(t, freedom) < LEVEL_OF_REGRESSIONS), _with_nothing_now(t)
 
 
 def granger(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
     """F test of all lags of one variable on another, given all others; the edge is at the lag of the largest |t|."""
-    coefficients, inverse, residuals, freedom = regressed(values, task)
+    residuals, coefficients, inverse, t, freedom = regressed(values, task)
     variables = values.shape[1]
     variance = np.square(residuals).sum(axis=0) / freedom
-    shape = task.window[1:].shape
-    t = np.abs(coefficients[:-1] / np.sqrt(np.outer(inverse.diagonal(), variance)[:-1])).reshape(shape)
     surprise = np.empty((variables, variables))
     for cause in range(variables):
         rows = cause + variables * np.arange(task.lags)
@@ -162,7 +161,7 @@ def varlingam(values: Floats, task: SeriesTask) -> tuple[Bools, Floats]:
         lingam = import_module("lingam")
     except ImportError as error:
         raise BenchmarkError("The method varlingam needs: pip install lingam") from error
-    residuals = regressed(values, task)[2]
+    residuals = regressed(values, task)[0]
     order = lingam.DirectLiNGAM().fit(residuals).causal_order_
     variables = values.shape[1]
     table = lagged(values, task)
