@@ -86,7 +86,7 @@ def moved_after(
     position = positions_in(orders)
     early = position[:, second] < position[:, first]
     moving = orders[early]
-    others = moving[moving != second].reshape(len(moving), -1)  # (C, P - 1)
+    others = moving[moving != second].reshape(len(moving), orders.shape[1] - 1)  # (C, P - 1)
     masses = mass_from(scores[others], -np.inf)
     none, everything = np.zeros((len(moving), 1)), np.full((len(moving), 1), -np.inf)
     # log w of each place of `second` among the others, up to a constant.  (C, P)
