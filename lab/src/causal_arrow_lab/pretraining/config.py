@@ -27,8 +27,7 @@ SHAPE_LAWS = ("uniform", "log_uniform", "mixed")
 OPTIMIZERS = ("muon", "adamw")
 PRECISIONS = ("bfloat16", "float32")
 
-MAX_SEED = 2**63 - 1
-"""The largest seed of both numpy and torch."""
+MAX_SEED = 2**63 - 1  # of both numpy and torch
 
 _DOT_OUTSIDE_QUOTES = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')
 
@@ -45,11 +44,6 @@ def _check_range(section: str, settings: object, **ranges: tuple[float, float]) 
 def _check_name(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ConfigurationError(f"Unknown {name} {value!r}: expected one of {', '.join(known)}.")
-
-
-def _check_bounds(name: str, bounds: tuple[int, int]) -> None:
-    if not 2 <= bounds[0] <= bounds[1]:
-        raise ConfigurationError(f"Expected two bounds, 2 or more and the smaller first, for {name}, got {bounds!r}.")
 
 
 @dataclass(frozen=True)
@@ -86,10 +80,11 @@ class ShapeConfig:
     """The fewest and the most variables of these, log-uniform."""
 
     def __post_init__(self) -> None:
-        _check_bounds("shapes.observations", self.observations)
-        _check_bounds("shapes.variables", self.variables)
-        _check_bounds("shapes.long_observations", self.long_observations)
-        _check_bounds("shapes.wide_variables", self.wide_variables)
+        for name in ("observations", "variables", "long_observations", "wide_variables"):
+            low, high = getattr(self, name)
+            if not 2 <= low <= high:
+                expected = f"Expected two bounds, 2 or more and the smaller first, for shapes.{name}"
+                raise ConfigurationError(f"{expected}, got {(low, high)!r}.")
         _check_range("shapes", self, long_share=(0, 1), wide_share=(0, 1))
         if self.long_share + self.wide_share > 1:
             raise ConfigurationError(

@@ -146,10 +146,11 @@ class TaskDistribution:
         an equivalence class.
         """
         # For few variables every possible number of edges is equally likely; for ten and more it is as in the paper.
-        numbers = {
-            name: dataclasses.replace(recipe, edge_counts=_spread_over_room(recipe.edge_counts))
-            for name, recipe in cls.broad().recipes.items()
-        }
+        renamed = {"edges_up_to_4p": SPREAD_OVER_ROOM}
+        numbers = {}
+        for name, recipe in cls.broad().recipes.items():
+            edge_counts = {renamed.get(each, each): weight for each, weight in recipe.edge_counts.items()}
+            numbers[name] = dataclasses.replace(recipe, edge_counts=edge_counts)
         beyond = {
             "typed": typed,
             "discrete": discrete,
@@ -251,11 +252,6 @@ class TaskDistribution:
         if not recipes:
             raise ConfigurationError(f"No recipe is left after {listed(names)}: each lacks something it needs.")
         return TaskDistribution(recipes)
-
-
-def _spread_over_room(edge_counts: Table) -> Table:
-    """Make every possible number of edges equally likely where there are fewer than 4p pairs."""
-    return {SPREAD_OVER_ROOM if name == "edges_up_to_4p" else name: weight for name, weight in edge_counts.items()}
 
 
 TRAINING_DISTRIBUTIONS: Mapping[str, Callable[[], TaskDistribution]] = {
