@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.programs import run_program
@@ -36,12 +37,10 @@ def run_pretraining(
     output: str | None = None,
     resume: str | None = None,
     init: str | None = None,
-    minutes: float | None = None,
-    decay_minutes: float = 0.0,
     compiler_cache: str | None = None,
-    device: str = "auto",
+    **settings: Any,
 ) -> None:
-    """Train with the options as the user wrote them, and print lines on the console."""
+    """Train with the options as the user wrote them, others as for `pretrain`, and print lines on the console."""
     for name, value in (("output", output), ("resume", resume), ("init", init), ("compiler-cache", compiler_cache)):
         if value == "" or (value is not None and "\0" in value):
             raise ConfigurationError(f"Expected a name for --{name}, got {value!r}.")
@@ -53,11 +52,9 @@ def run_pretraining(
         Path(resume or output or Path("runs") / Path(config).stem),
         resume=resume is not None,
         init=init,
-        minutes=minutes,
-        decay_minutes=decay_minutes,
         compiler_cache=None if compiler_cache is None else Path(compiler_cache),
-        device=device,
         echo=lambda line: print(line, flush=True),
+        **settings,
     )
 
 
