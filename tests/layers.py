@@ -61,6 +61,14 @@ class Package:
                     f"{part} is not above {inner[0]}: it must not import it"
                 )
 
+    def check_internals(self, path: Path) -> None:
+        """Fail if a file imports an internal module or name, `_name`, of another folder."""
+        own = self._module_name(path.parent / "__init__.py")
+        for name in imports_of(path):
+            folder, _, inner = name.partition("._")
+            if folder.startswith(self.name) and inner and not inner.startswith(("_", "version")):
+                assert f"{own}.".startswith(f"{folder}."), f"{name} is an internal of {folder}"
+
     def check_cycles(self, part: str) -> None:
         """Fail if modules of a folder import each other."""
         modules = {self._module_name(path): path for path in self.sources if self.part_of(path) == part}

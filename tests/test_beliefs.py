@@ -11,10 +11,10 @@ import pytest
 
 from causal_arrow import Discovery, Knowledge, discover, load_example
 from causal_arrow.errors import KnowledgeError
+from causal_arrow.graphs._orders import log_weight
 from causal_arrow.graphs.beliefs import Belief
 from causal_arrow.graphs.decoding import decode, edge_probabilities, probabilities_of, sample_graphs
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
-from causal_arrow.graphs.orders import log_weight
 
 NAMES = ("a", "b", "c", "d")
 STATEMENTS = ("a -> b", "b -> a", "a before c", "root b", "leaf a", "a ~> d", "d ~> a")

@@ -456,7 +456,7 @@ def test_what_the_system_refuses_is_one_sentence(
 def test_too_little_memory_is_not_a_bug(blow: Exception, run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastapi")
     from causal_arrow.tables import reading
-    from causal_arrow.web.wording import failure
+    from causal_arrow.web._wording import failure
 
     def fail(*_: object, **__: object) -> None:
         raise blow

@@ -14,6 +14,13 @@ from hypothesis import strategies as st
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError, KnowledgeError
 from causal_arrow.graphs import orders as causal_orders
+from causal_arrow.graphs._orders import (
+    log_weight,
+    most_probable_order,
+    moved_after,
+    precedence_probabilities,
+    sample_orders,
+)
 from causal_arrow.graphs.dag import is_acyclic, transitive_closure
 from causal_arrow.graphs.decoding import (
     DECODERS,
@@ -25,13 +32,6 @@ from causal_arrow.graphs.decoding import (
 )
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Constraints, Knowledge
-from causal_arrow.graphs.orders import (
-    log_weight,
-    most_probable_order,
-    moved_after,
-    precedence_probabilities,
-    sample_orders,
-)
 
 
 def random_distribution(p: int, seed: int, edge_scale: float = 2.0, order_scale: float = 2.0) -> GraphDistribution:

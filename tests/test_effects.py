@@ -19,10 +19,10 @@ import pytest
 from scipy.special import stdtr
 
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import closes_back_doors, count_adjustments, instruments
+from causal_arrow.discovery.effects._adjustment import closes_back_doors, count_adjustments, instruments
+from causal_arrow.discovery.effects._flexible import Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.effect import Effect, Effects, SetEffect, e_value, robustness_value
 from causal_arrow.discovery.effects.estimation import estimate_effect, estimate_effects, halves
-from causal_arrow.discovery.effects.flexible import Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import Design, SetEstimate, curved, linear_estimates
 from causal_arrow.discovery.effects.mixture import Mixture
 from causal_arrow.discovery.effects.questions import EffectQuestion

@@ -64,6 +64,11 @@ def test_imports_only_go_down(path: Path) -> None:
     PACKAGE.check_layers(path, UPWARD.get(named(path), ""))
 
 
+@pytest.mark.parametrize("path", PACKAGE.sources, ids=named)
+def test_internals_are_imported_in_their_own_folder_only(path: Path) -> None:
+    PACKAGE.check_internals(path)
+
+
 @pytest.mark.parametrize("part", PACKAGE.folders)
 def test_imports_inside_a_package_have_no_cycle(part: str) -> None:
     PACKAGE.check_cycles(part)

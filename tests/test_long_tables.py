@@ -24,7 +24,7 @@ from causal_arrow.network.basis import normal_scores, standardized_numbers
 from causal_arrow.network.long import LongMeasured, normal_scores_of
 from causal_arrow.network.statistics import CHANNELS_OF_ANY_TABLE, STATISTICS_OF_ANY_TABLE, Measured, described
 from causal_arrow.progress import READING_AGAIN, WEIGHTS, share_of_all
-from causal_arrow.tables import _sources, _text
+from causal_arrow.tables import _text, sources
 from small_network import random_network
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
@@ -54,7 +54,7 @@ def mixed_frame(observations: int = 3000) -> pd.DataFrame:
 @pytest.fixture
 def in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is long and is read a few observations at a time."""
-    for module in (_sources, _text):
+    for module in (sources, _text):
         monkeypatch.setattr(module, "LONG_CELLS", 0)
         monkeypatch.setattr(module, "CELLS_PER_PART", 700)
 
@@ -74,7 +74,7 @@ def test_a_file_read_in_parts_is_the_same_table(ending: str, tmp_path: Path, mon
     frame.to_csv(path, index=False) if "csv" in ending else getattr(frame, f"to_{ending}")(path)
     heard: list[float] = []
     streamed = read_table(path, na=["?"], progress=lambda stage, share: heard.append(share))
-    for module in (_sources, _text):
+    for module in (sources, _text):
         monkeypatch.setattr(module, "LONG_CELLS", 10**9)
     whole = read_table(path, na=["?"])
     assert streamed.columns == whole.columns

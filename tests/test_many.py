@@ -19,9 +19,9 @@ import pytest
 from causal_arrow import Arrow, Settings, discover, discover_many, storage
 from causal_arrow.discovery import hidden, inference
 from causal_arrow.errors import ArrowError, ConfigurationError, Remedy, TableError
-from causal_arrow.many import plan
+from causal_arrow.many import _plan
+from causal_arrow.many._plan import NamedTable
 from causal_arrow.many.folder import ManyAnswers, ManyFolder
-from causal_arrow.many.plan import NamedTable
 from causal_arrow.many.run import discover_together
 from causal_arrow.many.workers import Job, run_job
 from many_tables import (
@@ -221,7 +221,7 @@ def test_answers_of_another_version_are_done_again_and_the_command_says_how_many
 ) -> None:
     command = ("discover-many", folder, "--output", tmp_path / "out", "--model", small_model_folder, "--jobs", 1)
     with monkeypatch.context() as earlier:
-        earlier.setattr(plan, "__version__", "0.1.0")
+        earlier.setattr(_plan, "__version__", "0.1.0")
         assert "0 done before, 6 to do;" in run(*command)[2]
     assert "0 done before, 6 to do (6 again, for other content, settings or version);" in run(*command)[2]
     assert "6 done before, 0 to do;" in run(*command)[2]

@@ -12,7 +12,7 @@ import pytest
 
 from causal_arrow import Arrow, load_example, read_table
 from causal_arrow.errors import COMMAND_LINE, TableError
-from causal_arrow.tables import _sources, _text
+from causal_arrow.tables import _text, sources
 from causal_arrow.tables._facts import FEW_TOGETHER
 from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.table import Abilities, Finding, Table
@@ -63,7 +63,7 @@ def test_blank_lines_of_files_are_no_observations(
 ) -> None:
     pytest.importorskip({"xlsx": "openpyxl"}.get(ending, "pyarrow"))
     if long:
-        for module in (_sources, _text):
+        for module in (sources, _text):
             monkeypatch.setattr(module, "LONG_CELLS", 0)
             monkeypatch.setattr(module, "CELLS_PER_PART", 700)
     longer, path = with_empty_rows(patients, 3, *range(200, 240)), tmp_path / f"t.{ending}"

@@ -16,7 +16,7 @@ pytest.importorskip("pydantic", reason="the widget needs the extra 'notebook'")
 
 from causal_arrow import Arrow, ArrowWarning, Discovery, discover, explore, load_example
 from causal_arrow.errors import ConfigurationError, KnowledgeError
-from causal_arrow.notebook.widget import GraphWidget, script, style
+from causal_arrow.notebook._widget import GraphWidget, script, style
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page as Tab

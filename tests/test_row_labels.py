@@ -14,7 +14,7 @@ import pytest
 from causal_arrow import Arrow, read_table
 from causal_arrow.errors import COMMAND_LINE, TableError
 from causal_arrow.tables.report import inspect_table
-from causal_arrow.web.wording import PAGE
+from causal_arrow.web._wording import PAGE
 
 pytestmark = pytest.mark.filterwarnings("ignore::causal_arrow.errors.ArrowWarning")
 

@@ -93,7 +93,7 @@ def test_pcmci_plus_says_what_it_says_alone() -> None:
 
 def test_gaps_in_time_are_no_steps() -> None:
     pytest.importorskip("tigramite")
-    from causal_arrow.series.advice import values_and_pieces
+    from causal_arrow.series._advice import values_and_pieces
 
     days = load_example("greenhouse").drop(index=range(100, 110))
     found = discover(days, lags=1, time="day")

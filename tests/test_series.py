@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from causal_arrow.errors import ConfigurationError, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
-from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, tied
-from causal_arrow.series.findings import (
+from causal_arrow.series._findings import (
     critical_value,
     findings_of_columns,
     findings_of_graph,
@@ -22,6 +21,7 @@ from causal_arrow.series.findings import (
     season,
     unit_root,
 )
+from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, tied
 from causal_arrow.series.pipeline import differenced, most_lags, needed_lags, without_levels
 from causal_arrow.series.reading import Series
 from causal_arrow.series.responses import Steps, response

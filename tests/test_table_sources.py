@@ -15,7 +15,7 @@ from causal_arrow.errors import COMMAND_LINE, TableError
 from causal_arrow.tables.reading import MAX_VARIABLES, read_table
 from causal_arrow.tables.report import inspect_table
 from causal_arrow.tables.table import Column
-from causal_arrow.web.wording import PAGE
+from causal_arrow.web._wording import PAGE
 
 VALUES = np.random.default_rng(0).normal(size=(60, 3))
 FLAGS = (VALUES[:, 0] > 0).tolist()
@@ -262,7 +262,7 @@ def test_an_index_with_a_name_is_not_read_and_a_note_says_so(
 ) -> None:
     pytest.importorskip("pyarrow")
     if long:
-        monkeypatch.setattr("causal_arrow.tables._sources.LONG_CELLS", 0)
+        monkeypatch.setattr("causal_arrow.tables.sources.LONG_CELLS", 0)
     frame = named(["a", "b", "c"]).assign(d=VALUES[:, 0] ** 2)
     for index, words in ((["a"], "The index 'a' is not read"), (["a", "b"], "The levels 'a' and 'b' of the index are")):
         labeled = frame.set_index(index)

@@ -342,7 +342,7 @@ def test_check_knows_the_training_range_of_the_default_model(run: Run, tmp_path:
 def test_check_does_not_load_torch(tmp_path: Path) -> None:
     pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
     program = (
-        "import sys; from causal_arrow.cli.reports import check; from pathlib import Path; "
+        "import sys; from causal_arrow.cli._reports import check; from pathlib import Path; "
         f"check(Path({str(tmp_path / 't.csv')!r})); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, stdout=subprocess.DEVNULL).returncode == 0

@@ -10,7 +10,7 @@ from causal_arrow.discovery.effects.experiments import ExperimentPlan
 from causal_arrow.discovery.summary import summarize, to_text
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share, in_digits, in_percent
-from causal_arrow.web.questions import probability_words
+from causal_arrow.web._questions import probability_words
 
 LAST_BITS = 1e-15
 

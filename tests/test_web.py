@@ -34,10 +34,10 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.text import counted_share
-from causal_arrow.web.downloads import DOWNLOADS
+from causal_arrow.web._downloads import DOWNLOADS
+from causal_arrow.web._queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.graphs import graph_of
 from causal_arrow.web.page import Page
-from causal_arrow.web.queue import Job, NetworkQueue, TooBusyError
 from causal_arrow.web.server import Address, listen
 from causal_arrow.web.uploads import Limits
 from web_server import Client, Reply, as_workbook, in_order, linear_table, one_sentence, serving

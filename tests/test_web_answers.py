@@ -29,11 +29,11 @@ from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.network.pairwise import PairwiseNetwork
 from causal_arrow.tables.table import Table
+from causal_arrow.web._questions import edge_details
+from causal_arrow.web._queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
+from causal_arrow.web._wording import OFFERS, PAGE, offers
 from causal_arrow.web.page import Page
-from causal_arrow.web.questions import edge_details
-from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
 from causal_arrow.web.uploads import Limits, UnwantedError
-from causal_arrow.web.wording import OFFERS, PAGE, offers
 from web_server import Client, in_order, linear_table, one_sentence, serving
 
 

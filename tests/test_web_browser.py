@@ -25,8 +25,8 @@ from causal_arrow import load_example
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.text import counted_share
+from causal_arrow.web._queue import Job
 from causal_arrow.web.page import Page
-from causal_arrow.web.queue import Job
 from causal_arrow.web.uploads import Limits
 from web_server import Client, in_order, linear_table, serving
 

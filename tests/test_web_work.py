@@ -22,8 +22,8 @@ pytest.importorskip("fastapi", reason="the page needs the extra 'web'")
 from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.tables import FileInMemory
+from causal_arrow.web._sessions import Session
 from causal_arrow.web.page import Page
-from causal_arrow.web.sessions import Session
 from causal_arrow.web.work import SECONDS_KEPT, Store
 from web_server import Client, linear_table, one_sentence, serving
 

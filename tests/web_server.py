@@ -20,9 +20,9 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.discovery.inference import ready_model
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.tables.reading import read_table
+from causal_arrow.web._queue import Job
 from causal_arrow.web.app import create_app
 from causal_arrow.web.page import Page
-from causal_arrow.web.queue import Job
 from causal_arrow.web.server import listen, running
 from page_load import table_as_csv
 

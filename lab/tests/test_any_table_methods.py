@@ -14,8 +14,7 @@ from causal_arrow.graphs import dag
 from causal_arrow.tables.reading import read_table
 from causal_arrow.tables.table import Column, Table
 from causal_arrow_lab.benchmarks.methods import MethodOptions, Observed, prepare
-from causal_arrow_lab.benchmarks.methods.arrow import as_far_as_it_reads
-from causal_arrow_lab.benchmarks.methods.packages import (
+from causal_arrow_lab.benchmarks.methods._packages import (
     CIRCLE,
     HEAD,
     TAIL,
@@ -25,6 +24,7 @@ from causal_arrow_lab.benchmarks.methods.packages import (
     read_as_levels,
     regimes_of,
 )
+from causal_arrow_lab.benchmarks.methods.arrow import as_far_as_it_reads
 from causal_arrow_lab.benchmarks.records import Record, read_packed, write_packed
 from causal_arrow_lab.benchmarks.suites import suite
 from causal_arrow_lab.benchmarks.worker import options_to_json, run_job

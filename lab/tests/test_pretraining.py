@@ -28,8 +28,19 @@ from causal_arrow.network.pairwise import PairwiseConfig
 from causal_arrow.output import claimed_folder
 from causal_arrow_lab.network.checkpoint import load_model, load_state
 from causal_arrow_lab.network.model import ArrowConfig, ArrowModel
-from causal_arrow_lab.pretraining import processes, train, trainer
+from causal_arrow_lab.pretraining import _processes, _trainer, train
 from causal_arrow_lab.pretraining.__main__ import HELP, main
+from causal_arrow_lab.pretraining._optimizer import Muon, build_optimizers, schedule
+from causal_arrow_lab.pretraining._processes import Decision, Pace
+from causal_arrow_lab.pretraining._stream import (
+    MemoryModel,
+    Shape,
+    TaskStream,
+    draw_shape,
+    fit_memory_model,
+    tasks_per_slot,
+)
+from causal_arrow_lab.pretraining._trainer import Trainer
 from causal_arrow_lab.pretraining.config import (
     CONFIGS_FOLDER,
     OptimizationConfig,
@@ -38,18 +49,7 @@ from causal_arrow_lab.pretraining.config import (
     read_config,
     shipped_configs,
 )
-from causal_arrow_lab.pretraining.optimizer import Muon, build_optimizers, schedule
-from causal_arrow_lab.pretraining.processes import Decision, Pace
-from causal_arrow_lab.pretraining.stream import (
-    MemoryModel,
-    Shape,
-    TaskStream,
-    draw_shape,
-    fit_memory_model,
-    tasks_per_slot,
-)
 from causal_arrow_lab.pretraining.train import pretrain
-from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import draw_validation, format_scores, task_scores, validate
 from causal_arrow_lab.skeleton_order import SkeletonOrder
 
@@ -380,7 +380,7 @@ class TickingTime:
 @pytest.fixture
 def ticking(monkeypatch: pytest.MonkeyPatch) -> TickingTime:
     clock = TickingTime()
-    monkeypatch.setattr(processes, "time", clock)
+    monkeypatch.setattr(_processes, "time", clock)
     return clock
 
 
@@ -420,7 +420,7 @@ def test_the_logged_learning_rate_is_that_of_the_step_logged(tmp_path: Path) -> 
 
 def test_a_clock_asks_for_a_rehearsal_then_for_a_fall_then_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(processes.time, "monotonic", lambda: now)
+    monkeypatch.setattr(_processes.time, "monotonic", lambda: now)
     pace = Pace(10, decay_minutes=2)
     assert pace.decide(0) == Decision()
     now = 301.0  # more than half of 600 seconds
@@ -498,15 +498,15 @@ def test_only_the_clock_of_the_first_process_counts(tmp_path: Path) -> None:
     program.write_text(
         """
 import os, sys
-from causal_arrow_lab.pretraining import processes
+from causal_arrow_lab.pretraining import _processes
 from causal_arrow_lab.pretraining.__main__ import main
 if os.environ["RANK"] == "1":
-    processes.Pace.seconds_left = lambda *_: -1000.0
-broadcast = processes.dist.broadcast
+    _processes.Pace.seconds_left = lambda *_: -1000.0
+broadcast = _processes.dist.broadcast
 def counted(*arguments, **options):
     print("DECISION", flush=True)
     return broadcast(*arguments, **options)
-processes.dist.broadcast = counted
+_processes.dist.broadcast = counted
 sys.exit(main(sys.argv[1:]))
 """
     )
@@ -519,7 +519,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_slots_must_divide_among_processes() -> None:
-    from causal_arrow_lab.pretraining.processes import Processes
+    from causal_arrow_lab.pretraining._processes import Processes
 
     with pytest.raises(ConfigurationError, match="slots that 3 processes can share"):
         Trainer(TINY, Processes(0, 3, torch.device("cpu")))
@@ -639,7 +639,7 @@ def test_splitting_a_slot_into_microbatches_changes_no_gradient(
     adamw = dataclasses.replace(TINY.optimization, optimizer="adamw", steps=1)
     config = dataclasses.replace(TINY, optimization=adamw)
     pretrain(config, tmp_path / "whole", device="cpu", echo=quiet)
-    monkeypatch.setattr(trainer, "UNLIMITED", MemoryModel(0.0, 1.0, 1e-9, 130.0))  # a task or two at a time
+    monkeypatch.setattr(_trainer, "UNLIMITED", MemoryModel(0.0, 1.0, 1e-9, 130.0))  # a task or two at a time
     pretrain(config, tmp_path / "split", device="cpu", echo=quiet)
     whole, split = state_of(tmp_path / "whole"), state_of(tmp_path / "split")
     for name in whole:
@@ -648,7 +648,7 @@ def test_splitting_a_slot_into_microbatches_changes_no_gradient(
 
 
 def test_the_plain_sum_of_equation_1_has_gradients_as_many_times_as_large_as_there_are_variables() -> None:
-    from causal_arrow_lab.pretraining.processes import Processes
+    from causal_arrow_lab.pretraining._processes import Processes
 
     plain = dataclasses.replace(TINY, optimization=dataclasses.replace(TINY.optimization, loss_per_variable=False))
     gradients, losses = [], []

@@ -32,7 +32,7 @@ from causal_arrow_lab.benchmarks.series.__main__ import (
     measures,
     reliability,
 )
-from causal_arrow_lab.benchmarks.series.peers import PEERS, solve, solve_by_arrow
+from causal_arrow_lab.benchmarks.series._peers import PEERS, solve, solve_by_arrow
 from docs_scripts import load_script
 
 

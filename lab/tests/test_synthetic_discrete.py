@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
-from causal_arrow_lab.synthetic import TaskDistribution, discrete
-from causal_arrow_lab.synthetic.discrete import (
+from causal_arrow_lab.synthetic import TaskDistribution, _discrete
+from causal_arrow_lab.synthetic._discrete import (
     DISCRETE_MECHANISMS,
     SURE_TASKS,
     DiscreteMechanism,
@@ -37,7 +37,7 @@ def network(tasks: int, levels: int = 2, parents: torch.Tensor = PARENTS, seed: 
 
 @pytest.mark.parametrize("name", DISCRETE_MECHANISMS)
 def test_probabilities_depend_on_every_cause_and_on_nothing_else(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discrete, "SURE_TASKS", 0.0)  # what is determined by some causes may not feel another
+    monkeypatch.setattr(_discrete, "SURE_TASKS", 0.0)  # what is determined by some causes may not feel another
     tasks = 60
     earlier = torch.randint(2, (tasks, CHILD, 100), generator=seeded(1)).float()
 
@@ -130,7 +130,7 @@ def test_some_variables_are_all_but_determined_by_their_causes(
 
     def surest(share: float) -> torch.Tensor:
         """The probability of the likeliest level, on average."""
-        monkeypatch.setattr(discrete, "SURE_TASKS", share)
+        monkeypatch.setattr(_discrete, "SURE_TASKS", share)
         return mechanism(network(400)).log_odds(CHILD, earlier, 50).softmax(1).amax(1).mean(1)
 
     never, always = surest(0.0), surest(1.0)

@@ -13,9 +13,9 @@ import torch
 from scipy import special, stats
 
 from causal_arrow.graphs.dag import markov_equivalent
-from causal_arrow_lab.synthetic import TaskDistribution, discrete
-from causal_arrow_lab.synthetic.discrete import DirichletTables, DiscreteTasks, draw_levels
-from causal_arrow_lab.synthetic.tables import (
+from causal_arrow_lab.synthetic import TaskDistribution, _discrete
+from causal_arrow_lab.synthetic._discrete import DirichletTables, DiscreteTasks, draw_levels
+from causal_arrow_lab.synthetic._tables import (
     causal_order,
     draw_equivalent_graphs,
     draw_observations,
@@ -187,7 +187,7 @@ def draw_categories(edges: Sequence[tuple[int, int]], tasks: int, observations: 
     levels = torch.tensor([2, 3, 2])[order].expand(tasks, 3)
     network = DiscreteTasks(parents, torch.full((tasks,), 3), 3, seeded(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discrete, "draw_numbers_of_levels", lambda _: levels)
+        patch.setattr(_discrete, "draw_numbers_of_levels", lambda _: levels)
         patch.setattr(DirichletTables, "min_size", SIZE)
         patch.setattr(DirichletTables, "max_size", SIZE)
         tables = DirichletTables(network)

@@ -10,10 +10,10 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
-from causal_arrow_lab.synthetic.discrete import LEVEL_SHIFT, draw_levels_in_experiment
-from causal_arrow_lab.synthetic.noise import standardize
+from causal_arrow_lab.synthetic._discrete import LEVEL_SHIFT, draw_levels_in_experiment
+from causal_arrow_lab.synthetic._noise import standardize
+from causal_arrow_lab.synthetic._structure import MAX_REGIMES, Causes, Regimes, draw_environments, draw_regimes
 from causal_arrow_lab.synthetic.recipes import CODES
-from causal_arrow_lab.synthetic.structure import MAX_REGIMES, Causes, Regimes, draw_environments, draw_regimes
 
 PLAIN = ("linear", "normal", "restandardized", "strong_signal", "additive_noise", "undistorted", "continuous")
 QUIET = ("numbers", "no_hidden_causes", "no_instruments", "exact_measurements", "complete")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
-from causal_arrow_lab.synthetic import graph_families
-from causal_arrow_lab.synthetic.graph_families import (
+from causal_arrow_lab.synthetic import _graph_families
+from causal_arrow_lab.synthetic._graph_families import (
     GRAPH_FAMILIES,
     REWIRED,
     draw_edge_counts,
@@ -121,19 +121,19 @@ def test_a_fifth_of_the_ring_is_rewired() -> None:
     earlier, later = torch.minimum(ring, (ring + 1) % variables), torch.maximum(ring, (ring + 1) % variables)
     pairs = earlier.expand(tasks, -1), later.expand(tasks, -1), torch.ones(tasks, variables, dtype=torch.bool)
     rate = torch.full((tasks,), REWIRED["small_world"])
-    adjacency = graph_families._rewired(*pairs, rate, variables, seeded())
+    adjacency = _graph_families._rewired(*pairs, rate, variables, seeded())
     assert (adjacency.sum((1, 2)) == variables).all()
     left = int(adjacency[:, earlier, later].sum())
     # A rewired edge may land in a place on the ring that another has left: rare, and within the band.
     assert abs(left / (tasks * variables) - 0.8) < 0.02
-    unchanged = graph_families._rewired(*pairs, torch.zeros(tasks), variables, seeded())
+    unchanged = _graph_families._rewired(*pairs, torch.zeros(tasks), variables, seeded())
     assert unchanged[:, earlier, later].all()
 
 
 def test_a_random_geometric_graph_joins_the_nearest_points() -> None:
     variables, tasks, edges = 20, 100, 30
     adjacency = graphs("random_geometric", edges, variables, tasks)
-    closeness = graph_families.random_geometric(tasks, variables, seeded()) / 1e6  # the same points: minus distance²
+    closeness = _graph_families.random_geometric(tasks, variables, seeded()) / 1e6  # the same points: minus distance²
     earlier, later = torch.triu_indices(variables, variables, 1)
     closeness, joined = closeness[:, earlier, later], adjacency[:, earlier, later]
     nearest_left_out = closeness.masked_fill(joined, -2.0).amax(1)

@@ -7,9 +7,8 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
-from causal_arrow_lab.synthetic.noise import standardize
-from causal_arrow_lab.synthetic.recipes import CODES
-from causal_arrow_lab.synthetic.structure import (
+from causal_arrow_lab.synthetic._noise import standardize
+from causal_arrow_lab.synthetic._structure import (
     MAX_CLASSES,
     MAX_NOISE_SHARE,
     Instruments,
@@ -18,6 +17,7 @@ from causal_arrow_lab.synthetic.structure import (
     noisy_readings,
     push_by_classes,
 )
+from causal_arrow_lab.synthetic.recipes import CODES
 
 PLAIN = ("linear", "normal", "restandardized", "additive_noise", "undistorted", "continuous")
 TYPED = TaskDistribution.any().only("typed", "numbers", "no_experiments", "complete", *PLAIN)

@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
-from causal_arrow_lab.synthetic.columns import (
+from causal_arrow_lab.synthetic._columns import (
     COLUMN_KINDS,
     SCORE_TABLES,
     Categories,

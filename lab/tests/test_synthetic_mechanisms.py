@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from causal_arrow_lab.synthetic._tables import draw_choices
 from causal_arrow_lab.synthetic.mechanisms import (
     ACTIVATIONS,
     MECHANISMS,
@@ -22,7 +23,6 @@ from causal_arrow_lab.synthetic.mechanisms import (
     draw_weight_bounds,
 )
 from causal_arrow_lab.synthetic.recipes import CODES, Recipe
-from causal_arrow_lab.synthetic.tables import draw_choices
 
 CHILD = 5  # the last of six variables; 0, 2 and 3 are its parents
 PARENTS = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])

@@ -7,8 +7,8 @@ import torch
 from scipy import stats
 
 from causal_arrow_lab.synthetic import TaskDistribution
-from causal_arrow_lab.synthetic.columns import MISSING, draw_observed, standardized_where_observed
-from causal_arrow_lab.synthetic.noise import standardize
+from causal_arrow_lab.synthetic._columns import MISSING, draw_observed, standardized_where_observed
+from causal_arrow_lab.synthetic._noise import standardize
 from causal_arrow_lab.synthetic.recipes import CODES
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy import stats
 
-from causal_arrow_lab.synthetic.columns import DISTORTION_SHAPES, change_columns, ordinal, rounded
-from causal_arrow_lab.synthetic.noise import NOISES, draw_noise, draw_noise_variances, standardize
+from causal_arrow_lab.synthetic._columns import DISTORTION_SHAPES, change_columns, ordinal, rounded
+from causal_arrow_lab.synthetic._noise import NOISES, draw_noise, draw_noise_variances, standardize
+from causal_arrow_lab.synthetic._structure import MAX_CONDITIONS, push_by_conditions
 from causal_arrow_lab.synthetic.recipes import CODES
-from causal_arrow_lab.synthetic.structure import MAX_CONDITIONS, push_by_conditions
 from causal_arrow_lab.synthetic.tasks import TaskDistribution
 
 # Dials 0.1 and 0.7: a law that took one for the other would be found out.

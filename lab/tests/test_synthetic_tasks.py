@@ -13,6 +13,7 @@ from scipy import stats
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.synthetic import TaskBatch, TaskDistribution
+from causal_arrow_lab.synthetic._tables import draw_choices
 from causal_arrow_lab.synthetic.recipes import (
     BEYOND_NUMBERS,
     CODES,
@@ -22,7 +23,6 @@ from causal_arrow_lab.synthetic.recipes import (
     SHIFTS,
     Recipe,
 )
-from causal_arrow_lab.synthetic.tables import draw_choices
 from causal_arrow_lab.synthetic.tasks import TRAINING_DISTRIBUTIONS
 
 SHIFTED = [shifts for count in (1, 2, 3) for shifts in itertools.combinations(("graphs", "functions", "noise"), count)]

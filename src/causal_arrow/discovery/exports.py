@@ -149,17 +149,17 @@ def to_dot(answer: Answer) -> str:
     A dashed line with heads at both ends is a hidden common cause.
     """
     lines = ["digraph causal_graph {", "  node [shape=box, style=rounded];"]
-    names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
+    names = {name: quoted(written) for name, written in written_names(answer.names).items()}
     lines += [f"  {names[name]};" for name in answer.names]
     for edge in answer.edges:
         style = "dashed" if edge.direction == "weak" else "solid"
         head = "normal" if edge.direction == "strong" else "empty"
-        tooltip = _quoted(f"probability {edge.probability:.3f}, direction {edge.direction}")
+        tooltip = quoted(f"probability {edge.probability:.3f}, direction {edge.direction}")
         look = f"penwidth={0.5 + 2 * edge.probability:.2f}, style={style}, arrowhead={head}, tooltip={tooltip}"
         ends = f"{names[edge.source]} -> {names[edge.target]}"
         lines.append(f"  {ends} [{look}, probability={edge.probability:.{DIGITS}f}];")
     for pair in answer.hidden_causes:
-        tooltip = _quoted(f"hidden common cause, probability {pair.probability:.3f}")
+        tooltip = quoted(f"hidden common cause, probability {pair.probability:.3f}")
         attributes = f"dir=both, style=dashed, constraint=false, tooltip={tooltip}, probability={pair.probability:.6f}"
         lines.append(f"  {names[pair.first]} -> {names[pair.second]} [{attributes}];")
     return "\n".join([*lines, "}"]) + "\n"
@@ -169,7 +169,7 @@ def to_dagitty(answer: Answer) -> str:
     """Write the graph for DAGitty (dagitty.net and the R package), with the positions of our pictures."""
     layout = layout_of(answer)
     right, top = max(layout.width, 1.0), max(layout.height, 1.0)
-    names = {name: _quoted(written) for name, written in written_names(answer.names).items()}
+    names = {name: quoted(written) for name, written in written_names(answer.names).items()}
     lines = ["dag {", 'bb="0,0,1,1"']
     for name, (x, y) in zip(answer.names, layout.centers, strict=True):
         lines.append(f'{names[name]} [pos="{x / right:.3f},{1 - y / top:.3f}"]')  # y grows downwards there
@@ -181,7 +181,7 @@ def to_dagitty(answer: Answer) -> str:
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A name in quotes, as Graphviz and DAGitty read it."""
     return f'"{name.translate(_ESCAPES)}"'
 

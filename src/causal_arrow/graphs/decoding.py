@@ -26,17 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.errors import ConfigurationError, KnowledgeError
-from causal_arrow.graphs.beliefs import Belief, holds
-from causal_arrow.graphs.dag import positions_in, skeleton_of
-from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
-from causal_arrow.graphs.knowledge import Constraints, unconstrained
-from causal_arrow.graphs.orders import (
+from causal_arrow.graphs._orders import (
     most_probable_order,
     moved_after,
     precedence_probabilities,
     rearranged_order,
     sample_orders,
 )
+from causal_arrow.graphs.beliefs import Belief, holds
+from causal_arrow.graphs.dag import positions_in, skeleton_of
+from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
+from causal_arrow.graphs.knowledge import Constraints, unconstrained
 from causal_arrow.text import shown
 
 # P variables

@@ -27,9 +27,9 @@ from causal_arrow.discovery.settings import Settings, check_count
 from causal_arrow.errors import ArrowError, ConfigurationError, TableError
 from causal_arrow.graphs.graph_distribution import GraphDistribution
 from causal_arrow.inputs import checked
-from causal_arrow.many import plan
+from causal_arrow.many import _plan
+from causal_arrow.many._plan import NamedTable, named_tables
 from causal_arrow.many.folder import DIED, FAILED, OK, ManyAnswers, ManyFolder
-from causal_arrow.many.plan import NamedTable, named_tables
 from causal_arrow.many.workers import MAX_JOBS, Job, Workers, check_backend, sentence_of, started
 from causal_arrow.network import Network
 from causal_arrow.output import check_folder
@@ -122,13 +122,13 @@ class ManyRun:
             settings = replace(settings, model=str(Path(settings.model).absolute()))
         self.folder = ManyFolder(Path(output).expanduser().absolute())
         check_folder(self.folder.path)
-        tasks = plan.tasks_of(named_tables(tables, settings))
+        tasks = _plan.tasks_of(named_tables(tables, settings))
         self.names = [task.name for task in tasks]
         latest = self.folder.latest()
-        self.to_do = plan.remaining(tasks, latest, retry)
+        self.to_do = _plan.remaining(tasks, latest, retry)
         self.changed = sum(task.name in latest and latest[task.name]["identity"] != task.identity for task in tasks)
         if self.to_do and backend == "loky":
-            jobs = plan.jobs_that_fit(self.to_do, jobs, storage.free_memory())
+            jobs = _plan.jobs_that_fit(self.to_do, jobs, storage.free_memory())
         self.backend, self._workers = backend, (backend, jobs, cluster, settings.device)
         self._id = uuid.uuid4().hex[:12]
         self._surface = surface
@@ -149,7 +149,7 @@ class ManyRun:
         waiting, fruitless = list(self.to_do), 0
         while waiting:
             if harmless := [task for task in waiting if not self._deaths[task.name]]:
-                broken = self._attempt(plan.groups_of(harmless, workers.count), workers)
+                broken = self._attempt(_plan.groups_of(harmless, workers.count), workers)
             else:  # a table that may have killed a worker goes while nothing else is under way
                 broken = self._attempt([[task] for task in waiting], workers, at_once=1)
             done = self._finished()
@@ -168,7 +168,7 @@ class ManyRun:
                     self.folder.write(_record(self._id, task, 0.0) | GIVEN_UP)
 
     def _attempt(
-        self, groups: Sequence[Sequence[plan.Task]], workers: Workers, at_once: int | None = None
+        self, groups: Sequence[Sequence[_plan.Task]], workers: Workers, at_once: int | None = None
     ) -> Exception | None:
         """Send the groups to the workers: None if all came to their end, else what broke."""
         named = {uuid.uuid4().hex: group for group in groups}
@@ -226,7 +226,7 @@ def answer_group(job: Job) -> dict[str, Any]:
     # Another worker may have done it: a cluster runs a group again when its machine is gone.
     done = {(record["table"], record["identity"]) for record in folder.records() if record.get("run") == run}
 
-    def write(task: plan.Task, result: Discovery | Exception, seconds: float) -> None:
+    def write(task: _plan.Task, result: Discovery | Exception, seconds: float) -> None:
         record = _record(run, task, seconds)
         if isinstance(result, Exception):
             folder.write(record | {"status": FAILED, "error": sentence_of(result, job["surface"])})
@@ -241,7 +241,7 @@ def answer_group(job: Job) -> dict[str, Any]:
             try:
                 if (task.name, task.identity) in done:
                     continue
-                if plan.content_of(task.source) != task.content:
+                if _plan.content_of(task.source) != task.content:
                     raise TableError("The table changed while it was waiting for its turn: run the same command again.")
                 unchanged.append(task)
             except ArrowError as error:
@@ -251,7 +251,7 @@ def answer_group(job: Job) -> dict[str, Any]:
     return {}
 
 
-def _record(run: str, task: plan.Task, seconds: float) -> dict[str, Any]:
+def _record(run: str, task: _plan.Task, seconds: float) -> dict[str, Any]:
     return {
         "table": task.name,
         "source": task.source if isinstance(task.source, str) else None,

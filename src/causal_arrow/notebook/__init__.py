@@ -9,7 +9,7 @@ from causal_arrow.discovery.discovery import Discovery
 from causal_arrow.errors import ConfigurationError, warn
 
 if TYPE_CHECKING:
-    from causal_arrow.notebook.widget import GraphWidget
+    from causal_arrow.notebook._widget import GraphWidget
 
 NEEDED = ("anywidget", "pydantic")
 INSTALL = 'pip install "causal-arrow[notebook]"'
@@ -38,6 +38,6 @@ def explore(found: Discovery) -> GraphWidget | Discovery:
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
         warn(f"The widget needs {' and '.join(missing)}: {INSTALL}. Here is the picture instead.")
         return found
-    from causal_arrow.notebook.widget import GraphWidget
+    from causal_arrow.notebook._widget import GraphWidget
 
     return GraphWidget(found)

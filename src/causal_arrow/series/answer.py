@@ -30,8 +30,8 @@ from causal_arrow.graphs.decoding import check_threshold, most_probable_first
 from causal_arrow.graphs.graph_distribution import GraphDistribution, sigmoid
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.inputs import check_content, checked
+from causal_arrow.series._findings import findings_of_graph
 from causal_arrow.series.distribution import WindowDistribution, WindowKnowledge, summary, window_knowledge
-from causal_arrow.series.findings import findings_of_graph
 from causal_arrow.series.window import at_lag
 from causal_arrow.tables.table import Column, Finding
 

@@ -181,7 +181,7 @@ class SeriesDiscovery:
         >>> ("soil t-2", "growth") in found.second_opinion().agreed
         True
         """
-        from causal_arrow.series.advice import opinions_on_series
+        from causal_arrow.series._advice import opinions_on_series
 
         return opinions_on_series(self.answer, self.series, methods).in_frames_of(self.settings.frames)
 
@@ -279,7 +279,7 @@ class SeriesDiscovery:
         >>> list(plan.to_frame().columns)[:3]
         ['action', 'variable', 'gain']
         """
-        from causal_arrow.series.advice import plan_for_series
+        from causal_arrow.series._advice import plan_for_series
 
         budget = check_count("budget", budget)
         if rows is not None:

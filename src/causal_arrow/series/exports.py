@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from causal_arrow.discovery.answer import edge_record
-from causal_arrow.discovery.exports import _quoted, csv_of, hidden_records, json_text, writable, written_names
+from causal_arrow.discovery.exports import csv_of, hidden_records, json_text, quoted, writable, written_names
 from causal_arrow.discovery.saved import archive_at, write_parts
 from causal_arrow.discovery.summary import MAX_EDGES, MAX_HIDDEN_CAUSES, Summary
 from causal_arrow.errors import PYTHON, Wording
@@ -147,13 +147,13 @@ def to_graphml(answer: SeriesAnswer) -> str:
 
 def to_dot(answer: SeriesAnswer) -> str:
     """The summary graph in the language of Graphviz, with lags as labels of edges."""
-    names = {name: _quoted(written) for name, written in written_names((*answer.names, *answer.context)).items()}
+    names = {name: quoted(written) for name, written in written_names((*answer.names, *answer.context)).items()}
     lines = ["digraph summary_graph {", "  node [shape=box, style=rounded];"]
     lines += [f"  {names[name]};" for name in answer.names]
     for (source, target), edges in by_pair(all_edges(answer)).items():
         lags = ", ".join(str(edge.lag) for edge in edges)
         probability = max(edge.probability for edge in edges)
-        look = f"label={_quoted(lags)}, penwidth={0.5 + 2 * probability:.2f}, probability={probability:.6f}"
+        look = f"label={quoted(lags)}, penwidth={0.5 + 2 * probability:.2f}, probability={probability:.6f}"
         lines.append(f"  {names[source]} -> {names[target]} [{look}];")
     for pair in answer.hidden_causes:
         look = f"dir=both, style=dashed, constraint=false, probability={pair.probability:.6f}"

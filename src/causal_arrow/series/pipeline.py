@@ -21,9 +21,9 @@ from causal_arrow.graphs.graph_distribution import CERTAIN, coin_entropy, sigmoi
 from causal_arrow.network import Network
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series import AUTO, SeriesOptions
+from causal_arrow.series._findings import findings_of_columns, findings_of_series
 from causal_arrow.series.answer import SeriesAnswer
 from causal_arrow.series.distribution import FURTHER_SLICES, WindowDistribution, tied, window_knowledge
-from causal_arrow.series.findings import findings_of_columns, findings_of_series
 from causal_arrow.series.reading import Series
 from causal_arrow.series.window import (
     TIME,

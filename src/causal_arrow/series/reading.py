@@ -18,10 +18,10 @@ from causal_arrow.inputs import as_list
 from causal_arrow.progress import Progress, ignore
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.window import codes, ticks
-from causal_arrow.tables._raw import RawFrame
-from causal_arrow.tables._sources import as_frame
 from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.raw import RawFrame
 from causal_arrow.tables.reading import UnusableColumns, read_rows
+from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import ANY_TABLE, Abilities, Finding, Table
 from causal_arrow.text import counted, shown
 

@@ -13,7 +13,7 @@ import numpy as np
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import as_list
 from causal_arrow.tables._columns import MAX_LEVELS, USUAL_MARKERS, Problem, problem_sentences
-from causal_arrow.tables._raw import RawFrame
+from causal_arrow.tables.raw import RawFrame
 from causal_arrow.tables.table import Bools, Finding, Table
 from causal_arrow.text import closest, counted, first_few, listed, shown
 

@@ -23,8 +23,8 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import is_bomb
 from causal_arrow.progress import READING, Progress
 from causal_arrow.storage import check_room
-from causal_arrow.tables._raw import CELLS_PER_PART, LONG_CELLS, RawFrame, check_duplicates, pack, remark
 from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.raw import CELLS_PER_PART, LONG_CELLS, RawFrame, check_duplicates, pack, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted, reason
 

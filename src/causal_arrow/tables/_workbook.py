@@ -19,9 +19,9 @@ from zipfile import ZipFile
 from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import is_zip_bomb
 from causal_arrow.progress import Progress
-from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
 from causal_arrow.tables._text import MAX_FIELDS, Row, sheet_start
 from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.raw import RawFrame, check_duplicates, remark
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, first_few, listed, shown
 

@@ -39,9 +39,9 @@ from causal_arrow.tables._labels import (
     with_environments,
 )
 from causal_arrow.tables._missing import complete, refuse_gaps, sparse_columns, used_levels
-from causal_arrow.tables._raw import RawFrame, check_duplicates, remark
-from causal_arrow.tables._sources import as_frame
 from causal_arrow.tables.options import ReadOptions, cell_text
+from causal_arrow.tables.raw import RawFrame, check_duplicates, remark
+from causal_arrow.tables.sources import as_frame
 from causal_arrow.tables.table import ANY_TABLE, MIN_ROWS, Abilities, Bools, Column, Finding, Floats, Table
 from causal_arrow.text import capitalized, closest, counted, listed, shown
 

@@ -27,17 +27,17 @@ from causal_arrow.errors import ArrowError, ConfigurationError
 from causal_arrow.series import SeriesOptions
 from causal_arrow.series.pictures import curve_as_svg
 from causal_arrow.tables import FileInMemory
-from causal_arrow.web import messages, questions
-from causal_arrow.web.downloads import DOWNLOADS
+from causal_arrow.web import _questions, messages
+from causal_arrow.web._downloads import DOWNLOADS
+from causal_arrow.web._queue import TooBusyError
+from causal_arrow.web._sessions import EffectAsked, NoAnswerError, OutdatedError, Session, UnknownSessionError
+from causal_arrow.web._views import kept_facts, series_facts, session_facts, stability_facts
+from causal_arrow.web._wording import failure
 from causal_arrow.web.graphs import NETWORK, NOW, answer_called, argued, comparison, graph_of, places_of, saved_answer
 from causal_arrow.web.messages import Facts, Name
 from causal_arrow.web.page import Page
-from causal_arrow.web.queue import TooBusyError
 from causal_arrow.web.server import UPLOADS, Guard
-from causal_arrow.web.sessions import EffectAsked, NoAnswerError, OutdatedError, Session, UnknownSessionError
 from causal_arrow.web.uploads import ENDINGS, Limits, warm_up
-from causal_arrow.web.views import kept_facts, series_facts, session_facts, stability_facts
-from causal_arrow.web.wording import failure
 from causal_arrow.web.work import ENDING as WORK_ENDING
 from causal_arrow.web.work import table_of
 
@@ -229,14 +229,14 @@ async def places(page: ThePage, here: Here, drawing: messages.Drawing) -> Facts:
 async def edge(page: ThePage, here: Here, found: Found, source: QueryName, target: QueryName) -> Facts:
     """The edge between two variables: its probabilities, what supports it, and their data."""
     return await page.aside(
-        lambda: questions.edge_details(found.answer, table_of(found), source, target, here.stability())
+        lambda: _questions.edge_details(found.answer, table_of(found), source, target, here.stability())
     )
 
 
 @api.get("/sessions/{session}/question")
 async def question(page: ThePage, found: Found, cause: QueryName, effect: QueryName) -> Facts:
     """Whether one variable causes another, and along which paths."""
-    return await page.aside(lambda: questions.causal_question(found, cause, effect))
+    return await page.aside(lambda: _questions.causal_question(found, cause, effect))
 
 
 @api.get("/sessions/{session}/effect")
@@ -258,7 +258,7 @@ async def effect(
         raise ConfigurationError("Expected two values to compare, from one to the other, or none; got one.")
     between = None if first is None or second is None else (first, second)
     asked = EffectAsked(cause, effect, between, estimator, randomized, level)
-    facts = await page.aside(lambda: questions.effect_facts(found, asked))
+    facts = await page.aside(lambda: _questions.effect_facts(found, asked))
     here.remember_question(asked)
     return {**facts, "truth": page.truth(here, asked)}
 
@@ -276,20 +276,20 @@ async def effects(page: ThePage, found: Found, effect: QueryName, level: Optiona
 @api.get("/sessions/{session}/evidence")
 async def speaks_against(page: ThePage, found: Found) -> Facts:
     """The independences that the graph implies, each tested, and the directions that no such test can decide."""
-    return await page.aside(lambda: questions.evidence(found))
+    return await page.aside(lambda: _questions.evidence(found))
 
 
 @api.get("/sessions/{session}/probabilities")
 async def matrix(page: ThePage, found: Found) -> Facts:
     """The probability of every edge, along the causal order."""
-    return await page.aside(lambda: questions.probabilities(found.answer))
+    return await page.aside(lambda: _questions.probabilities(found.answer))
 
 
 @api.get("/sessions/{session}/experiments")
 async def advise(page: ThePage, found: Found, cause: OptionalName = None, effect: OptionalName = None) -> Facts:
     """Rank what to randomize or to measure next to learn about the graph, the causes of a variable, or an effect, as
     `ExperimentPlan.to_dict` gives it."""
-    return await page.aside(lambda: questions.experiments(found, cause, effect))
+    return await page.aside(lambda: _questions.experiments(found, cause, effect))
 
 
 @api.post("/sessions/{session}/experiments", openapi_extra=OCTETS)

@@ -16,9 +16,9 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.graphs.layout import layered_layout
 from causal_arrow.graphs.metrics import edge_differences
 from causal_arrow.text import counted, first_few, listed, reason, visible
+from causal_arrow.web._sessions import READ_OFF, Session, read_off
+from causal_arrow.web._wording import PAGE
 from causal_arrow.web.messages import Argument, Facts, KnowledgeStatements
-from causal_arrow.web.sessions import READ_OFF, Session, read_off
-from causal_arrow.web.wording import PAGE
 
 
 def graph_of(answer: Answer) -> Facts:

@@ -26,9 +26,9 @@ from causal_arrow.tables import FileInMemory, RawFrame
 from causal_arrow.tables.options import ReadOptions
 from causal_arrow.tables.table import Abilities
 from causal_arrow.text import in_digits, reason
+from causal_arrow.web._queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
+from causal_arrow.web._sessions import EffectAsked, Session, Sessions, about
 from causal_arrow.web.messages import Facts
-from causal_arrow.web.queue import Job, NetworkQueue, Pieces, stopped_when_unwanted
-from causal_arrow.web.sessions import EffectAsked, Session, Sessions, about
 from causal_arrow.web.uploads import Limits, OpenedFile, apart, open_file, read_apart
 from causal_arrow.web.work import ENDING, Store, StoredSession, read_work, session_of, take_up
 

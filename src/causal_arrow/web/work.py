@@ -25,8 +25,8 @@ from causal_arrow.errors import ConfigurationError
 from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables import FileInMemory, as_frame, source_columns
 from causal_arrow.tables.table import Table
+from causal_arrow.web._sessions import MAX_QUESTIONS, EffectAsked, Session, read_off
 from causal_arrow.web.messages import ReadingChoices
-from causal_arrow.web.sessions import MAX_QUESTIONS, EffectAsked, Session, read_off
 
 ENDING = saved.ENDING
 Text = Annotated[str, Field(max_length=1000)]

@@ -10,9 +10,9 @@ PROGRAM = Program(
     help="Research with Causal Arrow: tables with known graphs, benchmarks and pretraining.",
     epilog="Start with `causal-arrow-lab benchmark`, which lists the suites and methods.",
     commands={
-        "simulate": "causal_arrow_lab.cli.simulate",
-        "benchmark": "causal_arrow_lab.cli.benchmark",
-        "pretrain": "causal_arrow_lab.cli.pretrain",
+        "simulate": "causal_arrow_lab.cli._simulate",
+        "benchmark": "causal_arrow_lab.cli._benchmark",
+        "pretrain": "causal_arrow_lab.cli._pretrain",
     },
     moved={name: PROGRAM_OF_USERS.moved[name] for name in ("report", "speed")},
 )

@@ -25,11 +25,11 @@ from torch import Tensor
 from causal_arrow.errors import ConfigurationError, TrainingError
 from causal_arrow.output import claimed_folder, make_folder, replace_file
 from causal_arrow_lab.network.checkpoint import STATE_FILE
+from causal_arrow_lab.pretraining._optimizer import schedule
+from causal_arrow_lab.pretraining._processes import Decision, Pace, Processes, Stopwatch, joined
+from causal_arrow_lab.pretraining._stream import UNLIMITED
+from causal_arrow_lab.pretraining._trainer import Trainer
 from causal_arrow_lab.pretraining.config import PretrainingConfig
-from causal_arrow_lab.pretraining.optimizer import schedule
-from causal_arrow_lab.pretraining.processes import Decision, Pace, Processes, Stopwatch, joined
-from causal_arrow_lab.pretraining.stream import UNLIMITED
-from causal_arrow_lab.pretraining.trainer import Trainer
 from causal_arrow_lab.pretraining.validation import Score, draw_validation, format_scores, mean_score
 
 EXPLOSION = 20.0  # a loss this many times the average ends the run

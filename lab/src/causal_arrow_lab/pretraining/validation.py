@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from causal_arrow.batches import TableBatch
+from causal_arrow_lab.pretraining._stream import Shape, draw_shape, draw_tasks
 from causal_arrow_lab.pretraining.config import ShapeConfig, ValidationConfig
-from causal_arrow_lab.pretraining.stream import Shape, draw_shape, draw_tasks
 from causal_arrow_lab.skeleton_order import NetworkOutput, SkeletonOrder
 from causal_arrow_lab.synthetic.tasks import TaskBatch, TaskDistribution
 

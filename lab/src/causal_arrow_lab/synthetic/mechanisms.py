@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.noise import TINY, look_up
+from causal_arrow_lab.synthetic._noise import TINY, look_up
 
 
 @dataclass(frozen=True)

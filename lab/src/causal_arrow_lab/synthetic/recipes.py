@@ -41,12 +41,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from causal_arrow.errors import ConfigurationError
-from causal_arrow_lab.synthetic.columns import COLUMN_KINDS, DISTORTION_SHAPES, MISSING, ROUNDINGS, TYPED_SHARES
-from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS
-from causal_arrow_lab.synthetic.graph_families import EDGE_COUNTS, GRAPH_FAMILIES
+from causal_arrow_lab.synthetic._columns import COLUMN_KINDS, DISTORTION_SHAPES, MISSING, ROUNDINGS, TYPED_SHARES
+from causal_arrow_lab.synthetic._discrete import DISCRETE_MECHANISMS
+from causal_arrow_lab.synthetic._graph_families import EDGE_COUNTS, GRAPH_FAMILIES
+from causal_arrow_lab.synthetic._noise import NOISES, SCALES, SIGNAL_STRENGTHS
+from causal_arrow_lab.synthetic._structure import EXPERIMENTS
 from causal_arrow_lab.synthetic.mechanisms import ACTIVATIONS, MECHANISMS, WEIGHT_RANGES
-from causal_arrow_lab.synthetic.noise import NOISES, SCALES, SIGNAL_STRENGTHS
-from causal_arrow_lab.synthetic.structure import EXPERIMENTS
 
 Table = Mapping[str, float]
 

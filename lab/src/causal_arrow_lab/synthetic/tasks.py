@@ -14,9 +14,20 @@ from torch import Tensor
 
 from causal_arrow.errors import ConfigurationError
 from causal_arrow_lab.batches import Batch, TensorBatch, Truth
-from causal_arrow_lab.synthetic.columns import MISSING, SCORE_TABLES, TYPED_SHARES
-from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS
-from causal_arrow_lab.synthetic.graph_families import SPREAD_OVER_ROOM, random_permutations
+from causal_arrow_lab.synthetic._columns import MISSING, SCORE_TABLES, TYPED_SHARES
+from causal_arrow_lab.synthetic._discrete import DISCRETE_MECHANISMS
+from causal_arrow_lab.synthetic._graph_families import SPREAD_OVER_ROOM, random_permutations
+from causal_arrow_lab.synthetic._structure import EXPERIMENTS
+from causal_arrow_lab.synthetic._tables import (
+    PLAIN,
+    PLANS,
+    MadeTables,
+    TaskChoices,
+    draw_choices,
+    make_tables,
+    may_differ,
+    sorting_key,
+)
 from causal_arrow_lab.synthetic.recipes import (
     BEYOND_NUMBERS,
     COMPONENTS,
@@ -33,17 +44,6 @@ from causal_arrow_lab.synthetic.recipes import (
     reoriented,
     typed,
     widened,
-)
-from causal_arrow_lab.synthetic.structure import EXPERIMENTS
-from causal_arrow_lab.synthetic.tables import (
-    PLAIN,
-    PLANS,
-    MadeTables,
-    TaskChoices,
-    draw_choices,
-    make_tables,
-    may_differ,
-    sorting_key,
 )
 
 # Working memory of one pass, besides the batch itself. A GPU needs work in large pieces, a CPU in pieces that fit its

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import Answer, index_among, why_uncaused
-from causal_arrow.discovery.effects.adjustment import (
+from causal_arrow.discovery.effects._adjustment import (
     AdjustmentCounts,
     Set,
     affected_on_the_way,
@@ -24,8 +24,8 @@ from causal_arrow.discovery.effects.adjustment import (
     instruments,
     most_frequent_first,
 )
+from causal_arrow.discovery.effects._flexible import ESTIMANDS, Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.effect import LEVEL, Effect, Effects, Order, RowEffects, SetEffect
-from causal_arrow.discovery.effects.flexible import ESTIMANDS, Flexible, best_estimand, flexible
 from causal_arrow.discovery.effects.linear import (
     WEAK,
     Clusters,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from causal_arrow.batches import TableBatch
 from causal_arrow.discovery.answer import Answer
-from causal_arrow.discovery.effects.adjustment import in_pieces, valid_sets
+from causal_arrow.discovery.effects._adjustment import in_pieces, valid_sets
 from causal_arrow.discovery.effects.effect import EQUAL_DIGITS
 from causal_arrow.discovery.effects.mixture import axes_of_rows
 from causal_arrow.discovery.pictures.scene import EDGE_COLOR, shortened

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from causal_arrow.discovery.effects.adjustment import Set
+from causal_arrow.discovery.effects._adjustment import Set
 from causal_arrow.tables.table import Column, in_safe_units
 
 Floats = NDArray[np.float64]

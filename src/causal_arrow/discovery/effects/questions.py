@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from causal_arrow.discovery.answer import index_among
-from causal_arrow.discovery.effects.adjustment import Set
+from causal_arrow.discovery.effects._adjustment import Set
 from causal_arrow.discovery.effects.linear import Design
 from causal_arrow.errors import ConfigurationError, Remedy, check_choice
 from causal_arrow.tables import is_number, same_level

@@ -12,8 +12,14 @@ from functools import partial
 from typing import Any
 
 from causal_arrow.errors import BenchmarkError
-from causal_arrow_lab.benchmarks.methods import arrow, effects, isolated, packages, references
-from causal_arrow_lab.benchmarks.methods.packages import BOSS_SETTINGS, FLOP_SETTINGS, GES_SETTINGS, LEVELS, PC_SETTINGS
+from causal_arrow_lab.benchmarks.methods import _packages, arrow, effects, isolated, references
+from causal_arrow_lab.benchmarks.methods._packages import (
+    BOSS_SETTINGS,
+    FLOP_SETTINGS,
+    GES_SETTINGS,
+    LEVELS,
+    PC_SETTINGS,
+)
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Estimate,
     Method,
@@ -66,8 +72,8 @@ def title_of(name: str) -> str:
 _arrow = arrow.prepare_arrow
 
 
-def _search(search: Callable[[Mapping[str, Any]], packages.Search], settings: Mapping[str, Any]) -> Prepare:
-    return method_of_package("causal-learn", partial(packages.start_search, search), settings)
+def _search(search: Callable[[Mapping[str, Any]], _packages.Search], settings: Mapping[str, Any]) -> Prepare:
+    return method_of_package("causal-learn", partial(_packages.start_search, search), settings)
 
 
 OF_NUMBERS = {"numbers": f"{LEVELS} levels"}
@@ -95,96 +101,96 @@ METHODS = {
         "The same as arrow, without the marks that say where an experiment set a value",
         partial(_arrow, sees_experiments=False),
     ),
-    "boss": MethodKind("BOSS", "Best order score search (causal-learn)", _search(packages.boss, BOSS_SETTINGS)),
+    "boss": MethodKind("BOSS", "Best order score search (causal-learn)", _search(_packages.boss, BOSS_SETTINGS)),
     "boss-1": MethodKind(
         "BOSS, λ = 1",
         "BOSS with half the penalty on edges (causal-learn)",
-        _search(packages.boss, {**BOSS_SETTINGS, "lambda_value": 1}),
+        _search(_packages.boss, {**BOSS_SETTINGS, "lambda_value": 1}),
     ),
     "grasp": MethodKind(
         "GRaSP",
         "Greedy relaxations of the sparsest permutation (causal-learn)",
-        _search(packages.grasp, {**BOSS_SETTINGS, "depth": 3}),
+        _search(_packages.grasp, {**BOSS_SETTINGS, "depth": 3}),
     ),
-    "pc": MethodKind("PC", "Conditional independence tests (causal-learn)", _search(packages.pc, PC_SETTINGS)),
+    "pc": MethodKind("PC", "Conditional independence tests (causal-learn)", _search(_packages.pc, PC_SETTINGS)),
     "pc-0.01": MethodKind(
         "PC, α = 0.01",
         "PC with tests at a fifth of the level (causal-learn)",
-        _search(packages.pc, {**PC_SETTINGS, "alpha": 0.01}),
+        _search(_packages.pc, {**PC_SETTINGS, "alpha": 0.01}),
     ),
-    "ges": MethodKind("GES", "Greedy equivalence search (causal-learn)", _search(packages.ges, GES_SETTINGS)),
+    "ges": MethodKind("GES", "Greedy equivalence search (causal-learn)", _search(_packages.ges, GES_SETTINGS)),
     "ges-1": MethodKind(
         "GES, λ = 1",
         "GES with twice the penalty on edges (causal-learn)",
-        _search(packages.ges, {**GES_SETTINGS, "lambda_value": 1}),
+        _search(_packages.ges, {**GES_SETTINGS, "lambda_value": 1}),
     ),
     "flop": MethodKind(
         "FLOP",
         "Search over orders with restarts, by BIC with penalty 2, linear (flopsearch)",
-        _of_flopsearch(packages.start_flop, FLOP_SETTINGS),
+        _of_flopsearch(_packages.start_flop, FLOP_SETTINGS),
     ),
     "flop-3": MethodKind(
         "FLOP, λ = 3",
         "FLOP with one and a half times the penalty on edges (flopsearch)",
-        _of_flopsearch(packages.start_flop, {**FLOP_SETTINGS, "lambda_bic": 3.0}),
+        _of_flopsearch(_packages.start_flop, {**FLOP_SETTINGS, "lambda_bic": 3.0}),
     ),
     "direct-lingam": MethodKind(
         "DirectLiNGAM",
         "Linear non-Gaussian models (causal-learn's copy of lingam)",
-        method_of_package("causal-learn", packages.start_direct_lingam, packages.LINGAM_SETTINGS),
+        method_of_package("causal-learn", _packages.start_direct_lingam, _packages.LINGAM_SETTINGS),
     ),
     "resit": MethodKind(
         "RESIT",
         "Regression and independence of residuals, nonlinear (lingam)",
-        method_of_package("lingam", packages.start_resit, packages.RESIT_SETTINGS, extra="handover"),
+        method_of_package("lingam", _packages.start_resit, _packages.RESIT_SETTINGS, extra="handover"),
     ),
     "boss-indicators": MethodKind(
         "BOSS, indicators",
         "BOSS with the degenerate Gaussian score: categories as indicator columns (causal-learn)",
-        _of_tables(packages.start_boss_on_indicators, packages.BOSS_INDICATORS_SETTINGS),
+        _of_tables(_packages.start_boss_on_indicators, _packages.BOSS_INDICATORS_SETTINGS),
     ),
     "boss-imputed": MethodKind(
         "BOSS, imputed",
         "BOSS after missing cells were filled by linear predictions (causal-learn)",
-        _of_tables(packages.start_boss_after, {**BOSS_SETTINGS, "missing": "impute"}),
+        _of_tables(_packages.start_boss_after, {**BOSS_SETTINGS, "missing": "impute"}),
     ),
     "boss-complete": MethodKind(
         "BOSS, complete cases",
         "BOSS on the observations without a missing cell (causal-learn)",
-        _of_tables(packages.start_boss_after, {**BOSS_SETTINGS, "missing": "drop"}),
+        _of_tables(_packages.start_boss_after, {**BOSS_SETTINGS, "missing": "drop"}),
     ),
     "pc-chi2": MethodKind(
         "PC, χ²",
         "PC with χ² tests, for categories (causal-learn)",
-        _of_tables(packages.start_pc_chi2, {"test": "chisq", "alpha": 0.05, **OF_NUMBERS}),
+        _of_tables(_packages.start_pc_chi2, {"test": "chisq", "alpha": 0.05, **OF_NUMBERS}),
     ),
     "fci": MethodKind(
         "FCI",
         "Fast causal inference, which allows for hidden causes (causal-learn)",
         _of_tables(
-            packages.start_fci,
+            _packages.start_fci,
             {"alpha": 0.05, "numbers": "fisherz", "categories": f"chisq, numbers in {LEVELS} levels"},
         ),
     ),
     "hc-bic": MethodKind(
         "Hill climbing, BIC",
         "Hill climbing for categories with the BIC (pgmpy)",
-        _of_pgmpy(packages.start_hill_climbing, {"score": "bic-d", **OF_NUMBERS}),
+        _of_pgmpy(_packages.start_hill_climbing, {"score": "bic-d", **OF_NUMBERS}),
     ),
     "hc-bdeu": MethodKind(
         "Hill climbing, BDeu",
         "Hill climbing for categories with the BDeu score (pgmpy)",
-        _of_pgmpy(packages.start_hill_climbing, {"score": "bdeu", "equivalent_sample_size": 10, **OF_NUMBERS}),
+        _of_pgmpy(_packages.start_hill_climbing, {"score": "bdeu", "equivalent_sample_size": 10, **OF_NUMBERS}),
     ),
     "gies": MethodKind(
         "GIES",
         "Greedy interventional equivalence search, which reads experiments (gies)",
-        method_of_package("gies", packages.start_gies, {"score": "GaussIntL0Pen"}, reads_tables=True),
+        method_of_package("gies", _packages.start_gies, {"score": "GaussIntL0Pen"}, reads_tables=True),
     ),
     "dagma": MethodKind(
         "DAGMA",
         "Continuous optimization, linear (dagma)",
-        method_of_package("dagma", packages.start_dagma, packages.DAGMA_SETTINGS),
+        method_of_package("dagma", _packages.start_dagma, _packages.DAGMA_SETTINGS),
     ),
     "sdcd": MethodKind(
         "SDCD",

@@ -33,8 +33,8 @@ from causal_arrow_lab.benchmarks.effects import (
     ExperimentTask,
     Question,
 )
+from causal_arrow_lab.benchmarks.methods._packages import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
 from causal_arrow_lab.benchmarks.methods.arrow import arrow_settings, as_far_as_it_reads, loaded
-from causal_arrow_lab.benchmarks.methods.packages import GES_SETTINGS, PC_SETTINGS, Search, ges, pc
 from causal_arrow_lab.benchmarks.methods.protocol import (
     Method,
     MethodKind,

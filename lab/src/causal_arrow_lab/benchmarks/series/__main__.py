@@ -30,7 +30,7 @@ from causal_arrow.errors import BenchmarkError
 from causal_arrow.graphs.dag import transitive_closure
 from causal_arrow.series.responses import Steps, response
 from causal_arrow_lab.benchmarks.series import FAMILIES, Bools, Family, Floats, SeriesEstimate, SeriesTask, cdml_tasks
-from causal_arrow_lab.benchmarks.series.peers import PEERS, solver
+from causal_arrow_lab.benchmarks.series._peers import PEERS, solver
 from causal_arrow_lab.programs import run_program
 
 STEPS_OF_CALIBRATION = (300, 1000)

@@ -18,7 +18,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.noise import look_up, runs_of, standardize
+from causal_arrow_lab.synthetic._noise import look_up, runs_of, standardize
 
 # B tasks, V variables (hidden causes first), P of them observed, T variables before the child, N observations,
 # R rows: the tasks in which the child is typed; C cells: typed variables of all tasks; K levels at most, G score tables

@@ -15,10 +15,10 @@ from causal_arrow_lab.batches import TensorBatch, Truth
 from causal_arrow_lab.network.checkpoint import load_model, load_state, save_model, save_state
 from causal_arrow_lab.network.devices import computing_in
 from causal_arrow_lab.network.model import ENCODERS, ArrowConfig, ArrowModel, encoder_name
+from causal_arrow_lab.pretraining._optimizer import AveragedWeights, build_optimizers, set_learning_rates
+from causal_arrow_lab.pretraining._processes import Processes, Stopwatch, without_averaging
+from causal_arrow_lab.pretraining._stream import UNLIMITED, Shape, TaskStream, fit_memory_model
 from causal_arrow_lab.pretraining.config import PretrainingConfig
-from causal_arrow_lab.pretraining.optimizer import AveragedWeights, build_optimizers, set_learning_rates
-from causal_arrow_lab.pretraining.processes import Processes, Stopwatch, without_averaging
-from causal_arrow_lab.pretraining.stream import UNLIMITED, Shape, TaskStream, fit_memory_model
 from causal_arrow_lab.pretraining.validation import Score, ValidationPart, validate
 from causal_arrow_lab.skeleton_order import NetworkOutput
 

@@ -21,8 +21,8 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.tables.scales import has_logarithms
 from causal_arrow.tables.table import Table
 from causal_arrow.text import counted, counted_share, in_digits
+from causal_arrow.web._sessions import EffectAsked
 from causal_arrow.web.messages import Facts
-from causal_arrow.web.sessions import EffectAsked
 
 MAX_POINTS = 500
 MAX_LISTED = 5

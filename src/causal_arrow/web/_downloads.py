@@ -18,11 +18,11 @@ from causal_arrow.discovery.answer import Answer
 from causal_arrow.discovery.settings import Settings
 from causal_arrow.errors import ArrowError
 from causal_arrow.text import counted_share, in_digits
+from causal_arrow.web._questions import MAX_LISTED, effect_of
+from causal_arrow.web._sessions import EffectAsked, Session, read_off
+from causal_arrow.web._views import table_facts
+from causal_arrow.web._wording import failure
 from causal_arrow.web.graphs import statements
-from causal_arrow.web.questions import MAX_LISTED, effect_of
-from causal_arrow.web.sessions import EffectAsked, Session, read_off
-from causal_arrow.web.views import table_facts
-from causal_arrow.web.wording import failure
 from causal_arrow.web.work import work_file
 
 ESTIMATORS = {"flexible": "", "linear": " (estimated with straight lines)", "curved": " (estimated with curves)"}

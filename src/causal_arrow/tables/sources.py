@@ -20,11 +20,11 @@ from causal_arrow.errors import Remedy, TableError
 from causal_arrow.inputs import NOT_A_FILE, is_bomb
 from causal_arrow.progress import READING, Progress, ignore
 from causal_arrow.storage import check_room
-from causal_arrow.tables._raw import CELLS_PER_PART, LONG_CELLS, UNNAMED, RawFrame, index_remarks, pack, remark
 from causal_arrow.tables._text import MAX_RATIO, read_text
 from causal_arrow.tables._workbook import read_workbook
 from causal_arrow.tables.frames import to_pandas
 from causal_arrow.tables.options import ReadOptions
+from causal_arrow.tables.raw import CELLS_PER_PART, LONG_CELLS, UNNAMED, RawFrame, index_remarks, pack, remark
 from causal_arrow.tables.table import Table
 from causal_arrow.text import capitalized, counted, reason, shown
 

@@ -18,7 +18,7 @@ from causal_arrow.graphs.knowledge import Knowledge
 from causal_arrow.series.discovery import SeriesDiscovery
 from causal_arrow.tables import FileInMemory, RawFrame, SourceColumn
 from causal_arrow.tables.report import TableReport
-from causal_arrow.web.queue import Job
+from causal_arrow.web._queue import Job
 from causal_arrow.web.uploads import Limits
 
 MAX_KEPT = 12  # answers that a session keeps for comparison

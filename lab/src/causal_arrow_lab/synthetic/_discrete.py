@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from causal_arrow_lab.synthetic.columns import Categories
+from causal_arrow_lab.synthetic._columns import Categories
+from causal_arrow_lab.synthetic._noise import runs_of, standard_gamma, standardize
+from causal_arrow_lab.synthetic._structure import Causes, Solution
 from causal_arrow_lab.synthetic.mechanisms import EarlierVariables, Floats
-from causal_arrow_lab.synthetic.noise import runs_of, standard_gamma, standardize
-from causal_arrow_lab.synthetic.structure import Causes, Solution
 
 # Combinations of levels are identified by a sum of multiples modulo this prime, larger than any number of levels, so
 # that a change of one cause always leads to another row of the table; two changes may lead back to the same one.

@@ -64,7 +64,7 @@ class GraphWidget(anywidget.AnyWidget):
     Examples
     --------
     >>> from causal_arrow import discover, load_example
-    >>> from causal_arrow.notebook.widget import GraphWidget
+    >>> from causal_arrow.notebook._widget import GraphWidget
     >>> widget = GraphWidget(discover(load_example("hospital")))
     >>> widget.refine(roots=["age"])  # the picture follows
     >>> widget.found.answer.knowledge.roots

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.noise import look_up
+from causal_arrow_lab.synthetic._noise import look_up
 
 # (B tasks, P variables, generator) -> log preference for the pair (earlier, later), broadcastable to (B, P, P)
 Preference = Callable[[int, int, torch.Generator], Tensor]

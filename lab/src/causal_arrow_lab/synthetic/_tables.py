@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from causal_arrow_lab.synthetic.columns import (
+from causal_arrow_lab.synthetic._columns import (
     DISTORTION_SHAPES,
     ROUNDINGS,
     TYPED_SHARES,
@@ -44,23 +44,15 @@ from causal_arrow_lab.synthetic.columns import (
     draw_observed,
     standardized_where_observed,
 )
-from causal_arrow_lab.synthetic.discrete import DISCRETE_MECHANISMS, DiscreteMechanism, solve_discrete
-from causal_arrow_lab.synthetic.graph_families import (
+from causal_arrow_lab.synthetic._discrete import DISCRETE_MECHANISMS, DiscreteMechanism, solve_discrete
+from causal_arrow_lab.synthetic._graph_families import (
     SPREAD_OVER_ROOM,
     draw_edge_counts,
     max_hidden_causes,
     sample_graphs,
     sample_hidden_causes,
 )
-from causal_arrow_lab.synthetic.mechanisms import (
-    ACTIVATIONS,
-    MECHANISMS,
-    Equations,
-    Mechanism,
-    WeightedSum,
-    draw_weight_bounds,
-)
-from causal_arrow_lab.synthetic.noise import (
+from causal_arrow_lab.synthetic._noise import (
     NOISES,
     TINY,
     draw_noise,
@@ -70,8 +62,7 @@ from causal_arrow_lab.synthetic.noise import (
     standard_gamma,
     standardize,
 )
-from causal_arrow_lab.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, TABLE_OF, Recipe, Table
-from causal_arrow_lab.synthetic.structure import (
+from causal_arrow_lab.synthetic._structure import (
     EXPERIMENTS,
     MAX_ENVIRONMENTS,
     Causes,
@@ -83,6 +74,15 @@ from causal_arrow_lab.synthetic.structure import (
     push_by_classes,
     push_by_conditions,
 )
+from causal_arrow_lab.synthetic.mechanisms import (
+    ACTIVATIONS,
+    MECHANISMS,
+    Equations,
+    Mechanism,
+    WeightedSum,
+    draw_weight_bounds,
+)
+from causal_arrow_lab.synthetic.recipes import BEYOND_NUMBERS, CODES, COMPONENTS, TABLE_OF, Recipe, Table
 
 # B tasks, L hidden causes, P variables in generation order (while solving: all L + P, the hidden ones first),
 # N observations, K names in a table

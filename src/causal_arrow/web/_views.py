@@ -12,11 +12,11 @@ from causal_arrow.series.pictures import as_svg
 from causal_arrow.tables.report import TableReport
 from causal_arrow.tables.table import Finding
 from causal_arrow.text import capitalized, counted
+from causal_arrow.web._queue import Job, NetworkQueue
+from causal_arrow.web._sessions import Session
+from causal_arrow.web._wording import PAGE, failure, offers
 from causal_arrow.web.graphs import graph_of
 from causal_arrow.web.messages import Facts, ReadingChoices
-from causal_arrow.web.queue import Job, NetworkQueue
-from causal_arrow.web.sessions import Session
-from causal_arrow.web.wording import PAGE, failure, offers
 
 
 def session_facts(session: Session, queue: NetworkQueue) -> Facts:

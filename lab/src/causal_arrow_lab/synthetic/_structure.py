@@ -21,8 +21,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from causal_arrow_lab.synthetic.columns import Categories, sinh_arcsinh, squash
-from causal_arrow_lab.synthetic.noise import look_up, standardize
+from causal_arrow_lab.synthetic._columns import Categories, sinh_arcsinh, squash
+from causal_arrow_lab.synthetic._noise import look_up, standardize
 
 # B tasks, L hidden causes, P variables in generation order, N observations, C conditions or classes,
 # E regimes or environments
