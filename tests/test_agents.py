@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from causal_arrow import load_example
-from causal_arrow.cli import services as commands
+from causal_arrow.cli import _services as commands
 
 mcp = pytest.importorskip("mcp")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from causal_arrow.discovery.answer import Answer
 from causal_arrow.errors import ArrowError, KnowledgeError
-from causal_arrow.graphs import orders as causal_orders
+from causal_arrow.graphs import _orders as causal_orders
 from causal_arrow.graphs._orders import (
     log_weight,
     most_probable_order,

@@ -21,7 +21,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_arrow.cli import discover as discover_module
+from causal_arrow.cli import _discover as discover_module
 from causal_arrow.cli import options
 from causal_arrow.cli.program import build_app
 from causal_arrow.discovery.settings import Settings

@@ -6,7 +6,7 @@ knowledge, decoder or threshold never means a new pass through the network.
 What knowledge means for the distribution of section 2 of the paper: a forbidden edge j -> k does not fix the
 order of j and k; it only makes the two not adjacent if j comes before k, which multiplies the probability by 1 − ν. A
 required edge fixes both the adjacency and the order. Given the order the edges stay independent, so that all the work
-is in the order (`orders.py`). Forbidding a direction can therefore cost the adjacency itself (`vanished_adjacencies`).
+is in the order (`_orders.py`). Forbidding a direction can therefore cost the adjacency itself (`vanished_adjacencies`).
 
 Beliefs (`beliefs.py`) about a pair add their log-odds to the edge j -> k, which then also weigh the order, or to the
 order itself: exact. Those about a whole variable or a path weigh drawn graphs: draws are exact, by rejection;

@@ -27,7 +27,7 @@ Beyond a complete table of numbers, for the recipes `typed`, `discrete`, `equiva
 - `missing`: cells missing by chance, by another column, by the column itself.
 - `bystanders`: columns that are unrelated to the others, also where those are densely connected.
 - `truths`: the graph that made the table, or any member of its equivalence class.
-- Mechanisms of discrete.py make every column a category; instruments, classes and kinds have no effect there.
+- Mechanisms of _discrete.py make every column a category; instruments, classes and kinds have no effect there.
   `normal_wishart` uses a graph and missing cells only.
 
 No training distribution holds any of EVALUATION_ONLY, and `TaskDistribution.for_training` refuses them by name.
