@@ -49,6 +49,12 @@ def test_any_holder_of_numbers_gives_the_same_table(source: Any) -> None:
     assert np.allclose(read_table(source).values, VALUES, rtol=1e-12)
 
 
+def test_signs_that_torch_has_not_carried_out_yet_are_read() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.complex(torch.tensor(VALUES), torch.tensor(VALUES)).conj().imag
+    assert np.array_equal(read_table(tensor).values, -VALUES)
+
+
 def test_masked_cells_are_missing() -> None:
     mask = VALUES < -1.5
     assert np.array_equal(read_table(np.ma.array(VALUES, mask=mask), strict=False).observed, ~mask)

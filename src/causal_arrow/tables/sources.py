@@ -159,7 +159,8 @@ def _array(source: Any) -> NDArray[Any]:
     """The source as an array of any shape."""
     if _is_tensor(source):
         tensor = source.detach().cpu()
-        return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)  # numpy has no bfloat16
+        # numpy has no bfloat16, and no signs that torch has not carried out yet.
+        return np.asarray(tensor.double().resolve_neg() if tensor.is_floating_point() else tensor)
     if not isinstance(source, list | tuple):
         return np.asanyarray(source)
     # Lists as objects: in an array of one type, numbers next to text would turn into text.
