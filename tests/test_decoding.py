@@ -600,6 +600,29 @@ def test_groups_that_knowledge_does_not_connect_race_independently(scale):
     assert shuffled == pytest.approx(exact[np.ix_(place, place)], abs=1e-12)
 
 
+def test_groups_too_large_for_exact_answers_are_averaged_together(monkeypatch):
+    """One race of all groups, however many there are, and probabilities that agree with draws."""
+    averaged, original = [], causal_orders._Approximate.draw
+
+    def draw(race, *arguments):
+        averaged.append(len(race.s))
+        return original(race, *arguments)
+
+    monkeypatch.setattr(causal_orders, "EXACT_SETS", 32)
+    monkeypatch.setattr(causal_orders._Approximate, "by_times", None)
+    monkeypatch.setattr(causal_orders._Approximate, "draw", draw)
+    random = np.random.default_rng(0)
+    scores, penalty = random.normal(size=18), np.zeros((18, 18))
+    for start in (0, 5, 10):  # three free variables follow
+        penalty[start : start + 5, start : start + 5] = np.triu(random.exponential(2.0, (5, 5)), 1)
+    found = precedence_probabilities(scores, penalty)
+    assert averaged == [15]
+    orders, _ = sample_orders(scores, penalty, 20_000, random)
+    position = np.argsort(orders, axis=1)
+    drawn = (position[:, :, None] < position[:, None, :]).mean(axis=0)
+    assert found == pytest.approx(drawn, abs=0.03)
+
+
 def test_probabilities_are_exact_where_some_variables_come_first_and_nothing_else_is_known():
     names = [f"v{j}" for j in range(5)]
     for seed, leading in enumerate((["v2"], ["v4", "v0"])):

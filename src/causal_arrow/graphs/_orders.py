@@ -219,9 +219,20 @@ class _Independent(_Parted):
             else:
                 both = np.concatenate([one, other])
                 joint = _undivided(self.s[both], self.cost[np.ix_(both, both)], -np.inf)
-                found = joint.before[: len(one), len(one) :]
+                if isinstance(joint, _Approximate) and joint.by_times is None:
+                    found = self._averaged[np.ix_(one, other)]
+                else:
+                    found = joint.before[: len(one), len(one) :]
             before[np.ix_(one, other)] = found
             before[np.ix_(other, one)] = 1.0 - found.T
+        return before
+
+    @cached_property
+    def _averaged(self) -> Floats:
+        """`before` from one race of all groups with prices: a race of every two of them would take minutes.  (n, n)"""
+        priced = np.flatnonzero(self.cost.any(axis=0) | self.cost.any(axis=1))
+        grid, before = np.ix_(priced, priced), np.zeros_like(self.cost)
+        before[grid] = _Approximate(self.s[priced], self.cost[grid], -np.inf).before
         return before
 
     def draw(self, count: int, generator: np.random.Generator) -> Integers:
@@ -505,9 +516,12 @@ class _Approximate:
         return before, orders
 
     @cached_property
+    def by_times(self) -> Floats | None:
+        return before_by_times(self.s, self.cost, self.later_mass)
+
+    @cached_property
     def before(self) -> Floats:
-        found = before_by_times(self.s, self.cost, self.later_mass)
-        return self._averaged[0] if found is None else found
+        return self._averaged[0] if self.by_times is None else self.by_times
 
     def ahead_of(self, clocks: Floats) -> tuple[Floats, Floats]:
         _, orders = self._averaged
