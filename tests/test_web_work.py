@@ -24,6 +24,7 @@ from causal_arrow.discovery.settings import Settings
 from causal_arrow.tables import FileInMemory
 from causal_arrow.web._sessions import Session
 from causal_arrow.web.page import Page
+from causal_arrow.web.uploads import Limits
 from causal_arrow.web.work import SECONDS_KEPT, Store
 from web_server import Client, linear_table, one_sentence, serving
 
@@ -183,6 +184,38 @@ def test_a_session_that_is_closed_while_it_is_written_leaves_nothing_on_disk(
         client.upload(table)
         wait_for(lambda: bool(written))
         wait_for(lambda: not list(tmp_path.glob("*.table")))
+
+
+def test_a_session_that_is_closed_while_it_is_written_does_not_come_back(
+    small_model_folder: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = Store.save, []
+    with serving(Page(Settings(model=str(small_model_folder)), store=Store(tmp_path))) as client:
+
+        def save(store: Store, session: Session) -> None:
+            client.page.drop(session)
+            write(store, session)
+            written.append(session.key)
+            time.sleep(0.5)  # as long as a large table may take
+
+        monkeypatch.setattr(Store, "save", save)
+        session = client.upload(table).json["session"]
+        wait_for(lambda: bool(written))
+        assert client.send("GET", f"/api/sessions/{session}").status == 404
+
+
+def test_old_sessions_are_dropped_though_one_cannot_be_written(
+    small_model_folder: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(store: Store, session: Session) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(Store, "save", save)
+    page = Page(Settings(model=str(small_model_folder)), Limits(session_seconds=1.5), store=Store(tmp_path))
+    with serving(page) as client:
+        client.upload(table)
+        wait_for(lambda: any(session.notice for session in page.sessions))
+        wait_for(lambda: not len(page.sessions))
 
 
 def test_without_a_store_nothing_is_written(client: Client, table: pd.DataFrame) -> None:

@@ -165,12 +165,13 @@ class Page:
                     await self._save(session, self.store)
 
     async def _save(self, session: Session, store: Store) -> None:
-        try:
-            await asyncio.to_thread(store.save, session)
-        except (OSError, ArrowError) as error:
-            session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
-        if session.closed:  # while it was written
-            store.remove(session.key)
+        async with self._restoring:  # or one that is closed meanwhile comes back from what is being written
+            try:
+                await asyncio.to_thread(store.save, session)
+            except Exception as error:  # whatever it is, the upkeep of other sessions goes on
+                session.notice = f"Your work could not be kept on this machine's disk ({reason(error)})."
+            if session.closed:  # while it was written
+                store.remove(session.key)
 
     def drop(self, session: Session) -> None:
         """Forget a session, on disk too."""
