@@ -120,7 +120,7 @@ def test_labels_of_rows_stay_out_of_the_file(any_table_model_folder: Path, table
 
 def test_saving_replaces_nothing_unless_asked(found: Discovery, file: Path) -> None:
     before = file.read_bytes()
-    with pytest.raises(ConfigurationError, match="already holds"):
+    with pytest.raises(ConfigurationError, match="is there already: name another file, or pass overwrite=True"):
         found.save(file)
     assert file.read_bytes() == before
     found.save(file, overwrite=True)

@@ -7,6 +7,7 @@ Reading trusts nothing: names and sizes are checked before anything is unpacked,
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -72,6 +73,8 @@ def write_parts(path: Path, parts: Mapping[str, bytes], overwrite: bool) -> None
     """Write named parts to a .causal file."""
     if path.suffix.lower() != ENDING:
         raise ConfigurationError(f"Expected a file that ends in {ENDING}, got '{path.name}'.")
+    if not overwrite and os.path.lexists(path):
+        raise ConfigurationError(f"'{path}' is there already: name another file, or pass overwrite=True.")
     with (
         written_together(path.parent, [path.name], overwrite) as folder,
         zipfile.ZipFile(folder / path.name, "w", zipfile.ZIP_DEFLATED) as archive,
