@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,18 +169,24 @@ def test_work_is_back_in_another_server(small_model_folder: Path, table: pd.Data
     assert not any(session in name for session in (before["session"], unread) for name in names)
 
 
+def close_while_writing(client: Client, monkeypatch: pytest.MonkeyPatch, then: Callable[[Session], None]) -> None:
+    """Close each session as it is about to be written, and do something when its files are there."""
+    write = Store.save
+
+    def save(store: Store, session: Session) -> None:
+        client.page.drop(session)
+        write(store, session)
+        then(session)
+
+    monkeypatch.setattr(Store, "save", save)
+
+
 def test_a_session_that_is_closed_while_it_is_written_leaves_nothing_on_disk(
     small_model_folder: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, written = Store.save, []
+    written: list[Path] = []
     with serving(Page(Settings(model=str(small_model_folder)), store=Store(tmp_path))) as client:
-
-        def save(store: Store, session: Session) -> None:
-            client.page.drop(session)
-            write(store, session)
-            written.extend(tmp_path.glob("*.table"))
-
-        monkeypatch.setattr(Store, "save", save)
+        close_while_writing(client, monkeypatch, lambda _: written.extend(tmp_path.glob("*.table")))
         client.upload(table)
         wait_for(lambda: bool(written))
         wait_for(lambda: not list(tmp_path.glob("*.table")))
@@ -189,16 +195,14 @@ def test_a_session_that_is_closed_while_it_is_written_leaves_nothing_on_disk(
 def test_a_session_that_is_closed_while_it_is_written_does_not_come_back(
     small_model_folder: Path, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, written = Store.save, []
+    written: list[str] = []
+
+    def wait(session: Session) -> None:
+        written.append(session.key)
+        time.sleep(0.5)  # as long as a large table may take
+
     with serving(Page(Settings(model=str(small_model_folder)), store=Store(tmp_path))) as client:
-
-        def save(store: Store, session: Session) -> None:
-            client.page.drop(session)
-            write(store, session)
-            written.append(session.key)
-            time.sleep(0.5)  # as long as a large table may take
-
-        monkeypatch.setattr(Store, "save", save)
+        close_while_writing(client, monkeypatch, wait)
         session = client.upload(table).json["session"]
         wait_for(lambda: bool(written))
         assert client.send("GET", f"/api/sessions/{session}").status == 404

@@ -122,7 +122,7 @@ STATEMENTS = (
     ("randomized", "{} was randomized", ""),
     ("no_hidden_cause", "{} share no hidden cause", " and "),
 )
-"""Kinds of statements about single edges, variables and pairs, their words, and what joins the two of a pair."""
+"""The kind of each statement, its words, and what joins two names in it."""
 
 MAX_NAMED = 12  # edges of a search space that its statement names
 
